@@ -1,0 +1,25 @@
+"""The exceptions that gradfix raises.
+
+* `GradfixError`
+    - `UnreadableInput`: what was given is no text that could hold a failure (binary, empty, not there)
+    - `RuleError`: a rule base that cannot be used; says which file and line
+    - `UsageError`: the caller's arguments exclude each other or make no sense
+"""
+
+from __future__ import annotations
+
+
+class GradfixError(Exception):
+    """Every error that gradfix raises on purpose; its text is one line that a user can act on."""
+
+
+class UnreadableInput(GradfixError):
+    """The input cannot be read as text: empty, binary, missing, or of a kind that is not supported."""
+
+
+class RuleError(GradfixError):
+    """A rule file that cannot be used: where it is and what is wrong with it."""
+
+
+class UsageError(GradfixError):
+    """Arguments that exclude each other or make no sense together."""

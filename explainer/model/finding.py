@@ -1,0 +1,65 @@
+"""What gradfix concludes: causes ranked for one incident, with evidence, guilty lines and fixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explainer.model.rule import LookAlike, Myth
+
+CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One observed fact for (positive weight, in log-odds) or against a cause, with where it was read."""
+
+    id: str
+    reads: str
+    says: str
+    weight: float
+    file: str | None = None
+    line: int | None = None
+    proves: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """A line that the finding points at. `mark` is the half-open column range of the guilty expression in `code`."""
+
+    file: str
+    line: int | None = None
+    function: str | None = None
+    code: str | None = None
+    mark: tuple[int, int] | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """A proposed cure of a finding: an edit (with its patch), a configuration change, a command, or advice."""
+
+    id: str
+    title: str
+    applicability: str
+    kind: str
+    patch: str | None = None
+    command: str | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A cause ranked for an incident. `score` is its share of the belief, from 0 to 1."""
+
+    cause: str
+    title: str
+    summary: str
+    kind: str
+    confidence: str
+    score: float
+    evidence: tuple[Evidence, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    myths: tuple[Myth, ...] = ()
+    look_alikes: tuple[LookAlike, ...] = ()
+    proves_not: str | None = None

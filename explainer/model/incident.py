@@ -1,0 +1,116 @@
+"""One failure as it was read: exceptions, frames, warnings, metrics and facts of a log or of a live exception."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One line of a stack.
+
+    `mark` is the half-open column range of `code` that Python pointed at with `^^^^`. `library` names the package that
+    owns the file, `"python"` for the standard library, or is None for the user's own code.
+    """
+
+    file: str
+    line: int | None = None
+    function: str | None = None
+    code: str | None = None
+    mark: tuple[int, int] | None = None
+    library: str | None = None
+    library_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExceptionRecord:
+    """One exception of a chain or group.
+
+    `link` says how it hangs on the one before it: "direct_cause", "during_handling", "group_member", "reraised" (a
+    DataLoader worker, a replica, a spawned process), or None. `parent` is the index of the group it is a member of.
+    """
+
+    type: str
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    link: str | None = None
+    parent: int | None = None
+    rank: int | None = None
+    log_line: int | None = None
+    is_complete: bool = True
+    from_traceback: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningRecord:
+    """A warning that the log shows: `category` is a Python class name, or "logger" for a library's log call."""
+
+    category: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    library: str | None = None
+    log_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """One line of training metrics; a value may be nan or inf. `values` are (name, number) as printed."""
+
+    values: tuple[tuple[str, float], ...]
+    log_line: int | None = None
+
+    def value(self, *names: str) -> float | None:
+        """The first of `names` that the row has, or None."""
+        for wanted in names:
+            for name, number in self.values:
+                if name == wanted:
+                    return number
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that the log states about the program or its machine: `trainable_parameters = 0`, `gpu = Tesla T4`."""
+
+    name: str
+    value: str
+    log_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """A line that belongs to no traceback, without prefix and colour."""
+
+    text: str
+    number: int | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One failure.
+
+    `exceptions` are in the order in which they happened, so that a chain's origin comes first. `forward_frames` is the
+    stack that anomaly mode prints for the forward call, `induced_frames` the one of the call that induced it (double
+    backward); `anomaly_node` and `induced_node` name their autograd nodes.
+    """
+
+    exceptions: tuple[ExceptionRecord, ...] = ()
+    forward_frames: tuple[Frame, ...] = ()
+    induced_frames: tuple[Frame, ...] = ()
+    anomaly_node: str | None = None
+    induced_node: str | None = None
+    warnings: tuple[WarningRecord, ...] = ()
+    metrics: tuple[MetricRow, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    log: tuple[LogLine, ...] = field(default=(), repr=False)
+    rank: int | None = None
+    ranks: tuple[int, ...] = ()
+    source: str | None = None
+    is_cut: bool = False
+
+    def fact(self, name: str) -> Fact | None:
+        """The last fact of that name, or None."""
+        return next((fact for fact in reversed(self.facts) if fact.name == name), None)
