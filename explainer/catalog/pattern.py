@@ -27,8 +27,11 @@ _REPEATS = tuple(
 _ALPHABET = frozenset(map(chr, range(32, 127))) | {"\n", "\t", "é"}
 
 
-def check_pattern(pattern: str) -> list[str]:
-    """What is wrong with a pattern; empty where it is safe to run on `MAX_TEXT` characters."""
+def check_pattern(pattern: str, *, is_whole: bool = False) -> list[str]:
+    """What is wrong with a pattern; empty where it is safe to run on `MAX_TEXT` characters.
+
+    `is_whole` says that it is matched against a whole text and not searched for at each place of it.
+    """
     if len(pattern) > MAX_PATTERN:
         return [f"pattern is longer than {MAX_PATTERN} characters"]
     try:
@@ -37,7 +40,7 @@ def check_pattern(pattern: str) -> list[str]:
         return [f"no regular expression: {error}"]
     faults: list[str] = []
     cost = _cost(tree, faults)
-    if pattern[:1] != "^":
+    if pattern[:1] != "^" and not is_whole:
         cost *= MAX_TEXT
     if not faults and cost > MAX_STEPS:
         faults.append(f"too costly: about {cost:.0e} steps at worst; bound its repeats or narrow their characters")
@@ -142,8 +145,7 @@ def _first(following: list[Any]) -> frozenset[str]:
     """The characters with which what follows can begin; at the end of a pattern none."""
     found: set[str] = set()
     for code, argument in following:
-        if code is codes.AT or code in (codes.ASSERT, codes.ASSERT_NOT):
-            found |= _ALPHABET if code is codes.AT else frozenset()
+        if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
             continue
         if code is codes.SUBPATTERN:
             found |= _first(list(argument[3]))
@@ -155,9 +157,13 @@ def _first(following: list[Any]) -> frozenset[str]:
             if not any(_can_be_empty(branch) for branch in argument[1]):
                 return frozenset(found)
             continue
+        if code in _REPEATS:
+            found |= _first(list(argument[2]))
+            if argument[0] > 0 and not _can_be_empty(argument[2]):
+                return frozenset(found)
+            continue
         found |= _of(code, argument)
-        if not (code in _REPEATS and argument[0] == 0):
-            return frozenset(found)
+        return frozenset(found)
     return frozenset(found)
 
 
@@ -165,7 +171,7 @@ def _can_be_empty(items: Any) -> bool:
     for code, argument in items:
         if code in _REPEATS and argument[0] == 0:
             continue
-        if code is codes.AT or code in (codes.ASSERT, codes.ASSERT_NOT):
+        if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
             continue
         if code is codes.SUBPATTERN and _can_be_empty(argument[3]):
             continue

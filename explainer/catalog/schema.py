@@ -26,6 +26,13 @@ def _checked(pattern: str | None) -> str | None:
     return pattern
 
 
+def _checked_whole(pattern: str | None) -> str | None:
+    faults = check_pattern(pattern, is_whole=True) if pattern else []
+    if faults:
+        raise ValueError("; ".join(faults))
+    return pattern
+
+
 class SampleFile(_Strict):
     """A message as a release prints it, and how it is known: recorded here, composed from sources, or reported."""
 
@@ -87,7 +94,8 @@ class EvidenceFile(_Strict):
     has: bool | None = None
     reader: str | None = None
 
-    _safe = field_validator("pattern", "function", "code")(_checked)
+    _safe = field_validator("pattern", "code")(_checked)
+    _safe_whole = field_validator("function")(_checked_whole)
 
 
 class FixFile(_Strict):

@@ -32,7 +32,7 @@ def build_bundle(
     signatures: dict[str, Any] = {}
     causes: dict[str, Any] = {}
     for path, _, _ in rule_files(folder):
-        raw = _read_toml(os.path.join(folder, path), path)
+        raw = read_toml(os.path.join(folder, path), path)
         if path.startswith("signatures/"):
             signatures[path[len("signatures/") : -len(".toml")]] = _validated(SignatureFile, raw, path)
         else:
@@ -41,7 +41,12 @@ def build_bundle(
     return {"format": FORMAT, "signatures": signatures, "causes": causes}
 
 
-def _read_toml(path: str, shown: str) -> dict[str, Any]:
+def read_toml(path: str, shown: str) -> dict[str, Any]:
+    """The TOML file at `path`; `shown` is its name in errors.
+
+    Raises:
+        RuleError: it cannot be read or is no TOML.
+    """
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)

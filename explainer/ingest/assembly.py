@@ -143,7 +143,7 @@ def _finish(draft: _Draft, source: str | None) -> Incident:
     induced = next((anomaly for anomaly in draft.anomalies if anomaly.is_induced), None)
     direct = next((anomaly for anomaly in draft.anomalies if not anomaly.is_induced), None)
     failed = next((fact.value for fact in draft.facts if fact.name == "failed_rank"), None)
-    facts = [*draft.facts, *_facts_of_messages(exceptions), *_facts_of_paths(exceptions, forward)]
+    stated = [*_facts_of_messages(exceptions), *_facts_of_paths(exceptions, forward), *_facts_of_ranks(draft)]
     return Incident(
         exceptions=tuple(exceptions),
         forward_frames=tuple(forward),
@@ -152,7 +152,7 @@ def _finish(draft: _Draft, source: str | None) -> Incident:
         induced_node=induced.node if induced else None,
         warnings=tuple(draft.warnings),
         metrics=_thinned(draft.metrics),
-        facts=tuple(facts),
+        facts=(*draft.facts, *stated),
         log=tuple(draft.log),
         rank=int(failed) if failed else (draft.ranks[0] if draft.ranks else None),
         ranks=tuple(sorted(draft.ranks)),
@@ -197,6 +197,12 @@ def _facts_of_paths(exceptions: Sequence[ExceptionRecord], forward: Sequence[Fra
             versions.setdefault(frame.library, frame.library_version)
     for name, version in versions.items():
         yield Fact(name=f"version:{name}", value=version)
+
+
+def _facts_of_ranks(draft: _Draft) -> Iterator[Fact]:
+    """How many ranks show, where lines name theirs."""
+    if draft.ranks:
+        yield Fact(name="ranks", value=str(len(draft.ranks)))
 
 
 def _thinned(rows: Sequence[MetricRow], keep: int = 60) -> tuple[MetricRow, ...]:

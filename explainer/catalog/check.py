@@ -1,0 +1,140 @@
+"""Checks a rule base: the format of each file, that samples match their wordings, that prose has its headings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from explainer.catalog.place import rule_files
+
+HEADINGS = (
+    "What happens",
+    "Why",
+    "How to fix",
+    "Fix safety",
+    "When it is something else",
+    "References",
+)
+KEYS = (
+    "title", "summary", "kind", "status", "since", "signature", "look_alikes", "proves_not", "prior", "applies", "needs",
+    "form", "evidence", "fix", "myth",
+)  # fmt: skip
+CONDITIONS = {
+    "message": {"pattern", "contains", "fields", "anywhere"},
+    "frames": {"file", "function", "code", "library", "at", "stack"},
+    "warnings": {"pattern", "contains", "file", "category"},
+    "log": {"pattern", "contains", "fact", "value", "metric", "anywhere"},
+    "environment": {"package", "version", "gpu", "has"},
+    "source": {"reader"},
+    "live": {"reader"},
+    "trace": {"reader"},
+}
+_COMMON = {"id", "reads", "says", "weight", "proves", "absent", "signature"}
+
+
+class Fault(NamedTuple):
+    """What is wrong in a rule base: the file relative to its folder, the line where it is known, and the fault."""
+
+    file: str
+    line: int | None
+    message: str
+
+
+def check_rules(folder: str) -> list[Fault]:
+    """Everything that is wrong with the rules under `folder`, in the order of the files."""
+    faults: list[Fault] = []
+    for path, _, _ in rule_files(folder):
+        faults.extend(_check_file(folder, path))
+    return faults
+
+
+def _check_file(folder: str, path: str) -> Iterator[Fault]:
+    from pydantic import ValidationError
+
+    from explainer.catalog.schema import CauseFile, SignatureFile
+    from explainer.catalog.source import read_toml
+    from explainer.errors import RuleError
+
+    is_signature = path.startswith("signatures/")
+    try:
+        raw = read_toml(os.path.join(folder, path), path)
+        (SignatureFile if is_signature else CauseFile).model_validate(raw)
+    except RuleError as error:
+        yield Fault(path, None, str(error).removeprefix(f"{path}: "))
+        return
+    except ValidationError as error:
+        lines = _lines(os.path.join(folder, path))
+        for one in error.errors():
+            key = ".".join(str(part) for part in one["loc"])
+            yield Fault(path, _line_of(lines, one["loc"]), f"{key or 'file'}: {one['msg']}")
+        return
+    yield from _check_samples(path, raw)
+    if not is_signature:
+        yield from _check_keys(path, raw)
+        yield from _check_conditions(path, raw)
+        yield from _check_prose(folder, path.replace("cause.toml", "README.md"), raw["title"])
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return file.read().split("\n")
+
+
+def _line_of(lines: list[str], place: tuple[int | str, ...]) -> int | None:
+    """The line on which a key stands: the n-th table of its name, then the key in it."""
+    start = 0
+    for index, part in enumerate(place):
+        following = place[index + 1] if index + 1 < len(place) else None
+        if isinstance(part, str) and isinstance(following, int):
+            headers = [at for at, text in enumerate(lines) if re.match(rf"\s*\[\[(?:\w+\.)*{part}\]\]", text)]
+            headers = [at for at in headers if at >= start]
+            if following < len(headers):
+                start = headers[following]
+        elif isinstance(part, str):
+            found = next((at for at in range(start, len(lines)) if re.match(rf"\s*{re.escape(part)}\s*=", lines[at])), None)
+            start = start if found is None else found
+    return start + 1
+
+
+def _check_samples(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
+    for number, form in enumerate(raw.get("form", ()), start=1):
+        samples = form.get("sample", ())
+        if not samples and form.get("stands") != "metrics":
+            yield Fault(path, None, f"form {number} has no [[form.sample]]")
+        for sample in samples:
+            text = " ".join(sample["text"].split())
+            missing = [literal for literal in form["contains"] if literal not in text]
+            if missing:
+                yield Fault(path, None, f"form {number}: its sample lacks {missing[0]!r}")
+            elif form.get("pattern") and not re.search(form["pattern"], text):
+                yield Fault(path, None, f"form {number}: its pattern does not match its sample {text[:60]!r}")
+
+
+def _check_keys(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
+    present = [key for key in raw if key in KEYS]
+    if present != [key for key in KEYS if key in raw]:
+        yield Fault(path, None, f"keys out of order: want {', '.join(key for key in KEYS if key in raw)}")
+
+
+def _check_conditions(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
+    for rule in raw.get("evidence", ()):
+        odd = set(rule) - _COMMON - CONDITIONS[rule["reads"]]
+        if odd:
+            yield Fault(path, None, f"evidence {rule['id']!r} reads {rule['reads']!r}, which knows no {', '.join(sorted(odd))}")
+        if not set(rule) & CONDITIONS[rule["reads"]]:
+            yield Fault(path, None, f"evidence {rule['id']!r} has no condition")
+
+
+def _check_prose(folder: str, path: str, title: str) -> Iterator[Fault]:
+    full = os.path.join(folder, path)
+    if not os.path.isfile(full):
+        yield Fault(path, None, "is missing")
+        return
+    lines = _lines(full)
+    if lines[0] != f"# {title}":
+        yield Fault(path, 1, f"the heading is not the cause's title, {title!r}")
+    found = [line[3:] for line in lines if line.startswith("## ")]
+    if tuple(found) != HEADINGS:
+        yield Fault(path, None, f"the headings are not {', '.join(HEADINGS)}")

@@ -1,0 +1,110 @@
+"""The values in a message, typed: versions and counts as integers, shapes as tuples, dtypes under one name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+Value = int | float | str | tuple[int, ...]
+Fields = dict[str, Value]
+
+_DTYPES = {
+    "half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16", "long": "int64",
+    "long int": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
+    "complexfloat": "complex64", "complexdouble": "complex128", "float8_e4m3fn": "float8", "float8_e5m2": "float8",
+    "c10::half": "float16", "c10::bfloat16": "bfloat16",
+}  # fmt: skip
+FLOATING = frozenset({"float16", "float32", "float64", "bfloat16", "float8"})
+
+
+def typed_fields(groups: Mapping[str, str | None]) -> Fields:
+    """The named groups of a match as values, with what follows from them.
+
+    A group named `...shape` adds `...ndim`, `...numel`, `...first`, `...second`, `...last` and `...square`; one named `...dtype` or `...type` adds
+    `...dtype` under torch's own name and `...device`; `node` adds `op`; `version` with `expected` adds `gap`; a saved
+    and a recomputed shape add `ratio` and `differing`.
+    """
+    fields: Fields = {}
+    for name, text in groups.items():
+        if text is None:
+            continue
+        fields[name] = int(text) if re.fullmatch(r"-?\d{1,15}", text) else text
+        if name.endswith("shape"):
+            _add_shape(fields, name[: -len("shape")], text)
+        elif name.endswith(("dtype", "type")):
+            _add_dtype(fields, name.removesuffix("type").removesuffix("d"), text)
+        elif name == "node":
+            fields["op"] = re.sub(r"Backward\d*$", "", text.rpartition("::")[2])
+    _add_relations(fields)
+    return fields
+
+
+def dtype_name(text: str) -> str:
+    """`torch.cuda.HalfTensor`, `Half`, `c10::Half` and `torch.float16` are all "float16"."""
+    last = text.removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor").strip()
+    return _DTYPES.get(last.lower(), last)
+
+
+def _add_shape(fields: Fields, prefix: str, text: str) -> None:
+    sizes = tuple(int(size) for size in re.findall(r"\d{1,12}", text))
+    fields[f"{prefix}shape"] = sizes
+    fields[f"{prefix}ndim"] = len(sizes)
+    numel = 1
+    for size in sizes:
+        numel *= size
+    fields[f"{prefix}numel"] = numel
+    if sizes:
+        fields[f"{prefix}first"], fields[f"{prefix}last"] = sizes[0], sizes[-1]
+        if len(sizes) >= 2:
+            fields[f"{prefix}second"] = sizes[1]
+        fields[f"{prefix}square"] = "yes" if len(sizes) >= 2 and sizes[-1] == sizes[-2] else "no"
+
+
+def _add_dtype(fields: Fields, prefix: str, text: str) -> None:
+    fields[f"{prefix}dtype"] = dtype_name(text)
+    if "cuda" in text:
+        fields[f"{prefix}device"] = "cuda"
+
+
+def _add_relations(fields: Fields) -> None:
+    version, expected = fields.get("version"), fields.get("expected")
+    if isinstance(version, int) and isinstance(expected, int):
+        fields["gap"] = version - expected
+    saved, again = fields.get("saved_shape"), fields.get("recomputed_shape")
+    if isinstance(saved, tuple) and isinstance(again, tuple) and len(saved) == len(again):
+        pairs = [(old, new) for old, new in zip(saved, again, strict=True) if old != new]
+        fields["differing"] = len(pairs)
+        fields["differing_first"] = "yes" if saved and saved[0] != again[0] else "no"
+        if len(pairs) == 1 and pairs[0][0]:
+            fields["ratio"] = pairs[0][1] / pairs[0][0]
+    saved_count, again_count = fields.get("saved_count"), fields.get("recomputed_count")
+    if isinstance(saved_count, int) and isinstance(again_count, int) and saved_count:
+        fields["count_ratio"] = round(again_count / saved_count, 3)
+
+
+def holds(value: object, constraint: object) -> bool:
+    """Whether a value meets a rule's constraint: a number, a comparison (">= 2"), a list of values, or a pattern.
+
+    The constraint "absent" holds for a value that the message does not name.
+    """
+    if value is None:
+        return constraint == "absent"
+    if isinstance(constraint, list):
+        return any(holds(value, one) for one in constraint)
+    if isinstance(constraint, bool) or not isinstance(constraint, str):
+        return value == constraint
+    compared = re.fullmatch(r"(<=|>=|<|>|==|!=)\s*(-?\d+(?:\.\d+)?)", constraint)
+    if compared:
+        return _compare(value, compared[1], float(compared[2]))
+    return re.fullmatch(constraint, str(value)) is not None
+
+
+def _compare(value: object, operator: str, bound: float) -> bool:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return {
+        "<": number < bound, "<=": number <= bound, ">": number > bound, ">=": number >= bound,
+        "==": number == bound, "!=": number != bound,
+    }[operator]  # fmt: skip

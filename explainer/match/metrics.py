@@ -1,0 +1,107 @@
+"""What the rows of a training log show: named observations that rules refer to.
+
+A row is an optimizer step as the trainer logged it; the thresholds are stated beside each observation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from explainer.model.incident import MetricRow
+
+# A cross-entropy over a vocabulary of 200,000 starts at ln(200000) = 12.2; a first loss above this is no untrained model.
+ABSURD_FIRST_LOSS = 30.0
+TINY_LEARNING_RATE = 1e-6
+
+
+def observe(rows: Sequence[MetricRow]) -> dict[str, str]:
+    """The observations that hold for the rows, each with what to say of it."""
+    losses = [row.value("loss", "train_loss", "nll_loss", "valid_loss") for row in rows]
+    norms = [row.value("grad_norm_last", "grad_norm") for row in rows]
+    said: dict[str, str] = {}
+    said.update(_final_state(rows, losses, norms))
+    said.update(_first_row(rows, losses, norms))
+    said.update(_course(rows, losses, norms))
+    return said
+
+
+def _bad(value: float | None) -> bool:
+    return value is not None and not math.isfinite(value)
+
+
+def _show(value: float | None) -> str:
+    return "absent" if value is None else f"{value:g}"
+
+
+def _final_state(
+    rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Sequence[float | None]
+) -> dict[str, str]:
+    said: dict[str, str] = {}
+    if any(map(_bad, losses)):
+        said["loss-not-finite"] = "the loss is not finite in the log"
+    if any(map(_bad, norms)):
+        said["grad-norm-not-finite"] = "the gradient norm is not finite in the log"
+    zero = [loss == 0.0 for loss in losses]
+    if any(is_zero and _bad(norm) for is_zero, norm in zip(zero, norms, strict=True)):
+        said["loss-zero-grad-nan"] = "a row shows loss 0 beside a gradient norm that is not finite"
+    if sum(zero) >= 2 and not any(map(_bad, norms)) and not any(norm for norm in norms):
+        said["loss-stays-zero"] = "the loss is exactly 0 in several rows"
+    if said and all(_bad(loss) for loss in losses if loss is not None) and len(rows) == 1:
+        said["only-final-loss"] = "only one value is shown, at the end of training"
+    return said
+
+
+def _first_row(
+    rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Sequence[float | None]
+) -> dict[str, str]:
+    if not rows or losses[0] is None:
+        return {}
+    said: dict[str, str] = {}
+    loss, norm = losses[0], norms[0]
+    rate = rows[0].value("learning_rate")
+    if math.isfinite(loss) and 0.0 < abs(loss) < ABSURD_FIRST_LOSS and _bad(norm):
+        said["first-row-normal-loss-grad-nan"] = (
+            f"the first row has a normal loss ({_show(loss)}) and a gradient norm of {_show(norm)}: the forward was"
+            " sound, the backward or the reduction was not"
+        )
+    if abs(loss) >= ABSURD_FIRST_LOSS and len(rows) > 1:
+        said["first-row-loss-absurd"] = (
+            f"the first loss is already absurd ({_show(loss)}): the weights or the forward are wrong before any step"
+        )
+    if (_bad(loss) or _bad(norm)) and rate is not None and rate < TINY_LEARNING_RATE:
+        said["nan-at-tiny-learning-rate"] = (
+            f"the first row is not finite at a learning rate of {rate:g}: no step can have diverged yet"
+        )
+    return said
+
+
+def _course(rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Sequence[float | None]) -> dict[str, str]:
+    said: dict[str, str] = {}
+    bad = [_bad(norm) for norm in norms]
+    finite_losses = [loss for loss in losses if loss is not None and math.isfinite(loss)]
+    isolated = [
+        index for index in range(len(rows)) if bad[index] and not (index + 1 < len(rows) and bad[index + 1])
+    ]
+    sound = all(loss is None or (math.isfinite(loss) and loss != 0.0) for loss in losses)
+    if isolated and len(isolated) == sum(bad) and len(rows) > sum(bad) and sound and not bad[-1]:
+        said["isolated-nonfinite-norm"] = (
+            f"{len(isolated)} of {len(rows)} rows have a gradient norm that is not finite, the loss stays finite and the"
+            " rows after it are sound: skipped steps of a gradient scaler look so"
+        )
+    scales = [scale for row in rows if (scale := row.value("loss_scale")) is not None]
+    if len(scales) >= 2 and scales[-1] < scales[0]:
+        said["loss-scale-falls"] = f"the loss scale falls from {scales[0]:g} to {scales[-1]:g}"
+    first_bad = next((index for index, loss in enumerate(losses) if _bad(loss)), None)
+    if first_bad is not None and len(finite_losses) >= 3 and finite_losses[-1] > 2 * min(finite_losses):
+        said["loss-rises-before-nan"] = (
+            f"the loss rises from {min(finite_losses):g} to {finite_losses[-1]:g} before it stops being finite"
+        )
+    finite_norms = [norm for norm in norms if norm is not None and math.isfinite(norm)]
+    if any(bad) and any(norm > 1e4 for norm in finite_norms):
+        said["huge-norm-beside-nan"] = f"finite gradient norms reach {max(finite_norms):g} beside ones that are not finite"
+    if len(finite_losses) >= 4 and len(set(finite_losses)) == 1 and finite_losses[0] != 0.0:
+        said["loss-constant"] = f"the loss is {finite_losses[0]:g} in all {len(finite_losses)} rows"
+    if first_bad is not None and first_bad >= 3:
+        said["nan-after-good-rows"] = f"{first_bad} rows are sound before the first that is not finite"
+    return said

@@ -1,0 +1,141 @@
+"""Weighs the causes of an incident against each other: log-odds summed, shared out, and put into words.
+
+The belief of a cause is its signature's salience plus its prior among the causes of that signature plus the weights of
+its evidence. Beliefs are shared out (softmax) among all candidates and "something else". `certain` needs a proof;
+`likely` a share that was right often enough on labelled incidents (`benchmarks/calibration.py` prints how often).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from explainer.catalog.catalog import Catalog
+from explainer.match.culprit import find_culprits
+from explainer.match.evidence import Scene, observe_cause
+from explainer.match.metrics import observe
+from explainer.match.signature import SignatureMatch, find_signatures
+from explainer.match.surroundings import Surroundings
+from explainer.match.treatment import choose_fixes
+from explainer.match.utterance import Utterance, log_utterances, metric_utterance, utterances_of
+from explainer.model.environment import Environment
+from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, Evidence, Finding
+from explainer.model.incident import Incident
+from explainer.model.rule import Cause
+
+SOMETHING_ELSE = 1.0
+LIKELY_SHARE = 0.62
+CERTAIN_SHARE = 0.5
+SHOWN_SHARE = 0.01
+_MESSENGER = 3.0
+_UNRECOGNISED = 0.5
+_NOTICE = 1.0
+
+
+class _Candidate(NamedTuple):
+    """A cause, the match that brought it in, what was observed of it, and the sum of it all in log-odds."""
+
+    cause: Cause
+    match: SignatureMatch
+    evidence: tuple[Evidence, ...]
+    belief: float
+
+
+def rank_causes(incident: Incident, environment: Environment | None, catalog: Catalog) -> tuple[Finding, ...]:
+    """The findings for an incident, most believed first; empty where nothing of it is recognised."""
+    observations = observe(incident.metrics)
+    said = [*utterances_of(incident), *log_utterances(incident), *map(metric_utterance, observations)]
+    matches = find_signatures(catalog, said)
+    surroundings = Surroundings(incident, environment)
+    best: dict[str, _Candidate] = {}
+    for match in matches:
+        is_late = catalog.is_messenger(match.signature) and _is_told_elsewhere(match, matches, said, catalog)
+        for name in catalog.causes_of(match.signature):
+            cause = catalog.cause(name)
+            evidence = observe_cause(cause, Scene(incident, match, surroundings, observations))
+            belief = _belief(cause, match, evidence) - (_MESSENGER if is_late else 0.0)
+            if name not in best or belief > best[name].belief:
+                best[name] = _Candidate(cause, match, evidence, belief)
+    candidates = sorted(best.values(), key=lambda one: -one.belief)
+    return _findings(candidates, _unrecognised(said, matches), incident, surroundings)
+
+
+def _belief(cause: Cause, match: SignatureMatch, evidence: Sequence[Evidence]) -> float:
+    prior = cause.prior.get(match.signature, 0.0)
+    notice = _NOTICE if cause.kind == "notice" else 0.0
+    return match.utterance.salience + match.weight + prior + sum(one.weight for one in evidence) - notice
+
+
+def _is_told_elsewhere(
+    match: SignatureMatch, matches: Sequence[SignatureMatch], said: Sequence[Utterance], catalog: Catalog
+) -> bool:
+    """Whether something else in the log failed, so that a messenger only reports it."""
+    if any(not catalog.is_messenger(other.signature) and other.utterance.salience >= 2.0 for other in matches):
+        return True
+    return any(one.kind == "exception" and one.type and one is not match.utterance for one in said)
+
+
+def _unrecognised(said: Sequence[Utterance], matches: Sequence[SignatureMatch]) -> float:
+    """The belief in "something else": higher where an exception is there that no signature knows."""
+    known = {match.utterance.index for match in matches if match.utterance.kind == "exception"}
+    unknown = [one.salience for one in said if one.kind == "exception" and one.type and one.index not in known]
+    return max([SOMETHING_ELSE, *(salience - _UNRECOGNISED for salience in unknown)])
+
+
+def _findings(
+    candidates: Sequence[_Candidate], something_else: float, incident: Incident, surroundings: Surroundings
+) -> tuple[Finding, ...]:
+    if not candidates:
+        return ()
+    top = max(candidates[0].belief, something_else)
+    total = sum(math.exp(one.belief - top) for one in candidates) + math.exp(something_else - top)
+    findings: list[Finding] = []
+    for index, one in enumerate(candidates):
+        share = math.exp(one.belief - top) / total
+        if index and share < SHOWN_SHARE:
+            break
+        findings.append(_finding(one, share, index == 0, incident, surroundings))
+    return tuple(findings)
+
+
+def _finding(
+    one: _Candidate, share: float, is_first: bool, incident: Incident, surroundings: Surroundings
+) -> Finding:
+    is_proved = one.match.proves or any(evidence.proves and evidence.weight > 0 for evidence in one.evidence)
+    confidence = POSSIBLE
+    if is_first and is_proved and share >= CERTAIN_SHARE:
+        confidence = CERTAIN
+    elif is_first and share >= LIKELY_SHARE:
+        confidence = LIKELY
+    cause = one.cause
+    return Finding(
+        cause=cause.id,
+        title=cause.title,
+        summary=cause.summary,
+        kind=cause.kind,
+        confidence=confidence,
+        score=round(share, 4),
+        evidence=(_recognised(one.match), *one.evidence),
+        culprits=find_culprits(incident, one.match),
+        fixes=choose_fixes(cause, surroundings),
+        myths=cause.myths,
+        look_alikes=cause.look_alikes,
+        proves_not=cause.proves_not,
+    )
+
+
+def _recognised(match: SignatureMatch) -> Evidence:
+    """The message itself, as the first piece of evidence."""
+    where = {"exception": "the exception's message", "warning": "a warning", "log": "a line of the log"}
+    quoted = match.utterance.flat if len(match.utterance.flat) <= 160 else match.utterance.flat[:157] + "..."
+    says = (
+        f"the metrics show it: {quoted}"
+        if match.utterance.kind == "metrics"
+        else f"{where[match.utterance.kind]} says: {quoted}"
+    )
+    return Evidence(
+        id="signature", reads="log" if match.utterance.kind in ("log", "metrics") else
+        ("warnings" if match.utterance.kind == "warning" else "message"),
+        says=says, weight=0.0, proves=match.proves,
+    )  # fmt: skip

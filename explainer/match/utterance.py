@@ -1,0 +1,86 @@
+"""What an incident says, one text after another, with how much each weighs as the root of the failure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from explainer.model.incident import ExceptionRecord, Incident
+
+MAX_TEXT = 4000
+_FATAL, _BARE, _WARNING, _LOG, _METRICS = 4.0, 3.6, 1.0, 2.0, 2.5
+_LATER_CHAIN, _MAX_LATER, _WRAPPER, _GROUP, _CONTEXT, _RERAISED = 0.8, 2.4, 1.0, 1.5, 0.5, 2.0
+_TEARDOWN = ("KeyboardInterrupt", "SystemExit", "BrokenPipeError", "ConnectionResetError", "GeneratorExit", "EOFError")
+
+
+class Utterance(NamedTuple):
+    """One text of an incident. `flat` has its white space folded, `squeezed` its line breaks removed (a hard wrap).
+
+    `kind` is "exception", "warning", "log" or "metrics"; `index` counts within that kind; `salience` is in log-odds.
+    """
+
+    kind: str
+    index: int
+    type: str
+    flat: str
+    squeezed: str
+    salience: float
+
+
+def utterances_of(incident: Incident) -> list[Utterance]:
+    """Everything that an incident's exceptions and warnings say."""
+    said = [
+        _utterance("exception", index, record.type, record.message, salience)
+        for index, (record, salience) in enumerate(zip(incident.exceptions, _saliences(incident), strict=True))
+        if record.type or record.message
+    ]
+    said.extend(
+        _utterance("warning", index, record.category, record.message, _WARNING)
+        for index, record in enumerate(incident.warnings)
+    )
+    return said
+
+
+def log_utterances(incident: Incident) -> list[Utterance]:
+    """The lines that belong to no traceback."""
+    return [_utterance("log", index, "", line.text, _LOG) for index, line in enumerate(incident.log)]
+
+
+def metric_utterance(observation: str) -> Utterance:
+    """What the metrics show, under the name of the observation."""
+    return Utterance("metrics", 0, "", observation, observation, _METRICS)
+
+
+def _utterance(kind: str, index: int, name: str, text: str, salience: float) -> Utterance:
+    text = text[: 2 * MAX_TEXT]
+    flat = " ".join(text.split())[:MAX_TEXT]
+    squeezed = text.replace("\r", "").replace("\n", "")[:MAX_TEXT] if "\n" in text.strip() else flat
+    return Utterance(kind, index, name, flat, squeezed, salience)
+
+
+def _saliences(incident: Incident) -> list[float]:
+    """How much each exception weighs as the origin: earlier ones more, wrappers, groups and teardown less."""
+    found: list[float] = []
+    chains = -1
+    records = incident.exceptions
+    for index, record in enumerate(records):
+        is_first = record.link is None and record.parent is None
+        chains += is_first and bool(record.type)
+        weight = (_FATAL if record.from_traceback else _BARE) - min(_LATER_CHAIN * max(chains, 0), _MAX_LATER)
+        following = records[index + 1] if index + 1 < len(records) else None
+        weight -= _link_cost(record)
+        if following is not None and following.link == "during_handling":
+            weight -= _CONTEXT
+        if any(other.parent == index for other in records):
+            weight -= _GROUP
+        if record.type.rpartition(".")[2] in _TEARDOWN:
+            weight -= 3.0
+        if incident.rank is not None and record.rank is not None and record.rank != incident.rank:
+            weight -= 0.5
+        found.append(weight)
+    return found
+
+
+def _link_cost(record: ExceptionRecord) -> float:
+    if record.link == "direct_cause":
+        return _WRAPPER
+    return _RERAISED if record.link == "reraised" else 0.0
