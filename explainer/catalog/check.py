@@ -138,3 +138,17 @@ def _check_prose(folder: str, path: str, title: str) -> Iterator[Fault]:
     found = [line[3:] for line in lines if line.startswith("## ")]
     if tuple(found) != HEADINGS:
         yield Fault(path, None, f"the headings are not {', '.join(HEADINGS)}")
+
+
+def main(folder: str = "knowledge") -> int:
+    """Print the faults of the rule base in `folder`, one a line; the exit status."""
+    faults = check_rules(folder)
+    for fault in faults:
+        print(f"{fault.file}:{fault.line or 1}: {fault.message}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(*sys.argv[1:2]))
