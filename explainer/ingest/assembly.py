@@ -171,11 +171,17 @@ def _forward_frames(draft: _Draft) -> tuple[list[Frame], list[ExceptionRecord]]:
         if not record.type and ("returned nan values" in following.message or "inplace operation" in following.message):
             return list(record.frames), draft.exceptions[:at] + draft.exceptions[at + 1 :]
     for record in draft.exceptions:
-        _, mark, rest = record.message.partition("from user code:\n")
-        read = read_exception(rest.split("\n"), 0, lambda _: False) if mark else None
-        if read and read.record.frames:
-            return [own(frame) for frame in read.record.frames], draft.exceptions
+        frames = user_code_frames(record)
+        if frames:
+            return list(frames), draft.exceptions
     return [], draft.exceptions
+
+
+def user_code_frames(record: ExceptionRecord) -> tuple[Frame, ...]:
+    """The stack of the user's code that a Dynamo error carries in its message, under "from user code:"."""
+    _, mark, rest = record.message.partition("from user code:\n")
+    read = read_exception(rest.split("\n"), 0, lambda _: False) if mark else None
+    return tuple(own(frame) for frame in read.record.frames) if read else ()
 
 
 def _facts_of_messages(exceptions: Sequence[ExceptionRecord]) -> Iterator[Fact]:

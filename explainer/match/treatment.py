@@ -10,15 +10,27 @@ from explainer.model.rule import Cause, FixRule
 
 
 def choose_fixes(cause: Cause, surroundings: Surroundings) -> tuple[Fix, ...]:
-    """The fixes that can be taken here: those that the environment calls for first, those that it rules out not at all."""
-    called, open_ = [], []
+    """The fixes that can be taken here: those that the environment calls for first, those that it rules out not at all.
+
+    A fix whose condition is not known keeps its place and states the condition.
+    """
+    called, others = [], []
     for rule in cause.fixes:
-        answer = None if rule.when is None else _is_met(rule.when, surroundings)
+        if rule.when is None:
+            others.append(_fix(rule))
+            continue
+        answer = _is_met(rule.when, surroundings)
         if answer is True:
             called.append(_fix(rule))
         elif answer is None:
-            open_.append(_fix(rule))
-    return (*called, *open_)
+            others.append(_fix(rule, f" (where {_condition(rule.when)})"))
+    return (*called, *others)
+
+
+def _condition(when: Mapping[str, object]) -> str:
+    """The conditions of a fix in words."""
+    words = {"gpu_has": "the GPU has {}", "gpu_lacks": "the GPU has no {}"}
+    return " and ".join(words.get(key, f"{key} is {{}}").format(wanted) for key, wanted in when.items())
 
 
 def _is_met(when: Mapping[str, object], surroundings: Surroundings) -> bool | None:
@@ -36,10 +48,10 @@ def _is_met(when: Mapping[str, object], surroundings: Surroundings) -> bool | No
     return None if any(answer is None for answer in answers) else True
 
 
-def _fix(rule: FixRule) -> Fix:
+def _fix(rule: FixRule, condition: str = "") -> Fix:
     return Fix(
         id=rule.id,
-        title=rule.title,
+        title=rule.title + condition,
         applicability=rule.applicability,
         kind=rule.kind,
         command=rule.command,

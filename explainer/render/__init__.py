@@ -1,0 +1,1 @@
+"""Report to text: terminal, JSON, Markdown, HTML, SARIF, GitHub annotations. What users wrote is shown, never obeyed."""

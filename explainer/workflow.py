@@ -1,0 +1,103 @@
+"""The facade that every face of gradfix calls: explain a log or an exception, probe the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from typing import BinaryIO
+
+from explainer.catalog.bundle import load_catalog
+from explainer.catalog.catalog import Catalog
+from explainer.match.nearest import describe_unknown
+from explainer.match.rank import rank_causes
+from explainer.model.environment import Environment
+from explainer.model.incident import Incident
+from explainer.model.report import Report
+
+
+class Explanation(Report):
+    """A report that shows itself: as a card in a terminal (rich) and in a notebook (HTML)."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from explainer.render.html import render_html
+
+        return render_html(self)
+
+    def __rich__(self) -> object:
+        from rich.text import Text
+
+        from explainer.render.terminal import Layout, render_terminal
+
+        return Text.from_ansi(render_terminal(self, Layout(is_coloured=True)))
+
+
+def explain(
+    failure: BaseException | str | os.PathLike[str] | BinaryIO,
+    *,
+    environment: Environment | None = None,
+    knowledge: str | None = None,
+    mask: bool = True,
+) -> Explanation:
+    """Explain a failure: a live exception, the text of a log or traceback, a path to a log or notebook, an open file.
+
+    A `str` is always text; give a path as `pathlib.Path`. Where a log holds several independent failures the last one,
+    which ended it, is explained. `knowledge` is a folder of rules of your own; secrets are masked unless `mask` is False.
+
+    Raises:
+        UnreadableInput: the file is missing or no text.
+        RuleError: the rules in `knowledge` cannot be used.
+
+    Example:
+        >>> report = explain("RuntimeError: grad can be implicitly created only for scalar outputs")
+        >>> report.findings[0].cause
+        'backward/non-scalar-loss'
+    """
+    catalog = load_catalog(knowledge)
+    report = explain_incident(read_incidents(failure)[-1], environment, catalog)
+    return _shown(report, mask=mask)
+
+
+def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -> list[Incident]:
+    """The incidents of a live exception, a text, a file or a stream; at least one."""
+    if isinstance(failure, BaseException):
+        from explainer.ingest.exception import read_exception_object
+
+        return [read_exception_object(failure)]
+    if isinstance(failure, str):
+        from explainer.ingest.text import read_text
+
+        return list(read_text(failure))
+    from explainer.ingest.source import read_file, read_stream
+
+    if isinstance(failure, os.PathLike):
+        return read_file(os.fspath(failure))
+    return read_stream(failure, getattr(failure, "name", "stream"))
+
+
+def read_log(
+    path: str, *, stream: BinaryIO | None, tracebacks_only: bool, on_chunk: Callable[[bytes], None] | None
+) -> list[Incident]:
+    """The incidents of the log at `path`, or of an open stream that is named so."""
+    from explainer.ingest.source import read_file, read_stream
+
+    if stream is None:
+        return read_file(path, tracebacks_only=tracebacks_only)
+    return read_stream(stream, path, tracebacks_only=tracebacks_only, on_chunk=on_chunk)
+
+
+def explain_incident(incident: Incident, environment: Environment | None, catalog: Catalog) -> Report:
+    """The report of one incident: its findings, or what to do where nothing was recognised."""
+    findings = rank_causes(incident, environment, catalog)
+    unknown = None if findings else describe_unknown(incident, catalog)
+    return Report(incident=incident, environment=environment, findings=findings, unknown=unknown)
+
+
+def _shown(report: Report, *, mask: bool) -> Explanation:
+    if mask:
+        from explainer.render.mask import mask_secrets
+
+        report = mask_secrets(report)
+    return Explanation(**{field.name: getattr(report, field.name) for field in fields(report)})
