@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import BinaryIO
 
 from explainer.catalog.bundle import load_catalog
@@ -95,9 +95,39 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
     return Report(incident=incident, environment=environment, findings=findings, unknown=unknown)
 
 
-def _shown(report: Report, *, mask: bool) -> Explanation:
+def localise(report: Report, *, root: str, mask: bool) -> Report:
+    """The report with paths relative to `root` where they lie under it, guilty lines read from there, secrets masked."""
+    from explainer.render.rewrite import rewrite_paths
+
+    prefix = root.rstrip(os.sep) + os.sep
+    report = _with_source(report, root)
+    report = rewrite_paths(report, lambda path: path.removeprefix(prefix))
     if mask:
         from explainer.render.mask import mask_secrets
 
         report = mask_secrets(report)
+    return report
+
+
+def _with_source(report: Report, root: str) -> Report:
+    """The report with the source line of each culprit that the traceback names without its code."""
+    from explainer.source.excerpt import read_line
+
+    if all(culprit.code for finding in report.findings for culprit in finding.culprits):
+        return report
+    findings = tuple(
+        replace(
+            finding,
+            culprits=tuple(
+                culprit if culprit.code else replace(culprit, code=read_line(culprit.file, culprit.line or 0, root))
+                for culprit in finding.culprits
+            ),
+        )
+        for finding in report.findings
+    )
+    return replace(report, findings=findings)
+
+
+def _shown(report: Report, *, mask: bool) -> Explanation:
+    report = localise(report, root=os.getcwd(), mask=mask)
     return Explanation(**{field.name: getattr(report, field.name) for field in fields(report)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import Any
 
 from explainer.catalog.catalog import Catalog
@@ -35,6 +34,8 @@ def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
 
 def write_bundle(folder: str, target: str) -> dict[str, Any]:
     """Validate the rules under `folder` and write their bundle to `target`, atomically."""
+    import tempfile
+
     from explainer.catalog.source import build_bundle
 
     data = {**build_bundle(folder), "stamp": _stamp(folder)}

@@ -93,7 +93,9 @@ def _line_of(lines: list[str], place: tuple[int | str, ...]) -> int | None:
             if following < len(headers):
                 start = headers[following]
         elif isinstance(part, str):
-            found = next((at for at in range(start, len(lines)) if re.match(rf"\s*{re.escape(part)}\s*=", lines[at])), None)
+            found = next(
+                (at for at in range(start, len(lines)) if re.match(rf"\s*{re.escape(part)}\s*=", lines[at])), None
+            )
             start = start if found is None else found
     return start + 1
 
@@ -122,7 +124,9 @@ def _check_conditions(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
     for rule in raw.get("evidence", ()):
         odd = set(rule) - _COMMON - CONDITIONS[rule["reads"]]
         if odd:
-            yield Fault(path, None, f"evidence {rule['id']!r} reads {rule['reads']!r}, which knows no {', '.join(sorted(odd))}")
+            yield Fault(
+                path, None, f"evidence {rule['id']!r} reads {rule['reads']!r}, which knows no {', '.join(sorted(odd))}"
+            )
         if not set(rule) & CONDITIONS[rule["reads"]]:
             yield Fault(path, None, f"evidence {rule['id']!r} has no condition")
 

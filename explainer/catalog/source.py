@@ -49,11 +49,12 @@ def read_toml(path: str, shown: str) -> dict[str, Any]:
     """
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
+            data: dict[str, Any] = tomllib.load(file)
     except tomllib.TOMLDecodeError as error:
         raise RuleError(f"{shown}: no valid TOML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise RuleError(f"{shown}: cannot be read: {error}") from error
+    return data
 
 
 def _validated(model: Any, raw: dict[str, Any], path: str) -> dict[str, Any]:

@@ -78,9 +78,8 @@ def _read_exceptions(texts: Sequence[str], index: int, stops: Stops) -> Chain | 
         return read_box(texts, index, stops)
     if starts_ipython(texts, index):
         return read_ipython(texts, index, stops)
-    if text[:1] in ("E", ">") or ".py:" in text:
-        if starts_pytest(texts, index):
-            return read_pytest(texts, index)
+    if (text[:1] in ("E", ">") or ".py:" in text) and starts_pytest(texts, index):
+        return read_pytest(texts, index)
     named = named_exception().match(text) if ("rror" in text or "xception" in text or "nsupported" in text) else None
     if named:
         return _read_named(texts, index, stops)

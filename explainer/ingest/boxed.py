@@ -74,7 +74,7 @@ def _skip_noise(texts: Sequence[str], index: int) -> int:
 def _content(text: str) -> str:
     """What stands between the sides of a box."""
     inner = text.strip()[1:]
-    inner = inner[1:] if inner.startswith(" ") else inner
+    inner = inner.removeprefix(" ")
     if inner.rstrip().endswith(("│", "|")):
         inner = inner.rstrip()[:-1]
     return inner.rstrip()

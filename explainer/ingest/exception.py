@@ -1,5 +1,7 @@
-"""A live exception object: its chain, its groups, its notes and its frames, as an incident. Nothing of it is executed
-beyond `str()` of the exceptions themselves."""
+"""A live exception object as an incident: its chain, its groups, its notes and its frames.
+
+Nothing of the user's is executed but `str()` of the exceptions themselves.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,15 @@ def _add(
 
 def _type_name(error: BaseException) -> str:
     kind = type(error)
-    return kind.__qualname__ if kind.__module__ in ("__main__", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__ if kind.__module__ in ("__main__", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as failure:  # a user's own __str__ may raise anything
+    except Exception as failure:  # noqa: BLE001 - a user's own __str__ may raise anything
         return f"<str() failed: {type(failure).__name__}>"
 
 
@@ -94,6 +98,8 @@ def _mark(summary: traceback.FrameSummary, line: int, code: str | None) -> tuple
     if code is None or start is None or end is None:
         return None
     raw = linecache.getline(summary.filename, line)
+    if not raw.isascii():  # the columns count bytes
+        return None
     indent = len(raw) - len(raw.lstrip())
     is_one_line = getattr(summary, "end_lineno", line) == line
     stop = end - indent if is_one_line else len(code)

@@ -37,7 +37,10 @@ _READERS = (
     _Reader("Bfloat16 =", r"Bfloat16 = (?P<bf16>TRUE|FALSE)"),
     _Reader("Num GPUs", r"^[\\/|\s_O^]*(?P<gpu>[A-Z][\w .-]{1,60}?)\. Num GPUs = (?P<gpu_count>\d+)"),
     _Reader("==((====))==", r"Unsloth (?P<unsloth>[\d.]+): Fast (?P<unsloth_model>[\w.-]+) patching"),
-    _Reader("fp16", r"\bfp16['\"]?\s*[=:]\s*(?P<fp16>True|true)\b|(?P<fp16_flag>--fp16)\b|mixed_precision['\"]?[=:\s]+['\"]?(?P<fp16_mixed>fp16)"),
+    _Reader(
+        "fp16",
+        r"\bfp16['\"]?\s*[=:]\s*(?P<fp16>True|true)\b|(?P<fp16_flag>--fp16)\b|mixed_precision['\"]?[=:\s]+['\"]?(?P<fp16_mixed>fp16)",
+    ),
     _Reader("bf16", r"\bbf16['\"]?\s*[=:]\s*(?P<bf16_asked>True|true)\b|(?P<bf16_flag>--bf16)\b"),
     _Reader("float16", r"(?P<float16>torch\.float16|dtype[=:\s]+['\"]?float16|load in float16)"),
     _Reader("GradScaler", r"(?P<grad_scaler>GradScaler)"),
@@ -95,7 +98,9 @@ def _package(name: str) -> str:
 
 @cache
 def _flag() -> re.Pattern[str]:
-    return re.compile(r"^\s*(?P<name>[A-Za-z_][\w.]*\.(?:weight|bias|\w+))\s*[:,=]?\s+(?:requires_grad\s*[:=]?\s*)?(?P<flag>True|False)\s*$")
+    return re.compile(
+        r"^\s*(?P<name>[A-Za-z_][\w.]*\.(?:weight|bias|\w+))\s*[:,=]?\s+(?:requires_grad\s*[:=]?\s*)?(?P<flag>True|False)\s*$"
+    )
 
 
 def _flags(text: str, log_line: int | None) -> Iterator[Fact]:

@@ -51,7 +51,7 @@ def _source() -> re.Pattern[str]:
 
 def location_of(text: str) -> Location | None:
     """The location that `text` names, where it is a frame's first line."""
-    if not text or text[0] not in " CIF[<~/." and text[1:2] != ":":
+    if not text or (text[0] not in " CIF[<~/." and text[1:2] != ":"):
         return None
     for pattern in _locations():
         found = pattern.match(text)
@@ -123,9 +123,8 @@ def _read_frame(texts: Sequence[str], index: int, location: Location) -> tuple[F
         if arrow:
             if code is None:
                 line, code = int(arrow["line"]), (arrow["code"] or "").strip()
-        elif not _source().match(text) or location_of(text):
-            if code is not None or not text.startswith(" "):
-                break
+        elif (not _source().match(text) or location_of(text)) and (code is not None or not text.startswith(" ")):
+            break
         index += 1
     return Frame(file=location.file, line=line, function=location.function, code=code or None), index
 

@@ -9,9 +9,38 @@ from explainer.model.incident import Frame
 
 # Libraries whose paths people shorten to "torch/..." or ".../torch/...", so that no site-packages shows.
 KNOWN = frozenset(
-    "torch torchvision torchaudio functorch torch_xla torch_npu transformers peft accelerate trl deepspeed "
-    "huggingface_hub bitsandbytes xformers flash_attn triton unsloth unsloth_zoo pytorch_lightning lightning_fabric "
-    "torchmetrics fairscale numpy scipy pandas sklearn diffusers timm mmcv mmengine".split()
+    [
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "functorch",
+        "torch_xla",
+        "torch_npu",
+        "transformers",
+        "peft",
+        "accelerate",
+        "trl",
+        "deepspeed",
+        "huggingface_hub",
+        "bitsandbytes",
+        "xformers",
+        "flash_attn",
+        "triton",
+        "unsloth",
+        "unsloth_zoo",
+        "pytorch_lightning",
+        "lightning_fabric",
+        "torchmetrics",
+        "fairscale",
+        "numpy",
+        "scipy",
+        "pandas",
+        "sklearn",
+        "diffusers",
+        "timm",
+        "mmcv",
+        "mmengine",
+    ]
 )
 _PACKAGES = ("site-packages/", "dist-packages/")
 

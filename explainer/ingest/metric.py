@@ -46,7 +46,7 @@ def read_metrics(text: str, log_line: int | None = None) -> MetricRow | None:
         values.append((name, float(found["value"])))
         if found["last"]:
             values.append((f"{name}_last", float(found["last"])))
-    if not any(name == "grad_norm" or name == "loss" or name.endswith("_loss") for name, _ in values):
+    if not any(name in {"grad_norm", "loss"} or name.endswith("_loss") for name, _ in values):
         return None
     return MetricRow(values=tuple(values), log_line=log_line)
 

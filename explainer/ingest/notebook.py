@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from explainer.errors import UnreadableInput
-from explainer.ingest.text import blocks_of
 from explainer.ingest.assembly import assemble
 from explainer.ingest.block import Block
+from explainer.ingest.text import blocks_of
 from explainer.model.incident import ExceptionRecord, Incident
 
 

@@ -23,10 +23,13 @@ def strip_decoration(text: str) -> str:
 
 
 def split_lines(text: str) -> list[tuple[int, str]]:
-    """Physical line numbers (from 1) and what each line shows; a line overwritten by `\\r` gives its lasting parts."""
+    """Physical line numbers (from 1) and what each line shows.
+
+    A line that carriage returns overwrite gives its lasting parts.
+    """
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        line = line[:-1] if line.endswith("\r") else line
+        line = line.removesuffix("\r")
         if "\r" not in line:
             lines.append((number, line))
         else:

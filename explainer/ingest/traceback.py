@@ -28,6 +28,7 @@ Stops = Callable[[int], bool]
 
 @cache
 def header() -> re.Pattern[str]:
+    """The line above the frames, also cut at its left end or of a worker's original traceback."""
     return re.compile(r"(?P<indent>\s*)(?:Original |Exception Group )?(?:T?r)?aceback \(most recent call last\):?\s*$")
 
 
@@ -111,7 +112,7 @@ def _read_frames(texts: Sequence[str], index: int, base: int, stops: Stops) -> t
     while index < len(texts) and len(frames) < MAX_FRAMES:
         text = texts[index]
         found = _frame().match(text) if 'File "' in text else None
-        if found:
+        if found is not None:
             if not frames:
                 frame_indent = len(found["indent"])
             frame = Frame(file=found["file"], line=int(found["line"]), function=found["function"])
@@ -120,7 +121,7 @@ def _read_frames(texts: Sequence[str], index: int, base: int, stops: Stops) -> t
             continue
         if _is_end(text, frame_indent) or (frames and stops(index)):
             break
-        if not _resumes(texts, index, stops):
+        if not _resumes(texts, index):
             break
         index += 1
     return frames, index
@@ -129,10 +130,10 @@ def _read_frames(texts: Sequence[str], index: int, base: int, stops: Stops) -> t
 def _is_end(text: str, frame_indent: int) -> bool:
     """Whether `text` ends the frames: a line at the header's depth that names an exception."""
     found = exception_line().match(text)
-    return bool(found) and (len(found["indent"]) < max(frame_indent, 1)) and bool(text.strip())
+    return found is not None and len(found["indent"]) < max(frame_indent, 1) and bool(text.strip())
 
 
-def _resumes(texts: Sequence[str], index: int, stops: Stops) -> bool:
+def _resumes(texts: Sequence[str], index: int) -> bool:
     """Whether a traceback goes on after the noise at `index`: a frame or its last line follows at once."""
     for ahead in range(index + 1, min(index + 1 + _LOOK_AHEAD, len(texts))):
         if header().match(texts[ahead]):

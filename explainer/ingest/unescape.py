@@ -1,4 +1,4 @@
-"""Tracebacks written into one line: `\\n` inside a string, as wandb, Ray, JSON loggers and `repr` print them."""
+r"""Tracebacks written into one line: `\n` inside a string, as wandb, Ray, JSON loggers and `repr` print them."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ _FORWARD = "Traceback of forward call that"
 _MAX_LINES = 60
 
 
-class Anomaly(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Anomaly:
     """What anomaly mode tells: the node that failed, the stack of its forward call, and whether it only induced it."""
 
     node: str | None

@@ -26,7 +26,7 @@ def _candidates(incident: Incident, match: SignatureMatch) -> Iterator[Culprit]:
     if forward:
         yield _culprit(forward, "the forward call that anomaly mode or the compiler names")
     if match.utterance.kind == "exception":
-        record = incident.exceptions[match.utterance.index]
+        record = incident.exceptions[match.utterance.number]
         frame = _last_user(record.frames)
         if frame:
             is_raised = record.frames[-1] is frame
@@ -34,7 +34,7 @@ def _candidates(incident: Incident, match: SignatureMatch) -> Iterator[Culprit]:
         elif record.frames:
             yield _culprit(record.frames[-1], "raised here; no frame of your own code is in this log")
     elif match.utterance.kind == "warning":
-        warning = incident.warnings[match.utterance.index]
+        warning = incident.warnings[match.utterance.number]
         if warning.file:
             yield Culprit(file=warning.file, line=warning.line, why="the warning was raised here")
 
@@ -45,6 +45,4 @@ def _last_user(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _culprit(frame: Frame, why: str) -> Culprit:
-    return Culprit(
-        file=frame.file, line=frame.line, function=frame.function, code=frame.code, mark=frame.mark, why=why
-    )
+    return Culprit(file=frame.file, line=frame.line, function=frame.function, code=frame.code, mark=frame.mark, why=why)

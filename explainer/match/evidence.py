@@ -201,7 +201,14 @@ def _read_frames(conditions: Conditions, scene: Scene) -> Observed | None:
         return None
     groups = _code_groups(conditions, hit)
     return Observed(
-        {"file": hit.file, "line": hit.line, "function": hit.function, "code": hit.code, "library": hit.library, **groups},
+        {
+            "file": hit.file,
+            "line": hit.line,
+            "function": hit.function,
+            "code": hit.code,
+            "library": hit.library,
+            **groups,
+        },
         hit.file,
         hit.line,
     )
@@ -244,8 +251,8 @@ def _own_frames(scene: Scene) -> tuple[Frame, ...]:
     """The frames of the exception that matched, else those of the whole incident."""
     records = scene.incident.exceptions
     utterance = scene.match.utterance
-    if utterance.kind == "exception" and records[utterance.index].frames:
-        return records[utterance.index].frames
+    if utterance.kind == "exception" and records[utterance.number].frames:
+        return records[utterance.number].frames
     return tuple(frame for record in records for frame in record.frames)
 
 

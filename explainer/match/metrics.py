@@ -80,9 +80,7 @@ def _course(rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Se
     said: dict[str, str] = {}
     bad = [_bad(norm) for norm in norms]
     finite_losses = [loss for loss in losses if loss is not None and math.isfinite(loss)]
-    isolated = [
-        index for index in range(len(rows)) if bad[index] and not (index + 1 < len(rows) and bad[index + 1])
-    ]
+    isolated = [index for index in range(len(rows)) if bad[index] and not (index + 1 < len(rows) and bad[index + 1])]
     sound = all(loss is None or (math.isfinite(loss) and loss != 0.0) for loss in losses)
     if isolated and len(isolated) == sum(bad) and len(rows) > sum(bad) and sound and not bad[-1]:
         said["isolated-nonfinite-norm"] = (
@@ -99,7 +97,9 @@ def _course(rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Se
         )
     finite_norms = [norm for norm in norms if norm is not None and math.isfinite(norm)]
     if any(bad) and any(norm > 1e4 for norm in finite_norms):
-        said["huge-norm-beside-nan"] = f"finite gradient norms reach {max(finite_norms):g} beside ones that are not finite"
+        said["huge-norm-beside-nan"] = (
+            f"finite gradient norms reach {max(finite_norms):g} beside ones that are not finite"
+        )
     if len(finite_losses) >= 4 and len(set(finite_losses)) == 1 and finite_losses[0] != 0.0:
         said["loss-constant"] = f"the loss is {finite_losses[0]:g} in all {len(finite_losses)} rows"
     if first_bad is not None and first_bad >= 3:

@@ -47,6 +47,9 @@ def nearest_signatures(message: str, catalog: Catalog, limit: int = MAX_NEAREST)
 
 
 def _why(incident: Incident, message: str) -> str:
+    named = {record.type.rpartition(".")[2] for record in incident.exceptions if record.type}
+    if named and named <= {"KeyboardInterrupt", "SystemExit"}:
+        return "the program was interrupted or ended by itself; nothing in the input failed"
     if message:
         return f"no rule recognises `{message.splitlines()[0][:200].strip()}`"
     if any(not record.is_complete for record in incident.exceptions):

@@ -78,8 +78,8 @@ def _is_told_elsewhere(
 
 def _unrecognised(said: Sequence[Utterance], matches: Sequence[SignatureMatch]) -> float:
     """The belief in "something else": higher where an exception is there that no signature knows."""
-    known = {match.utterance.index for match in matches if match.utterance.kind == "exception"}
-    unknown = [one.salience for one in said if one.kind == "exception" and one.type and one.index not in known]
+    known = {match.utterance.number for match in matches if match.utterance.kind == "exception"}
+    unknown = [one.salience for one in said if one.kind == "exception" and one.type and one.number not in known]
     return max([SOMETHING_ELSE, *(salience - _UNRECOGNISED for salience in unknown)])
 
 
@@ -95,12 +95,12 @@ def _findings(
         share = math.exp(one.belief - top) / total
         if index and share < SHOWN_SHARE:
             break
-        findings.append(_finding(one, share, index == 0, incident, surroundings))
+        findings.append(_finding(one, share, incident, surroundings, is_first=index == 0))
     return tuple(findings)
 
 
 def _finding(
-    one: _Candidate, share: float, is_first: bool, incident: Incident, surroundings: Surroundings
+    one: _Candidate, share: float, incident: Incident, surroundings: Surroundings, *, is_first: bool
 ) -> Finding:
     is_proved = one.match.proves or any(evidence.proves and evidence.weight > 0 for evidence in one.evidence)
     confidence = POSSIBLE

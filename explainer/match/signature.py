@@ -47,7 +47,7 @@ def find_signatures(catalog: Catalog, utterances: Sequence[Utterance]) -> list[S
             if not joined[kind] or not all(literal in joined[kind] for literal in literals):
                 continue
             for match in _in_utterances(name, form, (one for one in utterances if one.kind == kind)):
-                key = (name, kind, match.utterance.index)
+                key = (name, kind, match.utterance.number)
                 if key not in found or _is_better(match, found[key]):
                     found[key] = match
     return list(found.values())

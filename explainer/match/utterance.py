@@ -15,11 +15,11 @@ _TEARDOWN = ("KeyboardInterrupt", "SystemExit", "BrokenPipeError", "ConnectionRe
 class Utterance(NamedTuple):
     """One text of an incident. `flat` has its white space folded, `squeezed` its line breaks removed (a hard wrap).
 
-    `kind` is "exception", "warning", "log" or "metrics"; `index` counts within that kind; `salience` is in log-odds.
+    `kind` is "exception", "warning", "log" or "metrics"; `number` counts within that kind; `salience` is in log-odds.
     """
 
     kind: str
-    index: int
+    number: int
     type: str
     flat: str
     squeezed: str

@@ -67,11 +67,17 @@ def _finding(finding: Finding, *, is_open: bool) -> Iterator[str]:
     yield f"<p>{_prose(finding.summary)}</p>"
     for culprit in finding.culprits:
         yield from _culprit(culprit)
-    yield from _list("Why", (f"{_prose(one.says)} <small>[{_text(one.reads)}]</small>" for one in finding.evidence), is_open)
-    yield from _list("What to do", (_fix(fix.title, fix.because, fix.command, fix.patch) for fix in finding.fixes), is_open)
-    yield from _list("What not to do", (f"{_prose(myth.remedy)}: {_prose(myth.why)}" for myth in finding.myths), is_open)
+    yield from _list(
+        "Why", (f"{_prose(one.says)} <small>[{_text(one.reads)}]</small>" for one in finding.evidence), is_open=is_open
+    )
+    yield from _list(
+        "What to do", (_fix(fix.title, fix.because, fix.command, fix.patch) for fix in finding.fixes), is_open=is_open
+    )
+    yield from _list(
+        "What not to do", (f"{_prose(myth.remedy)}: {_prose(myth.why)}" for myth in finding.myths), is_open=is_open
+    )
     others = (f"<code>{_text(other.cause)}</code>: {_prose(other.decides)}" for other in finding.look_alikes)
-    yield from _list("What would tell it apart", others, False)
+    yield from _list("What would tell it apart", others, is_open=False)
 
 
 def _fix(title: str, because: str, command: str | None, patch: str | None) -> str:
@@ -82,7 +88,7 @@ def _fix(title: str, because: str, command: str | None, patch: str | None) -> st
     return shown
 
 
-def _list(title: str, items: Iterable[str], is_open: bool) -> Iterator[str]:
+def _list(title: str, items: Iterable[str], *, is_open: bool) -> Iterator[str]:
     entries = [f"<li>{item}</li>" for item in items]
     if entries:
         state = " open" if is_open else ""
@@ -96,7 +102,9 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     if culprit.code:
         start, end = culprit.mark or (0, 0)
         first, _, more = culprit.code.partition("\n")
-        marked = f"{_text(first[:start])}<mark>{_text(first[start:end])}</mark>{_text(first[end:])}" if end else _text(first)
+        marked = (
+            f"{_text(first[:start])}<mark>{_text(first[start:end])}</mark>{_text(first[end:])}" if end else _text(first)
+        )
         rest = f"\n{_text(more)}" if more else ""
         yield f'<pre style="{_CODE}">{marked}{rest}</pre>'
 
@@ -104,7 +112,7 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
 def _unknown(unknown: Unknown) -> Iterator[str]:
     yield f"<h3>The cause is not known</h3><p>{_prose(unknown.why)}</p>"
     near = (f"{one.similarity:.0%} <code>{_text(one.message[:300])}</code>" for one in unknown.nearest)
-    yield from _list("Nearest known messages", near, True)
+    yield from _list("Nearest known messages", near, is_open=True)
     if unknown.missing:
         yield f"<p>Missing: {_prose('; '.join(unknown.missing))}</p>"
     if unknown.next_command:

@@ -9,7 +9,7 @@ from typing import Any
 
 from explainer.model.incident import Incident
 
-_LEFT_OUT = {Incident: frozenset({"log"})}
+_LEFT_OUT: dict[type, frozenset[str]] = {Incident: frozenset({"log"})}
 
 
 def to_plain(value: Any) -> Any:

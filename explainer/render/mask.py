@@ -28,7 +28,9 @@ _NAMED = (
     r"(?P<between>[\"']?\s{0,3}[=:]?\s{0,3}(?:(?i:bearer|basic)\s)?[\"']?)(?P<value>(?=[\w+/.=~%-]{0,200}\d)(?=[\w+/.=~%-]{0,200}[A-Za-z])"
     r"[\w+/.=~%-]{16,200})"
 )
-_PASSWORD = r"(?P<word>(?i:pass(?:word|wd|phrase)|pwd))(?P<sign>[\"']?\s{0,3}[=:]\s{0,3}[\"']?)(?P<secret>[^\s\"',;]{3,200})"
+_NAMED_PHRASE = (
+    r"(?P<word>(?i:pass(?:word|wd|phrase)|pwd))(?P<sign>[\"']?\s{0,3}[=:]\s{0,3}[\"']?)(?P<secret>[^\s\"',;]{3,200})"
+)
 _CREDENTIALS = r"(?P<scheme>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,80}):(?P<credential>[^\s/@]{1,200})@"
 _KEY_BLOCK = r"-----BEGIN (?P<block>[A-Z ]{0,40})PRIVATE KEY-----[\s\S]{0,8000}?(?:-----END|$)"
 _SIGNS = (
@@ -42,7 +44,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     return (
         re.compile("|".join(_KNOWN)),
         re.compile(_NAMED),
-        re.compile(_PASSWORD),
+        re.compile(_NAMED_PHRASE),
         re.compile(_CREDENTIALS),
         re.compile(_KEY_BLOCK),
     )

@@ -27,7 +27,7 @@ class Layout:
 
 def render_terminal(report: Report, layout: Layout) -> str:
     """The report as text for a terminal, with a final line feed."""
-    paint = _Paint(layout.is_coloured)
+    paint = _Paint(is_on=layout.is_coloured)
     lines: list[str] = list(_headline(report.incident, layout, paint))
     for index, finding in enumerate(report.findings[: layout.top]):
         lines.extend(_finding(finding, layout, paint, is_first=index == 0))
@@ -48,7 +48,7 @@ def render_terminal(report: Report, layout: Layout) -> str:
 class _Paint:
     """Colours by what they mean; nothing where colour is off."""
 
-    def __init__(self, is_on: bool) -> None:
+    def __init__(self, *, is_on: bool) -> None:
         self._is_on = is_on
 
     def _sgr(self, code: str, text: str) -> str:
@@ -133,7 +133,7 @@ def _finding(finding: Finding, layout: Layout, paint: _Paint, *, is_first: bool)
 
 
 def _labelled(
-    label: str, texts: Sequence[str], layout: Layout, paint: _Paint, colour: str = "", hang: int = 0
+    label: str, texts: Sequence[str], layout: Layout, paint: _Paint, *, colour: str = "", hang: int = 0
 ) -> Iterator[str]:
     """Texts wrapped beside a label in the left margin."""
     for index, text in enumerate(texts):
@@ -197,7 +197,12 @@ def _unknown(unknown: Unknown, layout: Layout, paint: _Paint) -> Iterator[str]:
     for near in unknown.nearest:
         causes = ", ".join(near.causes[:3])
         yield from _labelled(
-            "near", [f"{near.similarity:.0%} {one_line(near.message, 160)}  ({causes})"], layout, paint, colour="dim", hang=4
+            "near",
+            [f"{near.similarity:.0%} {one_line(near.message, 160)}  ({causes})"],
+            layout,
+            paint,
+            colour="dim",
+            hang=4,
         )
     if unknown.missing:
         yield from _labelled("missing", ["; ".join(unknown.missing)], layout, paint)

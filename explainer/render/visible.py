@@ -13,7 +13,7 @@ def _dangerous() -> re.Pattern[str]:
 
 
 def visible(text: str) -> str:
-    """`text` with every dangerous character written out: `\\x1b` for an escape, `\\u202e` for an override."""
+    r"""`text` with every dangerous character written out: `\x1b` for an escape, `\u202e` for an override."""
     if text.isascii() and text.isprintable():
         return text
     return _dangerous().sub(_written, text)

@@ -12,7 +12,7 @@ def wrap(text: str, width: int, hang: int = 0) -> list[str]:
     """
     lines: list[str] = []
     for paragraph in text.split("\n"):
-        lines.extend(_wrap_one(paragraph, max(width, 8), hang if not lines else hang))
+        lines.extend(_wrap_one(paragraph, max(width, 8), hang))
     return lines
 
 

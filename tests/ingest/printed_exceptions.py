@@ -12,7 +12,20 @@ import random
 import sys
 import traceback
 
-WORDS = ("loss", "x", "mat1 and mat2", "shape [2, 3]", "'quoted'", '"double"', "a: b", "τ", "C:\\temp", "{}", "<b>", "|")
+WORDS = (
+    "loss",
+    "x",
+    "mat1 and mat2",
+    "shape [2, 3]",
+    "'quoted'",
+    '"double"',
+    "a: b",
+    "τ",
+    "C:\\temp",
+    "{}",
+    "<b>",
+    "|",
+)
 HAS_GROUPS = sys.version_info >= (3, 11)
 SPECIAL = (ValueError, RuntimeError, KeyError, OSError, AssertionError)
 
@@ -102,13 +115,18 @@ def expected(error: BaseException, link: str | None = None, parent: int | None =
         name = f"{kind.__module__}.{name}"
     text = "\n".join([str(error), *getattr(error, "__notes__", [])])
     index = start + len(found)
-    found.append({
-        "type": name, "message": text.rstrip(), "link": link, "parent": parent,
-        "frames": [
-            [frame.filename, frame.lineno, frame.name, (frame.line or "").partition("\n")[0]]
-            for frame in traceback.extract_tb(error.__traceback__)
-        ],
-    })
+    found.append(
+        {
+            "type": name,
+            "message": text.rstrip(),
+            "link": link,
+            "parent": parent,
+            "frames": [
+                [frame.filename, frame.lineno, frame.name, (frame.line or "").partition("\n")[0]]
+                for frame in traceback.extract_tb(error.__traceback__)
+            ],
+        }
+    )
     for member in getattr(error, "exceptions", ()):
         found += expected(member, None, index, start + len(found))
     return found

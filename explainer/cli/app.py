@@ -1,0 +1,205 @@
+"""The whole command line, declared with typer: commands, options, help, completion."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Annotated, Any, Optional
+
+import typer
+
+from explainer.cli.options import COLOURS, FORMATS, ExplainOptions
+
+app = typer.Typer(
+    name="gradfix",
+    help="From a failed PyTorch training run to its root cause.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
+Colour = Enum("Colour", {name: name for name in COLOURS}, type=str)  # type: ignore[misc]
+
+_EXPLAIN_HELP = """Explain a failed training run from its log.
+
+Reads FILEs (logs, notebooks, folders of them), or standard input; in a pipe the program's output passes through while
+it is read.
+
+\b
+Examples:
+  python train.py 2>&1 | gradfix explain
+  gradfix explain train.log
+  gradfix explain notebook.ipynb --verbose
+  gradfix explain logs/ --format json > reports.ndjson
+  gradfix explain --cause inplace/op-on-saved-tensor
+
+\b
+Exit status: 0 explained, 1 nothing recognised, 2 wrong use or unreadable input.
+"""
+
+
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
+        from explainer import __version__
+
+        typer.echo(f"gradfix {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """From a failed PyTorch training run to its root cause."""
+
+
+@app.command(help=_EXPLAIN_HELP)
+def explain(
+    files: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="[FILE]...", help="Logs, .ipynb files or folders; - for standard input."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="What to print.")] = Format.text,  # type: ignore[attr-defined]
+    top: Annotated[int, typer.Option(min=1, max=100, help="How many findings to show in full.")] = 1,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show everything.")] = False,
+    probe: Annotated[bool, typer.Option(help="Look at the installed packages and the GPU of this machine.")] = True,
+    env: Annotated[
+        Optional[str], typer.Option(metavar="FILE", help="Use an environment written by `gradfix probe --format json`.")
+    ] = None,
+    python: Annotated[Optional[str], typer.Option(metavar="PATH", help="The interpreter that ran the program.")] = None,
+    cause: Annotated[
+        Optional[str], typer.Option(metavar="ID", help="Explain a cause of the rule base instead.")
+    ] = None,
+    knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules of your own.")] = None,
+    root: Annotated[
+        Optional[str], typer.Option(metavar="DIR", help="The project; paths are shown relative to it.")
+    ] = None,
+    mask: Annotated[bool, typer.Option(help="Hide tokens, keys and passwords.")] = True,
+    tracebacks_only: Annotated[
+        bool, typer.Option("--tracebacks-only", help="Look at tracebacks alone: faster on huge logs.")
+    ] = False,
+    color: Annotated[Colour, typer.Option(help="Colour the text.")] = Colour.auto,  # type: ignore[attr-defined]
+    passthrough: Annotated[
+        Optional[bool], typer.Option(help="Show what is read while it is read; by itself only a pipe's.")
+    ] = None,
+) -> None:
+    from explainer.cli.explain import run_explain
+
+    options = ExplainOptions(
+        files=tuple(files or ()),
+        format=format.value,
+        top=top,
+        verbose=verbose,
+        probe=probe,
+        env=env,
+        python=python,
+        cause=cause,
+        knowledge=knowledge,
+        root=root,
+        mask=mask,
+        tracebacks_only=tracebacks_only,
+        color=color.value,
+        passthrough=passthrough,
+    )
+    raise typer.Exit(run_explain(options))
+
+
+@app.command()
+def probe(
+    python: Annotated[Optional[str], typer.Option(metavar="PATH", help="Another interpreter than this one.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+) -> None:
+    r"""Show the environment: interpreter, packages, GPUs, driver, launcher. torch is never imported.
+
+    \b
+    Examples:
+      gradfix probe
+      gradfix probe --python .venv/bin/python
+      gradfix probe --format json > env.json      then elsewhere: gradfix explain train.log --env env.json
+    """
+    from explainer.cli.probe import run_probe
+
+    raise typer.Exit(run_probe(python, format))
+
+
+rules = typer.Typer(
+    help="Read and search the rule base.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+app.add_typer(rules, name="rules")
+Knowledge = Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules of your own.")]
+
+
+@rules.command("list")
+def list_rules(
+    family: Annotated[Optional[str], typer.Argument(help="Only this family.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    knowledge: Knowledge = None,
+) -> None:
+    """List the causes.
+
+    Example: gradfix rules list nan
+    """
+    from explainer.cli.rules import list_causes
+
+    raise typer.Exit(list_causes(family, format, knowledge))
+
+
+@rules.command("show")
+def show(
+    cause: Annotated[str, typer.Argument(metavar="ID", help="family/cause, or a part of it.")],
+    knowledge: Knowledge = None,
+    color: Annotated[Colour, typer.Option(help="Colour the text.")] = Colour.auto,  # type: ignore[attr-defined]
+) -> None:
+    """Show a cause: why it happens, how to fix it.
+
+    Example: gradfix rules show nan/sqrt-at-zero
+    """
+    from explainer.cli.rules import show_rule
+
+    raise typer.Exit(show_rule(cause, knowledge, color.value))
+
+
+@rules.command("search")
+def search(
+    words: Annotated[list[str], typer.Argument(help="A message, an operation, a library, a symptom; typos are fine.")],
+    top: Annotated[int, typer.Option(min=1, max=100, help="How many causes to show.")] = 8,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    knowledge: Knowledge = None,
+) -> None:
+    """Search the causes by message, operation, library or symptom.
+
+    Example: gradfix rules search inplce relu
+    """
+    from explainer.cli.rules import search_causes
+
+    raise typer.Exit(search_causes(" ".join(words), top, format, knowledge))
+
+
+@rules.command("schema")
+def schema(
+    name: Annotated[str, typer.Argument(help="report, environment, cause or signature.")] = "report",
+) -> None:
+    """Print a JSON schema.
+
+    Example: gradfix rules schema report > report.schema.json
+    """
+    from explainer.cli.rules import print_schema
+
+    raise typer.Exit(print_schema(name))
+
+
+def run_app(words: list[str]) -> int:
+    """Run the command line on `words`; the exit status."""
+    import click
+
+    try:
+        result: Any = app(args=words, prog_name="gradfix", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        print(f"gradfix: {error.format_message()}", file=sys.stderr)
+        return 2
+    return result if isinstance(result, int) else 0

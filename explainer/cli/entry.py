@@ -1,0 +1,49 @@
+"""The program `gradfix`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from explainer.errors import GradfixError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; every error is one line on standard error."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(words)
+    except GradfixError as error:
+        return _fail(str(error), 2)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nothing is left to say, and Python must not try to flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:  # the outermost frame: a fault of ours is one line too
+        if os.environ.get("GRADFIX_DEBUG"):
+            raise
+        return _fail(f"internal error: {type(error).__name__}: {error} (GRADFIX_DEBUG=1 shows where)", 2)
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] == ["explain"]:
+        from explainer.cli.quick import parse_quickly
+
+        options = parse_quickly(words[1:])
+        if options is not None:
+            from explainer.cli.explain import run_explain
+
+            return run_explain(options)
+    from explainer.cli.app import run_app
+
+    return run_app(words)
+
+
+def _fail(message: str, status: int) -> int:
+    from explainer.render.visible import one_line
+
+    print(f"gradfix: {one_line(message, 600)}", file=sys.stderr)
+    return status

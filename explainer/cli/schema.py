@@ -1,0 +1,45 @@
+"""The JSON schemas that gradfix publishes, made from the dataclasses themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from explainer.errors import UsageError
+from explainer.model.environment import Environment
+from explainer.model.report import Report
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NOT_FINITE = {"type": "string", "enum": ["nan", "inf", "-inf"]}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON schema of "report", "environment", "cause" or "signature".
+
+    Raises:
+        UsageError: another name.
+    """
+    from explainer.catalog.schema import CauseFile, SignatureFile
+
+    kinds: dict[str, Any] = {
+        "report": Report,
+        "environment": Environment,
+        "cause": CauseFile,
+        "signature": SignatureFile,
+    }
+    if name not in kinds:
+        raise UsageError(f"no schema {name!r}; there are {', '.join(kinds)}")
+    schema = TypeAdapter(kinds[name]).json_schema()
+    if name == "report":
+        _as_written(schema)
+    return {"$schema": DIALECT, **schema}
+
+
+def _as_written(report: dict[str, Any]) -> None:
+    """What the JSON of a report does otherwise than its dataclasses: no plain log lines; words for nan and inf."""
+    definitions = report["$defs"]
+    definitions["Incident"]["properties"].pop("log", None)
+    definitions.pop("LogLine", None)
+    pair = definitions["MetricRow"]["properties"]["values"]["items"]["prefixItems"]
+    pair[1] = {"anyOf": [{"type": "number"}, _NOT_FINITE]}
