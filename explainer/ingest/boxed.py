@@ -100,7 +100,7 @@ def _read_frames(inside: Sequence[str]) -> list[Frame]:
         source = _source().match(text)
         if source and not folded:
             if source["arrow"] and frames and source["code"]:
-                frames[-1] = replace(frames[-1], code=source["code"].replace("│", " ").strip())
+                frames[-1] = replace(frames[-1], code=source["code"].strip(" │|"))
             continue
         if not text.strip() or text.lstrip()[:1] in "╭╰│":
             folded = ""

@@ -106,7 +106,7 @@ def _read_one(texts: Sequence[str], start: int, link: str | None, stops: Stops) 
         if ending and not ending["indent"]:
             message, end = read_message(texts, index, ending["message"] or "", stops)
             return ExceptionRecord(type=ending["type"], message=message, frames=tuple(frames), link=link), end
-        if text.strip() and not _source().match(text) and not _arrow().match(text):
+        if text.strip() and not text.startswith("        ") and not _source().match(text) and not _arrow().match(text):
             break
         index += 1
     kind = titled["type"] if titled else ""
@@ -123,7 +123,7 @@ def _read_frame(texts: Sequence[str], index: int, location: Location) -> tuple[F
         if arrow:
             if code is None:
                 line, code = int(arrow["line"]), (arrow["code"] or "").strip()
-        elif (not _source().match(text) or location_of(text)) and (code is not None or not text.startswith(" ")):
+        elif location_of(text) or (not _source().match(text) and not text.startswith(" ")):
             break
         index += 1
     return Frame(file=location.file, line=line, function=location.function, code=code or None), index

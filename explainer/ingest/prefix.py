@@ -33,8 +33,8 @@ _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[ ]?[+-]\d\d:?\d\d|[ ]UTC)?"
 _KINDS = (
     r"\[(?:rank|Rank|RANK)[ _]?(?P<rank_bracket>\d+)\]:?[ ]?",
-    r"\[default(?P<rank_default>\d+)\]:[ ]?",
-    r"\[\d+,(?P<rank_mpi>\d+)\]<std(?:err|out)>:[ ]?",
+    r"\[default(?P<rank_default>\d+)\]:",
+    r"\[\d+,(?P<rank_mpi>\d+)\]<std(?:err|out)>:",
     r"(?P<ray>\((?:[\w.<>]+[ ])?pid=\d+(?:,[ ]?ip=[\w.:]+)?\))[ ]?",
     r"(?P<pod>\[pod/[^\]\s]{1,200}\])[ ]",
     r"std(?:err|out)[ ][FP][ ]",
@@ -67,8 +67,8 @@ def read_lines(numbered: Iterable[tuple[int, str]]) -> list[Line]:
 
 def _strip_known(number: int, text: str, rank: int | None, stream: str) -> Line:
     stamped, level = False, None
-    for _ in range(_MAX_PREFIXES):
-        if not text or text[0] not in _OPENERS:
+    for attempt in range(_MAX_PREFIXES):
+        if not text or (attempt == 0 and text[0] not in _OPENERS):
             break
         found = _prefix().match(text)
         if found is None or found.end() == 0:
@@ -131,7 +131,7 @@ def _strip_learned(lines: Sequence[Line]) -> list[Line]:
     learned: dict[str, re.Pattern[str]] = {}
     result: list[Line] = []
     for line in lines:
-        at = line.text.find(HEADER_WORDS)
+        at = _header_start(line.text)
         before = line.text[:at] if at > 0 else ""
         if at > 0 and before.strip(" |+") and "\\n" not in line.text and not _is_header_word(before):
             shape = re.sub(r"\d+", r"\\d+", re.escape(before))
@@ -147,9 +147,17 @@ def _strip_learned(lines: Sequence[Line]) -> list[Line]:
     return result
 
 
+def _header_start(text: str) -> int:
+    """Where a traceback's header begins in a line, its words for groups and originals included; -1 for none."""
+    at = text.find(HEADER_WORDS)
+    for words in ("Exception Group ", "  + ", "Original "):
+        at -= len(words) if at >= 0 and text[:at].endswith(words) else 0
+    return at
+
+
 def _is_header_word(before: str) -> bool:
-    """Whether the text before "Traceback" belongs to the header itself: a group, a worker's original, a box, IPython."""
-    words = ("Exception Group ", "Original ", "─", "---", "Error", "Exception", "Interrupt", "Exit")
+    """Whether the text before "Traceback" belongs to the header itself: a box or IPython's type."""
+    words = ("─", "---", "Error", "Exception", "Interrupt", "Exit")
     return any(word in before for word in words) and not before.rstrip().endswith(":")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from explainer.errors import UnreadableInput
 from explainer.ingest.assembly import assemble
 from explainer.ingest.block import Block
 from explainer.ingest.encoding import detect_encoding, refuse_binary
-from explainer.ingest.sieve import Sieve
+from explainer.ingest.sieve import MAX_LINE, Sieve, Window
 from explainer.ingest.text import blocks_of
 from explainer.model.incident import Incident
 
@@ -66,13 +67,26 @@ def read_stream(
         sieve.feed(decoder.decode(chunk).encode("utf-8", "replace") if decoder else chunk)
     if not head.strip():
         raise UnreadableInput(f"{name}: the input is empty")
-    return list(assemble(_blocks(sieve), None if name == "-" else name))
+    windows = list(sieve.close())
+    incidents = assemble(_blocks(windows), None if name == "-" else name)
+    return [one if windows[-1].first_line else _without_numbers(one) for one in incidents]
 
 
-def _blocks(sieve: Sieve) -> Iterator[Block]:
-    for window in sieve.close():
+def _blocks(windows: list[Window]) -> Iterator[Block]:
+    """The blocks of all windows; where lines were not counted, numbers only keep the order."""
+    for at, window in enumerate(windows):
         text = window.data.decode("utf-8", "replace").removeprefix("\ufeff")
-        yield from blocks_of(text, window.first_line)
+        yield from blocks_of(text, window.first_line or at * MAX_LINE)
+
+
+def _without_numbers(incident: Incident) -> Incident:
+    return replace(
+        incident,
+        exceptions=tuple(replace(one, log_line=None) for one in incident.exceptions),
+        warnings=tuple(replace(one, log_line=None) for one in incident.warnings),
+        metrics=tuple(replace(one, log_line=None) for one in incident.metrics),
+        facts=tuple(replace(one, log_line=None) for one in incident.facts),
+    )
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

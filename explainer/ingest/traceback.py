@@ -34,7 +34,11 @@ def header() -> re.Pattern[str]:
 
 @cache
 def _frame() -> re.Pattern[str]:
-    return re.compile(r'(?P<indent>\s*)File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
+    """CPython's frame line, and the one of IPython's plain mode, without quotes."""
+    return re.compile(
+        r'(?P<indent>\s*)File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$|'
+        r'(?P<indented>\s{2,})File (?P<bare>[^"]+?):(?P<at>\d+)(?: in (?P<inside>.+?))?\s*$'
+    )
 
 
 @cache
@@ -62,7 +66,7 @@ def named_exception() -> re.Pattern[str]:
 
 def is_frame(text: str) -> bool:
     """Whether a line is a `File "...", line N` line."""
-    return 'File "' in text and bool(_frame().match(text))
+    return "File " in text and bool(_frame().match(text))
 
 
 def read_exception(texts: Sequence[str], start: int, stops: Stops) -> Read | None:
@@ -111,17 +115,22 @@ def _read_frames(texts: Sequence[str], index: int, base: int, stops: Stops) -> t
     frame_indent = base + 2
     while index < len(texts) and len(frames) < MAX_FRAMES:
         text = texts[index]
-        found = _frame().match(text) if 'File "' in text else None
+        found = _frame().match(text) if "File " in text else None
         if found is not None:
+            indent = len(found["indent"] or found["indented"] or "")
             if not frames:
-                frame_indent = len(found["indent"])
-            frame = Frame(file=found["file"], line=int(found["line"]), function=found["function"])
-            code, index = _read_code(texts, index + 1, len(found["indent"]))
+                frame_indent = indent
+            frame = Frame(
+                file=found["file"] or found["bare"],
+                line=int(found["line"] or found["at"]),
+                function=found["function"] or found["inside"],
+            )
+            code, index = _read_code(texts, index + 1, indent)
             frames.append(_with_code(frame, code))
             continue
-        if _is_end(text, frame_indent) or (frames and stops(index)):
+        if _is_end(text, frame_indent) or text.lstrip().startswith("(Triggered internally"):
             break
-        if not _resumes(texts, index):
+        if not _resumes(texts, index) or (header().match(text) and frames):
             break
         index += 1
     return frames, index

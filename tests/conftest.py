@@ -1,0 +1,69 @@
+"""What several tests share: the rule base, installed interpreters, the folder of labelled incidents where it is there."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def installed_pythons() -> list[str]:
+    """The interpreters 3.10 to 3.13 of this machine, this one first."""
+    found = [sys.executable]
+    for minor in range(10, 14):
+        if minor == sys.version_info.minor:
+            continue
+        patterns = [f"{os.path.expanduser('~')}/.pyenv/versions/3.{minor}.*/bin/python3.{minor}", f"/opt/python3.{minor}/bin/python3"]
+        candidates = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+        on_path = shutil.which(f"python3.{minor}")
+        if not candidates and on_path and subprocess.run([on_path, "-c", ""], capture_output=True).returncode == 0:
+            candidates = [on_path]
+        found.extend(candidates[-1:])
+    return found
+
+
+@pytest.fixture(scope="session")
+def catalog():
+    """The rules that come with gradfix."""
+    from explainer.catalog.bundle import load_catalog
+
+    return load_catalog()
+
+
+@pytest.fixture
+def read():
+    """Reads a text that holds one incident."""
+    from explainer.ingest.text import read_text
+
+    def read_one(text: str):
+        (incident,) = read_text(text)
+        return incident
+
+    return read_one
+
+
+@pytest.fixture
+def explain_log(read, catalog):
+    """Explains a text that holds one incident, in a given environment."""
+    from explainer.workflow import explain_incident
+
+    def explain_one(text: str, environment=None):
+        return explain_incident(read(text), environment, catalog)
+
+    return explain_one
+
+
+@pytest.fixture(scope="session")
+def shared() -> pathlib.Path:
+    """The folder of labelled incidents; tests that use it are skipped where it is not there."""
+    if not SHARED.is_dir():
+        pytest.skip("the labelled incidents are not here")
+    return SHARED
