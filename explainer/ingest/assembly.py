@@ -114,8 +114,10 @@ def _is_echo(draft: _Draft, records: Sequence[ExceptionRecord]) -> bool:
     """Whether a bare line only repeats what a traceback said."""
     if len(records) != 1 or records[0].from_traceback or records[0].frames:
         return False
-    words = _template(records[0].message)
-    return any(old.type == records[0].type and _template(old.message) == words for old in draft.exceptions)
+    words = _template(records[0].message.partition("\n")[0])
+    return any(
+        old.type == records[0].type and _template(old.message.partition("\n")[0]) == words for old in draft.exceptions
+    )
 
 
 @cache

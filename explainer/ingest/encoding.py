@@ -41,7 +41,7 @@ def detect_encoding(head: bytes) -> str:
 def refuse_binary(head: bytes, name: str) -> None:
     """Raise `UnreadableInput` where `head` (the first bytes of a stream) is no text.
 
-    A log may hold stray control bytes: it counts as binary by its magic number, or where more than a tenth of its first
+    A log may hold stray control bytes: it counts as binary by its magic number, or where more than a twentieth of its first
     64 KiB are control bytes.
     """
     for magic, what in _MAGIC.items():
@@ -51,7 +51,7 @@ def refuse_binary(head: bytes, name: str) -> None:
     if detect_encoding(sample) != "utf-8":
         return
     controls = sum(sample.count(byte) for byte in range(32) if byte not in _TEXT_CONTROL)
-    if controls * 10 > len(sample):
+    if controls * 20 > len(sample):
         raise UnreadableInput(f"{name}: this is binary data, not a log")
 
 

@@ -27,7 +27,7 @@ def read_exception_object(error: BaseException) -> Incident:
 def _add(
     records: list[ExceptionRecord], error: BaseException, link: str | None, parent: int | None, seen: set[int]
 ) -> None:
-    if id(error) in seen or len(records) >= _MAX_RECORDS:
+    if id(error) in seen or len(seen) >= _MAX_RECORDS:
         return
     seen.add(id(error))
     if error.__cause__ is not None:
@@ -80,8 +80,7 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def _frames(tb: TracebackType | None) -> tuple[Frame, ...]:
-    stack = traceback.StackSummary.extract(traceback.walk_tb(tb), limit=_MAX_FRAMES, lookup_lines=False)
-    return tuple(own(_frame(one)) for one in stack)
+    return tuple(own(_frame(one)) for one in traceback.extract_tb(tb, limit=_MAX_FRAMES))
 
 
 def _frame(summary: traceback.FrameSummary) -> Frame:

@@ -1,0 +1,84 @@
+"""A live exception object gives what its printed form gives, and its notes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from explainer.ingest.exception import read_exception_object
+
+
+def caught(raise_it) -> BaseException:
+    try:
+        raise_it()
+    except BaseException as error:
+        return error
+    raise AssertionError
+
+
+def test_frames_and_mark() -> None:
+    """Frames have their source line and, from 3.11 on, the failing columns."""
+
+    def fail() -> None:
+        values = {}
+        values["a"], values["b"]["c"] = 1, values["missing"]
+
+    record = read_exception_object(caught(fail)).exceptions[0]
+    frame = record.frames[-1]
+    assert frame.code == 'values["a"], values["b"]["c"] = 1, values["missing"]'
+    if sys.version_info >= (3, 11):
+        assert frame.code[slice(*frame.mark)] == 'values["missing"]'
+
+
+def test_chain_and_notes() -> None:
+    """Origin first; the cause hides the context."""
+
+    def fail() -> None:
+        try:
+            raise KeyError("origin")
+        except KeyError as error:
+            raise ValueError("outer") from error
+
+    error = caught(fail)
+    if hasattr(error, "add_note"):
+        error.add_note("rank 3")
+    records = read_exception_object(error).exceptions
+    assert [(one.type, one.link) for one in records] == [("KeyError", None), ("ValueError", "direct_cause")]
+    if hasattr(error, "add_note"):
+        assert records[1].notes == ("rank 3",)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="no exception groups")
+def test_group() -> None:
+    """Members follow their group."""
+    error = ExceptionGroup("two", [ValueError("a"), ExceptionGroup("inner", [KeyError("b")])])  # noqa: F821
+    assert [(one.type, one.parent) for one in read_exception_object(error).exceptions] == [
+        ("ExceptionGroup", None),
+        ("ValueError", 0),
+        ("ExceptionGroup", 0),
+        ("KeyError", 2),
+    ]
+
+
+def test_hostile_str() -> None:
+    """A `__str__` that raises is named, not obeyed."""
+
+    class Hostile(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    assert read_exception_object(Hostile()).exceptions[0].message == "<str() failed: RuntimeError>"
+
+
+def test_a_chain_that_bites_its_tail() -> None:
+    """Cycles and endless chains end."""
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert len(read_exception_object(first).exceptions) == 2
+    last = ValueError("0")
+    for number in range(200):
+        following = ValueError(str(number))
+        following.__cause__ = last
+        last = following
+    assert len(read_exception_object(last).exceptions) <= 60
