@@ -152,6 +152,9 @@ def _header_start(text: str) -> int:
     at = text.find(HEADER_WORDS)
     for words in ("Exception Group ", "  + ", "Original "):
         at -= len(words) if at >= 0 and text[:at].endswith(words) else 0
+    margin = re.search(r"(?P<spaces> {2,})\| $", text[:at]) if at > 0 else None
+    if margin:  # inside a group, whose margins are an even number of columns deep
+        at -= 2 + len(margin["spaces"]) // 2 * 2
     return at
 
 
