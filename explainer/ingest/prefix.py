@@ -127,24 +127,27 @@ def _strip_uniform(numbered: list[tuple[int, str]]) -> list[tuple[int, str, int 
 
 
 def _strip_learned(lines: Sequence[Line]) -> list[Line]:
-    """Take off what stands before a traceback's header, there and on the lines that begin alike."""
-    learned: dict[str, re.Pattern[str]] = {}
+    """Take off what stands before a traceback's header, there and on all lines that begin alike."""
+    shapes = dict.fromkeys(shape for line in lines if (shape := _learned_shape(line.text)))
+    if not shapes:
+        return list(lines)
+    pattern = re.compile("|".join(sorted(shapes, key=len, reverse=True)))
     result: list[Line] = []
     for line in lines:
-        at = _header_start(line.text)
-        before = line.text[:at] if at > 0 else ""
-        if at > 0 and before.strip(" |+") and "\\n" not in line.text and not _is_header_word(before):
-            shape = re.sub(r"\d+", r"\\d+", re.escape(before))
-            learned.setdefault(shape, re.compile(shape))
-            result.append(line._replace(text=line.text[at:], stream=line.stream or _writer(before)))
-            continue
-        for pattern in learned.values():
-            found = pattern.match(line.text)
-            if found:
-                line = line._replace(text=line.text[found.end() :], stream=line.stream or _writer(found.group()))
-                break
+        found = pattern.match(line.text)
+        if found:
+            line = line._replace(text=line.text[found.end() :], stream=line.stream or _writer(found.group()))
         result.append(line)
     return result
+
+
+def _learned_shape(text: str) -> str | None:
+    """What stands before a header, as a pattern in which numbers are open; None where it is no prefix."""
+    at = _header_start(text)
+    before = text[:at] if at > 0 else ""
+    if not before.strip(" |+") or "\\n" in text or _is_header_word(before):
+        return None
+    return re.sub(r"\d+", r"\\d+", re.escape(before))
 
 
 def _header_start(text: str) -> int:
