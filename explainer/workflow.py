@@ -90,9 +90,16 @@ def read_log(
 
 def explain_incident(incident: Incident, environment: Environment | None, catalog: Catalog) -> Report:
     """The report of one incident: its findings, or what to do where nothing was recognised."""
-    findings = rank_causes(incident, environment, catalog)
+    faults: list[str] = []
+    findings = rank_causes(incident, environment, catalog, faults)
     unknown = None if findings else describe_unknown(incident, catalog)
-    return Report(incident=incident, environment=environment, findings=findings, unknown=unknown)
+    return Report(
+        incident=incident,
+        environment=environment,
+        findings=findings,
+        unknown=unknown,
+        faults=tuple(dict.fromkeys(faults)),
+    )
 
 
 def localise(report: Report, *, root: str, mask: bool) -> Report:

@@ -86,5 +86,4 @@ def _read_extra(folder: str) -> dict[str, Any]:
 
     if not os.path.isdir(folder):
         raise RuleError(f"{folder}: no such folder of rules")
-    known = _own_rules()
-    return build_bundle(folder, known["signatures"], known["causes"])
+    return build_bundle(folder, _own_rules()["signatures"])

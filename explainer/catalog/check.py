@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from explainer.catalog.place import rule_files
@@ -45,12 +45,13 @@ class Fault(NamedTuple):
 def check_rules(folder: str) -> list[Fault]:
     """Everything that is wrong with the rules under `folder`, in the order of the files."""
     faults: list[Fault] = []
-    for path, _, _ in rule_files(folder):
-        faults.extend(_check_file(folder, path))
+    paths = [path for path, _, _ in rule_files(folder)]
+    for path in paths:
+        faults.extend(_check_file(folder, path, paths))
     return faults
 
 
-def _check_file(folder: str, path: str) -> Iterator[Fault]:
+def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]:
     from pydantic import ValidationError
 
     from explainer.catalog.schema import CauseFile, SignatureFile
@@ -74,6 +75,7 @@ def _check_file(folder: str, path: str) -> Iterator[Fault]:
     if not is_signature:
         yield from _check_keys(path, raw)
         yield from _check_conditions(path, raw)
+        yield from _check_look_alikes(path, raw, paths)
         yield from _check_prose(folder, path.replace("cause.toml", "README.md"), raw["title"])
 
 
@@ -129,6 +131,12 @@ def _check_conditions(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
             )
         if not set(rule) & CONDITIONS[rule["reads"]]:
             yield Fault(path, None, f"evidence {rule['id']!r} has no condition")
+
+
+def _check_look_alikes(path: str, raw: dict[str, Any], paths: Sequence[str]) -> Iterator[Fault]:
+    for other in raw.get("look_alikes", ()):
+        if f"{other['cause']}/cause.toml" not in paths:
+            yield Fault(path, None, f"look-alike {other['cause']!r} is no cause of this rule base")
 
 
 def _check_prose(folder: str, path: str, title: str) -> Iterator[Fault]:

@@ -17,12 +17,10 @@ else:
     import tomli as tomllib
 
 
-def build_bundle(
-    folder: str, known_signatures: Collection[str] = (), known_causes: Collection[str] = ()
-) -> dict[str, Any]:
+def build_bundle(folder: str, known_signatures: Collection[str] = ()) -> dict[str, Any]:
     """All rules under `folder`, validated, as plain data: `signatures` by name and `causes` by id.
 
-    The rules may refer to `known_signatures` and `known_causes`, those of the rule base that they extend.
+    The rules may refer to `known_signatures`, those of the rule base that they extend.
 
     Raises:
         RuleError: a file that is no TOML, or a key that the format does not know; says the file and the key.
@@ -37,7 +35,7 @@ def build_bundle(
             signatures[path[len("signatures/") : -len(".toml")]] = _validated(SignatureFile, raw, path)
         else:
             causes[path[: -len("/cause.toml")]] = _validated(CauseFile, raw, path)
-    _check_references(causes, {*signatures, *known_signatures}, {*causes, *known_causes})
+    _check_references(causes, {*signatures, *known_signatures})
     return {"format": FORMAT, "signatures": signatures, "causes": causes}
 
 
@@ -69,7 +67,7 @@ def _validated(model: Any, raw: dict[str, Any], path: str) -> dict[str, Any]:
     return data
 
 
-def _check_references(causes: dict[str, Any], signatures: set[str], known: set[str]) -> None:
+def _check_references(causes: dict[str, Any], signatures: set[str]) -> None:
     for cause, data in causes.items():
         for name in data.get("signature", ()):
             if name not in signatures:
@@ -77,6 +75,3 @@ def _check_references(causes: dict[str, Any], signatures: set[str], known: set[s
         for name in data.get("prior", ()):
             if name not in data.get("signature", ()) and name != cause:
                 raise RuleError(f"{cause}/cause.toml: prior for {name!r}, which is not among its signatures")
-        for other in data.get("look_alikes", ()):
-            if other["cause"] not in known:
-                raise RuleError(f"{cause}/cause.toml: look-alike {other['cause']!r} is no cause of this rule base")

@@ -42,8 +42,13 @@ class _Candidate(NamedTuple):
     belief: float
 
 
-def rank_causes(incident: Incident, environment: Environment | None, catalog: Catalog) -> tuple[Finding, ...]:
-    """The findings for an incident, most believed first; empty where nothing of it is recognised."""
+def rank_causes(
+    incident: Incident, environment: Environment | None, catalog: Catalog, faults: list[str] | None = None
+) -> tuple[Finding, ...]:
+    """The findings for an incident, most believed first; empty where nothing of it is recognised.
+
+    A cause whose rules fail is left out, and named in `faults`.
+    """
     observations = observe(incident.metrics)
     said = [*utterances_of(incident), *log_utterances(incident), *map(metric_utterance, observations)]
     matches = find_signatures(catalog, said)
@@ -52,8 +57,13 @@ def rank_causes(incident: Incident, environment: Environment | None, catalog: Ca
     for match in matches:
         is_late = catalog.is_messenger(match.signature) and _is_told_elsewhere(match, matches, said, catalog)
         for name in catalog.causes_of(match.signature):
-            cause = catalog.cause(name)
-            evidence = observe_cause(cause, Scene(incident, match, surroundings, observations))
+            try:
+                cause = catalog.cause(name)
+                evidence = observe_cause(cause, Scene(incident, match, surroundings, observations))
+            except Exception as error:  # noqa: BLE001 - one broken rule must not cost the others
+                if faults is not None:
+                    faults.append(f"{name}: {type(error).__name__}: {error}")
+                continue
             belief = _belief(cause, match, evidence) - (_MESSENGER if is_late else 0.0)
             if name not in best or belief > best[name].belief:
                 best[name] = _Candidate(cause, match, evidence, belief)

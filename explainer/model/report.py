@@ -33,10 +33,14 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One explained incident. `findings` are ranked; where nothing fits they are empty and `unknown` says what to do."""
+    """One explained incident. `findings` are ranked; where nothing fits they are empty and `unknown` says what to do.
+
+    `faults` name rules that could not be used.
+    """
 
     schema: str = SCHEMA
     incident: Incident
     environment: Environment | None = None
     findings: tuple[Finding, ...] = ()
     unknown: Unknown | None = None
+    faults: tuple[str, ...] = ()

@@ -38,6 +38,7 @@ def render_terminal(report: Report, layout: Layout) -> str:
         lines.extend(_unknown(report.unknown, layout, paint))
     if layout.is_verbose and report.environment is not None:
         lines.extend(_environment(report.environment, layout, paint))
+    lines.extend(paint.warn(f"a rule could not be used: {one_line(fault, 200)}") for fault in report.faults)
     if report.findings:
         name = report.findings[0].cause
         hint = f"gradfix rules show {name}" + ("" if layout.is_verbose else "   gradfix explain --verbose")
