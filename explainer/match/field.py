@@ -14,7 +14,7 @@ _DTYPES = {
     "complexfloat": "complex64", "complexdouble": "complex128", "float8_e4m3fn": "float8", "float8_e5m2": "float8",
     "c10::half": "float16", "c10::bfloat16": "bfloat16",
 }  # fmt: skip
-FLOATING = frozenset({"float16", "float32", "float64", "bfloat16", "float8"})
+_NAMED_WITH_DIGIT = frozenset({"Log2", "Log10", "Exp2", "Atan2"})
 
 
 def typed_fields(groups: Mapping[str, str | None]) -> Fields:
@@ -34,14 +34,25 @@ def typed_fields(groups: Mapping[str, str | None]) -> Fields:
         elif name.endswith(("dtype", "type")):
             _add_dtype(fields, name.removesuffix("type").removesuffix("d"), text)
         elif name == "node":
-            fields["op"] = re.sub(r"Backward\d*$", "", text.rpartition("::")[2])
+            fields["op"] = operation_of(text)
     _add_relations(fields)
     return fields
 
 
+def operation_of(node: str) -> str:
+    """The operation of an autograd node: `ReluBackward0`, and `Relu` as torch 2.13 prints it; `Clamp1` is `Clamp`.
+
+    The digit counts the overloads of an operation, except in the names that end with one.
+    """
+    name = re.sub(r"Backward\d*$", "", node.rpartition("::")[2])
+    return name if name in _NAMED_WITH_DIGIT else name.rstrip("0123456789") or name
+
+
 def dtype_name(text: str) -> str:
-    """`torch.cuda.HalfTensor`, `Half`, `c10::Half` and `torch.float16` are all "float16"."""
+    """`torch.cuda.HalfTensor`, `CPUHalfType`, `Half`, `c10::Half` and `torch.float16` are all "float16"."""
     last = text.removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor").strip()
+    if last.endswith("Type"):
+        last = last.removesuffix("Type").removeprefix("CPU").removeprefix("CUDA")
     return _DTYPES.get(last.lower(), last)
 
 
@@ -62,7 +73,7 @@ def _add_shape(fields: Fields, prefix: str, text: str) -> None:
 
 def _add_dtype(fields: Fields, prefix: str, text: str) -> None:
     fields[f"{prefix}dtype"] = dtype_name(text)
-    if "cuda" in text:
+    if "cuda" in text.lower():
         fields[f"{prefix}device"] = "cuda"
 
 

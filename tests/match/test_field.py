@@ -29,7 +29,7 @@ def test_saved_and_recomputed() -> None:
 @pytest.mark.parametrize(
     ("printed", "name"),
     [("Half", "float16"), ("torch.float16", "float16"), ("c10::Half", "float16"), ("torch.cuda.LongTensor", "int64"),
-     ("torch.FloatTensor", "float32"), ("BFloat16", "bfloat16"), ("Weird", "Weird")],
+     ("torch.FloatTensor", "float32"), ("BFloat16", "bfloat16"), ("Weird", "Weird"), ("CPUBFloat16Type", "bfloat16"), ("CUDABoolType", "bool")],
 )  # fmt: skip
 def test_dtype_names(printed: str, name: str) -> None:
     """All spellings of a dtype are torch's own name."""
@@ -56,3 +56,13 @@ def test_does_not_hold(value: object, constraint: object) -> None:
 def test_holds(value: object, constraint: object) -> None:
     """A constraint that the value meets."""
     assert holds(value, constraint)
+
+
+@pytest.mark.parametrize(
+    ("node", "operation"),
+    [("ReluBackward0", "Relu"), ("Relu", "Relu"), ("Clamp1", "Clamp"), ("ClampBackward1", "Clamp"), ("Log2Backward0", "Log2"),
+     ("torch::autograd::CopySlices", "CopySlices"), ("TBackward", "T"), ("NormBackward3", "Norm")],
+)  # fmt: skip
+def test_operations(node: str, operation: str) -> None:
+    """A node's operation, whatever the release calls the node."""
+    assert typed_fields({"node": node})["op"] == operation

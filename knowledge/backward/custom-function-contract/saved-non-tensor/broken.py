@@ -1,0 +1,23 @@
+import torch
+from torch import nn
+
+
+class Clamp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, inputs, limit):
+        ctx.save_for_backward(inputs, limit)
+        return inputs.clamp(-limit, limit)
+
+    @staticmethod
+    def backward(ctx, grad):
+        inputs, limit = ctx.saved_tensors
+        return grad * (inputs.abs() <= limit), None
+
+
+torch.manual_seed(0)
+layer = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+loss = Clamp.apply(layer(torch.rand(8, 4)), 0.5).pow(2).mean()
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()

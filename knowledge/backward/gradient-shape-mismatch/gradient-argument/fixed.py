@@ -1,0 +1,11 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Linear(4, 1)
+optimizer = torch.optim.RMSprop(critic.parameters(), lr=0.001)
+one = torch.tensor(1.0)
+score = critic(torch.rand(8, 4)).mean()
+optimizer.zero_grad()
+score.backward(one)
+optimizer.step()

@@ -1,0 +1,17 @@
+"""A compiled function writes to a detached alias of a parameter that it also reads."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+weight = nn.Parameter(torch.randn(8))
+
+
+@torch.compile(backend="aot_eager")
+def decayed_penalty(values, parameter):
+    values.mul_(0.9)
+    return parameter.pow(2).sum()
+
+
+decayed_penalty(weight.detach(), weight).backward()

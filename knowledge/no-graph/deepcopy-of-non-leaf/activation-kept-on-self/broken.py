@@ -1,0 +1,22 @@
+import copy
+
+import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 3)
+        self.features = None
+
+    def forward(self, x):
+        self.features = self.layer(x)
+        return torch.tanh(self.features)
+
+
+torch.manual_seed(0)
+model = Encoder()
+loss = model(torch.randn(4, 8)).square().mean()
+loss.backward()
+best = copy.deepcopy(model).requires_grad_(False)

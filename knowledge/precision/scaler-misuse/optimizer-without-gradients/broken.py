@@ -1,0 +1,17 @@
+"""The optimizer was given the parameters of a model that was then replaced, so none of its own gets a gradient."""
+import copy
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model = copy.deepcopy(model)
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = model(torch.randn(8, 4)).pow(2).mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
