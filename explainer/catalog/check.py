@@ -18,13 +18,13 @@ HEADINGS = (
     "References",
 )
 KEYS = (
-    "title", "summary", "kind", "status", "since", "signature", "look_alikes", "proves_not", "prior", "applies", "needs",
+    "title", "summary", "kind", "status", "since", "signature", "look_alikes", "proves_not", "needs", "prior", "applies",
     "form", "evidence", "fix", "myth",
 )  # fmt: skip
 CONDITIONS = {
     "message": {"pattern", "contains", "fields", "anywhere"},
     "frames": {"file", "function", "code", "library", "at", "stack"},
-    "warnings": {"pattern", "contains", "file", "category"},
+    "warnings": {"pattern", "contains", "file", "category", "code"},
     "log": {"pattern", "contains", "fact", "value", "metric", "anywhere"},
     "environment": {"package", "version", "gpu", "has"},
     "source": {"reader"},

@@ -49,11 +49,12 @@ class FormFile(_Strict):
     pattern: str | None = None
     stands: Literal["exception", "warning", "log", "metrics"] = "exception"
     exceptions: list[Text] = []
+    frame: str | None = None
     proves: bool = False
     weight: float = 0.0
     sample: list[SampleFile] = []
 
-    _safe = field_validator("pattern")(_checked)
+    _safe = field_validator("pattern", "frame")(_checked)
 
 
 class SignatureFile(_Strict):
@@ -76,7 +77,7 @@ class EvidenceFile(_Strict):
     pattern: str | None = None
     contains: str | None = None
     fields: dict[str, Condition] | None = None
-    signature: str | None = None
+    signature: str | list[str] | None = None
     anywhere: bool = False
     file: str | None = None
     function: str | None = None

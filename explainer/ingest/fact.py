@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from explainer.ingest.terminal import is_progress
 from explainer.model.incident import Fact
 
 _MAX_LENGTH = 2000
@@ -84,6 +85,26 @@ def read_facts(text: str, log_line: int | None = None) -> Iterator[Fact]:
         for found in _version().finditer(text):
             yield Fact(name=f"version:{_package(found['name'])}", value=found["version"].rstrip("."), log_line=log_line)
     yield from _flags(text, log_line)
+    yield from _progress(text, log_line)
+
+
+@cache
+def _bar() -> re.Pattern[str]:
+    return re.compile(r"(?P<done>\d{1,9})/\d{1,9} \[\d\d:|\b(?P<lightning>\d{1,9})/\d{1,9} \d+:\d\d:\d\d")
+
+
+def _progress(text: str, log_line: int | None) -> Iterator[Fact]:
+    """How many steps a training's progress bar has counted; bars of downloads, shards and data sets count no step."""
+    if "/" not in text or not is_progress(text):
+        return
+    if any(
+        word in text
+        for word in ("oading", "ownload", "Map", "okeniz", "Filter", "enerating", "etching", "shards", "alidat")
+    ):
+        return
+    found = _bar().search(text)
+    if found:
+        yield Fact(name="steps_done", value=found["done"] or found["lightning"], log_line=log_line)
 
 
 def _plain(name: str) -> str:

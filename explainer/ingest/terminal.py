@@ -50,7 +50,7 @@ def _overwritten(line: str) -> list[str]:
 
 @cache
 def _progress() -> re.Pattern[str]:
-    return re.compile(r"\d+%\s?\||\d+%\s?[━╸╺█▏▎▍▌▋▊▉#=>.\-]{3}|\[\d\d:\d\d<|\bit/s\]|\bs/it\]|[━]{5}")
+    return re.compile(r"\d+%\s?\||\d+%\s?[━╸╺█▏▎▍▌▋▊▉#=>.\-]{3}|\[\d\d:\d\d<|\bit/s\]?|\bs/it\]?|[━]{5}")
 
 
 def is_progress(line: str) -> bool:

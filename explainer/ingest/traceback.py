@@ -78,7 +78,7 @@ def read_exception(texts: Sequence[str], start: int, stops: Stops) -> Read | Non
     found = header().match(texts[start])
     if found:
         base, index = len(found["indent"]), start + 1
-    frames, index = _read_frames(texts, index, base, stops)
+    frames, index = _read_frames(texts, index, base)
     ending = exception_line().match(texts[index]) if index < len(texts) else None
     if ending is None or (index > start and stops(index) and not frames):
         if not frames and not found:
@@ -110,7 +110,7 @@ def _chains(texts: Sequence[str], index: int) -> bool:
     return link_of(texts[index]) is not None
 
 
-def _read_frames(texts: Sequence[str], index: int, base: int, stops: Stops) -> tuple[list[Frame], int]:
+def _read_frames(texts: Sequence[str], index: int, base: int) -> tuple[list[Frame], int]:
     frames: list[Frame] = []
     frame_indent = base + 2
     while index < len(texts) and len(frames) < MAX_FRAMES:

@@ -67,10 +67,13 @@ def read_warning(texts: Sequence[str], index: int, log_line: int, stops: Stops) 
             lines.append(texts[end])
             end += 1
     anomaly, end = _read_anomaly(texts, " ".join(lines), end, stops)
+    code = None
     while anomaly is None and end < len(texts) and end - index < _MAX_LINES and not stops(end):
         if not texts[end].startswith("  ") and not texts[end].lstrip().startswith("warnings.warn("):
             break
-        if not _is_source(texts[end]):
+        if _is_source(texts[end]):
+            code = texts[end].strip()
+        else:
             lines.append(texts[end])
         end += 1
     file, line = parts.get("file"), parts.get("line")
@@ -79,6 +82,7 @@ def read_warning(texts: Sequence[str], index: int, log_line: int, stops: Stops) 
         message="\n".join(lines).strip(),
         file=file,
         line=int(line) if line else None,
+        code=code,
         library=owner_of(file)[0] if file else None,
         log_line=log_line,
     )
@@ -88,8 +92,8 @@ def read_warning(texts: Sequence[str], index: int, log_line: int, stops: Stops) 
 def _is_source(text: str) -> bool:
     """Whether the line under a warning is the source that raised it, which Python prints after the message."""
     stripped = text.strip()
-    return stripped.startswith(("warnings.warn(", "warn(", "return ", "with ", "if ", "self.")) or stripped.endswith(
-        ("(", ")", ",")
+    return stripped.startswith(("warnings.warn(", "warn(", "return ", "with ", "if ", "self.")) or (
+        stripped.endswith(("(", ")", ",")) or " = " in stripped
     )
 
 

@@ -45,7 +45,8 @@ def _observe(rule: EvidenceRule, scene: Scene) -> Evidence | None:
     if reader is None:
         return None
     signature = rule.conditions.get("signature")
-    if signature is not None and signature != scene.match.signature:
+    wanted = [signature] if isinstance(signature, str) else signature
+    if isinstance(wanted, list) and scene.match.signature not in wanted:
         return None
     seen = reader(rule.conditions, scene)
     if seen is None:
@@ -133,13 +134,16 @@ def _read_warnings(conditions: Conditions, scene: Scene) -> Observed | None:
     for record in scene.incident.warnings:
         if "category" in conditions and record.category != conditions["category"]:
             continue
-        file = conditions.get("file")
+        file, code = conditions.get("file"), conditions.get("code")
         if isinstance(file, str) and file not in (record.file or "").replace("\\", "/"):
+            continue
+        if isinstance(code, str) and not compiled(code).search(record.code or ""):
             continue
         groups = _search(conditions, [" ".join(record.message.split())[:MAX_TEXT]])
         if groups is not None:
-            return None if absent else Observed(groups, record.file, record.line)
-    if not absent and "file" not in conditions and "category" not in conditions:
+            seen = {"file": record.file, "line": record.line, "code": record.code, **groups}
+            return None if absent else Observed(seen, record.file, record.line)
+    if not absent and not {"file", "category", "code"} & set(conditions):
         groups = _search(conditions, (line.text[:MAX_TEXT] for line in scene.incident.log))
         if groups is not None and ("contains" in conditions or "pattern" in conditions):
             return Observed(groups)
@@ -196,7 +200,7 @@ def _read_frames(conditions: Conditions, scene: Scene) -> Observed | None:
     absent = bool(conditions.get("absent"))
     hit = next((frame for frame in frames if _is_frame(conditions, frame)), None)
     if absent:
-        return Observed({}) if hit is None and len(frames) >= 2 else None
+        return Observed({}) if hit is None and len(_own_frames(scene)) >= 2 else None
     if hit is None:
         return None
     groups = _code_groups(conditions, hit)

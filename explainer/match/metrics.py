@@ -15,14 +15,22 @@ ABSURD_FIRST_LOSS = 30.0
 TINY_LEARNING_RATE = 1e-6
 
 
-def observe(rows: Sequence[MetricRow]) -> dict[str, str]:
-    """The observations that hold for the rows, each with what to say of it."""
+def observe(rows: Sequence[MetricRow], failed_at: int | None = None) -> dict[str, str]:
+    """The observations that hold for the rows, each with what to say of it.
+
+    `failed_at` is the log's line on which the first exception stands.
+    """
     losses = [row.value("loss", "train_loss", "nll_loss", "valid_loss") for row in rows]
     norms = [row.value("grad_norm_last", "grad_norm") for row in rows]
     said: dict[str, str] = {}
     said.update(_final_state(rows, losses, norms))
     said.update(_first_row(rows, losses, norms))
     said.update(_course(rows, losses, norms))
+    before = [row for row in rows if failed_at is not None and row.log_line is not None and row.log_line < failed_at]
+    if before and all(math.isfinite(loss) for row in before if (loss := row.value("loss")) is not None):
+        said["rows-before-failure"] = (
+            f"{len(before)} training row{'s were' if len(before) > 1 else ' was'} logged before it"
+        )
     return said
 
 

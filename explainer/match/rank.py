@@ -49,7 +49,8 @@ def rank_causes(
 
     A cause whose rules fail is left out, and named in `faults`.
     """
-    observations = observe(incident.metrics)
+    failed_at = next((record.log_line for record in incident.exceptions if record.type), None)
+    observations = observe(incident.metrics, failed_at)
     said = [*utterances_of(incident), *log_utterances(incident), *map(metric_utterance, observations)]
     matches = find_signatures(catalog, said)
     surroundings = Surroundings(incident, environment)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from explainer.catalog.catalog import Catalog
 from explainer.match.field import Fields, typed_fields
-from explainer.match.utterance import Utterance
+from explainer.match.utterance import MAX_TEXT, Utterance
 
 
 class SignatureMatch(NamedTuple):
@@ -70,6 +70,8 @@ def _in_utterances(name: str, form: dict[str, Any], utterances: Iterable[Utteran
     for one in utterances:
         if types and one.kind == "exception" and one.type and not _is_type(one.type, types):
             continue
+        if "frame" in form and not _has_frame(form["frame"], one):
+            continue
         fields = _search(form, one.flat)
         if fields is None and one.squeezed is not one.flat:
             fields = _search(form, one.squeezed)
@@ -83,6 +85,16 @@ def _in_utterances(name: str, form: dict[str, Any], utterances: Iterable[Utteran
 def _is_type(name: str, wanted: Sequence[str]) -> bool:
     """Whether an exception type is one of `wanted`, with or without its module."""
     return any(name == one or name.rpartition(".")[2] == one.rpartition(".")[2] for one in wanted)
+
+
+def _has_frame(pattern: str, utterance: Utterance) -> bool:
+    """Whether the exception went through a frame whose file, function or code the pattern finds."""
+    return any(
+        compiled(pattern).search(
+            f"{frame.file.replace(chr(92), '/')} {frame.function or ''} {frame.code or ''}"[:MAX_TEXT]
+        )
+        for frame in utterance.frames
+    )
 
 
 def _search(form: dict[str, Any], text: str) -> Fields | None:

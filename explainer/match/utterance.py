@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.incident import ExceptionRecord, Frame, Incident
 
 MAX_TEXT = 4000
 _FATAL, _BARE, _WARNING, _LOG, _METRICS = 4.0, 3.6, 1.0, 2.0, 2.5
@@ -24,12 +24,13 @@ class Utterance(NamedTuple):
     flat: str
     squeezed: str
     salience: float
+    frames: tuple[Frame, ...] = ()
 
 
 def utterances_of(incident: Incident) -> list[Utterance]:
     """Everything that an incident's exceptions and warnings say."""
     said = [
-        _utterance("exception", index, record.type, record.message, salience)
+        _utterance("exception", index, record.type, record.message, salience)._replace(frames=record.frames)
         for index, (record, salience) in enumerate(zip(incident.exceptions, _saliences(incident), strict=True))
         if record.type or record.message
     ]

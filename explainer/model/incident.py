@@ -44,12 +44,16 @@ class ExceptionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningRecord:
-    """A warning that the log shows: `category` is a Python class name, or "logger" for a library's log call."""
+    """A warning that the log shows: `category` is a Python class name, or "logger" for a library's log call.
+
+    `code` is the source line that Python prints under a warning.
+    """
 
     category: str
     message: str
     file: str | None = None
     line: int | None = None
+    code: str | None = None
     library: str | None = None
     log_line: int | None = None
 
