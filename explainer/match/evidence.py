@@ -112,7 +112,15 @@ def _read_message(conditions: Conditions, scene: Scene) -> Observed | None:
 
 
 def _fields_hold(wanted: Mapping[str, object], fields: Mapping[str, object]) -> bool:
-    return all(holds(fields.get(name), constraint) for name, constraint in wanted.items())
+    """Whether the fields meet the constraints; `"== other"` and `"!= other"` compare with another field."""
+    for name, constraint in wanted.items():
+        sign, _, other = constraint.partition(" ") if isinstance(constraint, str) else ("", "", "")
+        if sign in ("==", "!=") and other.isidentifier():
+            if name not in fields or other not in fields or (fields[name] == fields[other]) != (sign == "=="):
+                return False
+        elif not holds(fields.get(name), constraint):
+            return False
+    return True
 
 
 def _search(conditions: Conditions, texts: Iterable[str]) -> Fields | None:

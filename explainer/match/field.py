@@ -12,7 +12,8 @@ _DTYPES = {
     "half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16", "long": "int64",
     "long int": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
     "complexfloat": "complex64", "complexdouble": "complex128", "float8_e4m3fn": "float8", "float8_e5m2": "float8",
-    "c10::half": "float16", "c10::bfloat16": "bfloat16",
+    "c10::half": "float16", "c10::bfloat16": "bfloat16", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32",
+    "unsigned char": "uint8", "signed char": "int8", "int64_t": "int64", "__int64": "int64", "long long": "int64",
 }  # fmt: skip
 _NAMED_WITH_DIGIT = frozenset({"Log2", "Log10", "Exp2", "Atan2"})
 
@@ -52,7 +53,7 @@ def dtype_name(text: str) -> str:
     """`torch.cuda.HalfTensor`, `CPUHalfType`, `Half`, `c10::Half` and `torch.float16` are all "float16"."""
     last = text.removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor").strip()
     if last.endswith("Type"):
-        last = last.removesuffix("Type").removeprefix("CPU").removeprefix("CUDA")
+        last = last.removesuffix("Type").removeprefix("CPU").removeprefix("CUDA").removeprefix("MPS")
     return _DTYPES.get(last.lower(), last)
 
 
@@ -93,8 +94,11 @@ def _add_relations(fields: Fields) -> None:
         fields["count_ratio"] = round(again_count / saved_count, 3)
 
 
+_BOUNDS = re.compile(r"(?:<=|>=|<|>|==|!=)\s?-?\d+(?:\.\d+)?(?:,\s?(?:<=|>=|<|>|==|!=)\s?-?\d+(?:\.\d+)?)*")
+
+
 def holds(value: object, constraint: object) -> bool:
-    """Whether a value meets a rule's constraint: a number, a comparison (">= 2"), a list of values, or a pattern.
+    """Whether a value meets a rule's constraint: a number, bounds (">= 2", "> 0, < 1"), a list of values, or a pattern.
 
     The constraint "absent" holds for a value that the message does not name.
     """
@@ -104,9 +108,9 @@ def holds(value: object, constraint: object) -> bool:
         return any(holds(value, one) for one in constraint)
     if isinstance(constraint, bool) or not isinstance(constraint, str):
         return value == constraint
-    compared = re.fullmatch(r"(<=|>=|<|>|==|!=)\s*(-?\d+(?:\.\d+)?)", constraint)
-    if compared:
-        return _compare(value, compared[1], float(compared[2]))
+    if _BOUNDS.fullmatch(constraint):
+        bounds = re.findall(r"(<=|>=|<|>|==|!=)\s*(-?\d+(?:\.\d+)?)", constraint)
+        return all(_compare(value, sign, float(bound)) for sign, bound in bounds)
     return re.fullmatch(constraint, str(value)) is not None
 
 

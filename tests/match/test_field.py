@@ -38,11 +38,11 @@ def test_dtype_names(printed: str, name: str) -> None:
 
 HELD_NOT = {
     "missing": (None, 4), "another number": (3, 4), "too small": (3, ">= 4"), "a word where a number is asked": ("x", ">= 4"),
-    "not in the list": (3, [4, 5]), "a part of the pattern": ("Relu6", "Relu"), "present": (3, "absent"),
+    "not in the list": (3, [4, 5]), "a part of the pattern": ("Relu6", "Relu"), "present": (3, "absent"), "outside": (1.3, ">= 0.8, <= 1.2"),
 }  # fmt: skip
 HELD = {
     "equal": (4, 4), "at least": (4, ">= 4"), "listed": (4, [4, 5]), "pattern": ("Relu", "Relu|Tanh"), "absent": (None, "absent"),
-    "listed pattern": ("Relu", ["Tanh", "Re.*"]), "a fraction": (0.5, "< 1"),
+    "listed pattern": ("Relu", ["Tanh", "Re.*"]), "a fraction": (0.5, "< 1"), "between": (0.9, ">= 0.8, <= 1.2"),
 }  # fmt: skip
 
 
