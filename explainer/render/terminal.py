@@ -114,7 +114,7 @@ def _main_exception(incident: Incident) -> ExceptionRecord | None:
 def _finding(finding: Finding, layout: Layout, paint: _Paint, *, is_first: bool) -> Iterator[str]:
     yield ""
     yield from (paint.strong(line) for line in wrap(finding.title, layout.width))
-    belief = f"{finding.confidence} ({finding.score:.0%})" if finding.confidence != CERTAIN else "certain"
+    belief = f"{finding.confidence} ({min(finding.score, 0.99):.0%})" if finding.confidence != CERTAIN else "certain"
     yield f"{paint.place(finding.cause)}  {paint.belief(finding.confidence, belief)}"
     if finding.kind == "notice":
         yield paint.good("nothing is wrong: this needs no action")

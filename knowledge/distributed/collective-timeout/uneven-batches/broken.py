@@ -17,7 +17,6 @@ def train(rank, store):
     for batch in batches:
         model(batch).square().mean().backward()
     dist.barrier()
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

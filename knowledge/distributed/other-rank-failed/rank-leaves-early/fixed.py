@@ -19,8 +19,6 @@ def train(rank, store):
         dist.all_reduce(good, op=dist.ReduceOp.MIN)
         if good:
             break
-    dist.barrier()
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

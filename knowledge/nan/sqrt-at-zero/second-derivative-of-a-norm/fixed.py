@@ -12,7 +12,7 @@ def pair_distances(positions):
 
 
 torch.manual_seed(0)
-potential = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 1))
+potential = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 1, bias=False))
 positions = torch.randn(5, 3, requires_grad=True)
 reference = torch.randn(5, 3)
 energy = potential(pair_distances(positions)).sum()

@@ -12,13 +12,17 @@ def make_base():
     return LlamaForCausalLM(LlamaConfig(vocab_size=32, **size))
 
 
+def save_adapter(model, folder):
+    model.resize_token_embeddings(34)
+    lora = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
+    get_peft_model(model, lora).save_pretrained(folder)
+
+
 torch.manual_seed(0)
-trained, base = make_base(), make_base()
-trained.resize_token_embeddings(34)
+base = make_base()
 base.resize_token_embeddings(34)
-lora = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
 with tempfile.TemporaryDirectory() as folder:
-    get_peft_model(trained, lora).save_pretrained(folder)
+    save_adapter(make_base(), folder)
     model = PeftModel.from_pretrained(base, folder, is_trainable=True)
 
 tokens = torch.randint(0, 32, (2, 8))

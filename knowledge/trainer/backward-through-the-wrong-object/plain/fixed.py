@@ -6,7 +6,7 @@ from lightning.fabric.plugins import MixedPrecision
 from torch import nn
 
 torch.manual_seed(0)
-scaler = torch.amp.GradScaler("cpu")
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
 fabric = Fabric(accelerator="cpu", plugins=[MixedPrecision("16-mixed", device="cpu", scaler=scaler)])
 model = nn.Linear(4, 1)
 model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
