@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from explainer.model.finding import CERTAIN, LIKELY, Culprit, Evidence, Finding
 from explainer.model.incident import ExceptionRecord, Incident
 from explainer.model.report import Report, Unknown
 from explainer.render.visible import one_line, visible
-from explainer.render.wrap import wrap
+from explainer.render.wrap import columns, wrap
 
 _LABEL = 8
 
@@ -81,7 +82,8 @@ def _headline(incident: Incident, layout: Layout, paint: _Paint) -> Iterator[str
     record = _main_exception(incident)
     if record is not None and record.type:
         text = f"{record.type}: {record.message}" if record.message else record.type
-        lines = wrap(one_line(text, 2 * layout.width if not layout.is_verbose else 4000), layout.width)
+        yield from _raised_at(record, layout)
+        lines = wrap(one_line(text, 2 * layout.width - 8 if not layout.is_verbose else 4000), layout.width)
         yield from (paint.bad(line) for line in lines)
     elif record is not None:
         yield paint.bad("a traceback that is cut before its last line")
@@ -95,6 +97,16 @@ def _headline(incident: Incident, layout: Layout, paint: _Paint) -> Iterator[str
     others = sum(1 for other in incident.exceptions if other is not record and other.type)
     if others:
         yield paint.dim(f"and {others} more exception{'s' if others > 1 else ''} in its chain or after it")
+
+
+def _raised_at(record: ExceptionRecord, layout: Layout) -> Iterator[str]:
+    """What happened in the user's own names: their line, and that it raised."""
+    frame = next((one for one in reversed(record.frames) if one.library is None), None)
+    if frame is None:
+        return
+    place = f"{os.path.basename(frame.file.replace(chr(92), '/'))}:{frame.line}" if frame.line else frame.file
+    code = f"`{one_line(frame.code.partition(chr(10))[0], layout.width // 2)}`" if frame.code else "your code"
+    yield from wrap(f"{code} at {one_line(place, 80)} raised", layout.width)
 
 
 def _main_exception(incident: Incident) -> ExceptionRecord | None:
@@ -149,7 +161,10 @@ def _culprit(culprit: Culprit, layout: Layout, paint: _Paint) -> Iterator[str]:
     place = one_line(culprit.file, 200) + (f":{culprit.line}" if culprit.line else "")
     inside = f" in {one_line(culprit.function, 80)}" if culprit.function else ""
     why = f"  ({culprit.why})" if culprit.why else ""
-    yield f"{paint.dim('where   ')}{paint.place(place)}{inside}{paint.dim(why)}"
+    is_short = _LABEL + columns(place + inside + why) <= layout.width
+    yield f"{paint.dim('where   ')}{paint.place(place)}{inside}{paint.dim(why) if is_short else ''}"
+    if not is_short and why:
+        yield " " * _LABEL + paint.dim(why.strip())
     if culprit.code:
         room = max(layout.width - _LABEL - 2, 20)
         first = visible(culprit.code.split("\n")[0])
