@@ -79,7 +79,7 @@ class EvidenceFile(_Strict):
     fields: dict[str, Condition] | None = None
     signature: str | list[str] | None = None
     anywhere: bool = False
-    file: str | None = None
+    file: str | list[str] | None = None
     function: str | None = None
     code: str | None = None
     library: str | list[str] | None = None

@@ -143,7 +143,7 @@ def _read_warnings(conditions: Conditions, scene: Scene) -> Observed | None:
         if "category" in conditions and record.category != conditions["category"]:
             continue
         file, code = conditions.get("file"), conditions.get("code")
-        if isinstance(file, str) and file not in (record.file or "").replace("\\", "/"):
+        if file is not None and not _is_in_path(file, record.file or ""):
             continue
         if isinstance(code, str) and not compiled(code).search(record.code or ""):
             continue
@@ -206,7 +206,7 @@ def _number(text: str) -> int | float | str:
 def _read_frames(conditions: Conditions, scene: Scene) -> Observed | None:
     frames = _frames(conditions, scene)
     absent = bool(conditions.get("absent"))
-    hit = next((frame for frame in frames if _is_frame(conditions, frame)), None)
+    hit = next((frame for frame in reversed(frames) if _is_frame(conditions, frame)), None)
     if absent:
         return Observed({}) if hit is None and len(_own_frames(scene)) >= 2 else None
     if hit is None:
@@ -273,13 +273,18 @@ def _is_frame(conditions: Conditions, frame: Frame) -> bool:
     library = conditions.get("library")
     if isinstance(library, str):
         library = [library]
-    path = frame.file.replace("\\", "/")
     return (
-        (not isinstance(file, str) or file in path)
+        (file is None or _is_in_path(file, frame.file))
         and (not isinstance(library, list) or frame.library in library)
         and (not isinstance(function, str) or compiled(function).fullmatch(_last_name(frame.function)) is not None)
         and (not isinstance(code, str) or compiled(code).search((frame.code or "")[:MAX_TEXT]) is not None)
     )
+
+
+def _is_in_path(wanted: object, path: str) -> bool:
+    """Whether a path holds the wanted part, or one of several."""
+    posix = path.replace("\\", "/")
+    return any(isinstance(one, str) and one in posix for one in (wanted if isinstance(wanted, list) else [wanted]))
 
 
 def _last_name(function: str | None) -> str:

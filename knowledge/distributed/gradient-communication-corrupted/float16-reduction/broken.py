@@ -1,7 +1,6 @@
 """Two ranks with finite gradients above 65504 reduce them in float16, and every rank gets inf. Rank 0 prints its rows."""
 
 import tempfile
-
 import torch
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -14,7 +13,7 @@ def train(rank, store):
     model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     nn.init.zeros_(model.module.weight)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-10)
-    for step in range(3):
+    for _ in range(3):
         counts, target = 50000.0 * torch.rand(8, 4), 4.0 * torch.rand(8, 1)
         loss = nn.functional.mse_loss(model(counts), target)
         optimizer.zero_grad()
@@ -22,7 +21,7 @@ def train(rank, store):
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1e9)
         optimizer.step()
         if rank == 0:
-            print({"loss": loss.item(), "grad_norm": norm.item(), "step": step}, flush=True)
+            print({"loss": loss.item(), "grad_norm": norm.item()}, flush=True)
 
 
 if __name__ == "__main__":

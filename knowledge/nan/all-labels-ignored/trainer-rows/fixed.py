@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArgumen
 torch.manual_seed(0)
 sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 model = LlamaForCausalLM(LlamaConfig(**sizes))
-max_length, prompts = 16, [12, 5] * 8
+max_length, prompts = 16, [12, 5, 5, 12] * 4
 rows = []
 for prompt in prompts:
     ids = torch.randint(0, 64, (16,))

@@ -1,17 +1,19 @@
-"""A policy gradient without a bound on its step: penalised actions are pushed away until the mean is not finite."""
+"""An actor-critic with a learning rate far too high: the critic diverges, its advantages make the policy's logits NaN."""
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-mean, log_std = nn.Linear(4, 1), nn.Parameter(torch.zeros(1))
-optimizer = torch.optim.SGD([*mean.parameters(), log_std], lr=0.001)
+policy = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
+critic = nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*policy.parameters(), *critic.parameters()], lr=0.001)
 for episode in range(100):
-    observation = torch.randn(64, 4)
-    distribution = torch.distributions.Normal(mean(observation), log_std.exp())
+    observation = 10.0 * torch.randn(64, 4)
+    distribution = torch.distributions.Categorical(logits=policy(observation))
     action = distribution.sample()
-    reward = -(action - observation[:, :1]).pow(2)
-    loss = -(distribution.log_prob(action) * reward).mean()
+    reward = (action == (observation[:, 0] > 0)).float()
+    advantage = reward - critic(observation).squeeze(-1)
+    loss = advantage.pow(2).mean() - (distribution.log_prob(action) * advantage.detach()).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -1,4 +1,4 @@
-"""float16 weights, and the loss scaled by 65536 as a GradScaler does: the gradients leave float16's range."""
+"""float16 weights, and a GradScaler that multiplies the loss by 65536: the gradients leave float16's range."""
 
 import torch
 from torch import nn
@@ -11,7 +11,7 @@ model = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64)).t
 with torch.no_grad():
     for layer in model:
         layer.weight.mul_(10.0)
-x = torch.randn(8, 64).to(dtype)
-loss = model(x).float().pow(2).mean()
-(loss * 65536.0).backward()
-torch.optim.SGD(model.parameters(), lr=1e-9).step()
+scaler = torch.amp.GradScaler("cpu", enabled=dtype == torch.float16)
+output = model(torch.randn(8, 64).to(dtype))
+loss = output.float().pow(2).mean()
+scaler.scale(loss).backward()

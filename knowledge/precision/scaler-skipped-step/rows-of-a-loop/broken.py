@@ -6,7 +6,7 @@ from torch import nn
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-scaler = torch.amp.GradScaler("cpu", init_scale=2.0**18, growth_interval=3)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**17, growth_interval=3)
 x, target = torch.randn(64, 16), torch.randn(64, 4) * 4.0
 for step in range(10):
     before = [parameter.detach().clone() for parameter in model.parameters()]
