@@ -45,6 +45,7 @@ _READERS = (
     _Reader("bf16", r"\bbf16['\"]?\s*[=:]\s*(?P<bf16_asked>True|true)\b|(?P<bf16_flag>--bf16)\b"),
     _Reader("float16", r"(?P<float16>torch\.float16|dtype[=:\s]+['\"]?float16|load in float16)"),
     _Reader("GradScaler", r"(?P<grad_scaler>GradScaler)"),
+    _Reader("scale", r"(?:reducing|setting|reducing loss scale|setting loss scale) to:? (?P<loss_scale>\d[\d.e+-]*)"),
 )
 _CARDS = (
     r"\b(?P<gpu>Tesla [A-Z]\d+\w*|(?:NVIDIA )?(?:A10G|A100|A800|A6000|A40|A10|A30|H100|H200|H800|H20|B200|L4|L40S?|V100|P100|T4|"
@@ -109,7 +110,7 @@ def _progress(text: str, log_line: int | None) -> Iterator[Fact]:
 
 def _plain(name: str) -> str:
     """`fp16_flag` and `fp16_mixed` are the fact `fp16`."""
-    return {"fp16_flag": "fp16", "fp16_mixed": "fp16", "float16": "fp16", "bf16_flag": "bf16_asked"}.get(name, name)
+    return {"fp16_flag": "fp16", "fp16_mixed": "fp16", "float16": "fp16", "bf16_flag": "bf16_asked", "unsloth": "version:unsloth"}.get(name, name)
 
 
 def _package(name: str) -> str:

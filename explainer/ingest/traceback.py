@@ -60,7 +60,7 @@ def named_exception() -> re.Pattern[str]:
     return re.compile(
         r"\s*(?:\*\*\* |E {2,}|❌ ?|ERROR: )?"
         r"(?P<type>(?:[A-Za-z_][\w<>]*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Violation)|Exception|Unsupported|"
-        r"RecompileLimitExceeded|StopIteration))(?::\s(?P<message>.*)|:?\s*$)"
+        r"RecompileLimitExceeded|StopIteration))(?: ?:\s(?P<message>.*)|:?\s*$)"
     )
 
 

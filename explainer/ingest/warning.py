@@ -43,7 +43,7 @@ def _printed() -> re.Pattern[str]:
 
 @cache
 def _node() -> re.Pattern[str]:
-    return re.compile(r"(?:Error detected in|was induced by|was created by) (?P<node>[\w:<>]+?)\.(?:\s|$)")
+    return re.compile(r"(?:Error detected in|was induced by|was created by) (?P<node>[\w:<>() ]{1,200}?)\.(?:\s|$)")
 
 
 def starts_warning(texts: Sequence[str], index: int) -> bool:

@@ -17,6 +17,7 @@ def train(rank, store):
     for batch in batches:
         model(batch).square().mean().backward()
     dist.barrier()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
