@@ -94,7 +94,7 @@ class Catalog:
 
 def _form(raw: dict[str, Any]) -> Form:
     return Form(
-        contains=tuple(raw["contains"]),
+        contains=tuple(raw.get("contains", ())),
         pattern=raw.get("pattern"),
         stands=raw.get("stands", "exception"),
         exceptions=tuple(raw.get("exceptions", ())),

@@ -109,7 +109,7 @@ def _check_samples(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(path, None, f"form {number} has no [[form.sample]]")
         for sample in samples:
             text = " ".join(sample["text"].split())
-            missing = [literal for literal in form["contains"] if literal not in text]
+            missing = [literal for literal in form.get("contains", ()) if literal not in text]
             if missing:
                 yield Fault(path, None, f"form {number}: its sample lacks {missing[0]!r}")
             elif form.get("pattern") and not re.search(form["pattern"], text):

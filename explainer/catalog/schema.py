@@ -45,7 +45,7 @@ class SampleFile(_Strict):
 class FormFile(_Strict):
     """One wording."""
 
-    contains: list[Text] = Field(min_length=1)
+    contains: list[Text] = []
     pattern: str | None = None
     stands: Literal["exception", "warning", "log", "metrics"] = "exception"
     exceptions: list[Text] = []
@@ -55,6 +55,12 @@ class FormFile(_Strict):
     sample: list[SampleFile] = []
 
     _safe = field_validator("pattern", "frame")(_checked)
+
+    @model_validator(mode="after")
+    def _prefiltered(self) -> FormFile:
+        if not self.contains and not self.exceptions:
+            raise ValueError("a form needs literals in `contains`, or the types of `exceptions`")
+        return self
 
 
 class SignatureFile(_Strict):

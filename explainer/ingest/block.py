@@ -16,7 +16,7 @@ from explainer.ingest.metric import read_metrics
 from explainer.ingest.prefix import Line
 from explainer.ingest.pytest_report import read_pytest, starts_pytest
 from explainer.ingest.terminal import is_progress
-from explainer.ingest.traceback import Stops, named_exception, read_message
+from explainer.ingest.traceback import Stops, is_frame, named_exception, read_exception, read_message
 from explainer.ingest.warning import Anomaly, read_warning, starts_warning
 from explainer.model.incident import ExceptionRecord, Fact, LogLine, MetricRow, WarningRecord
 
@@ -80,10 +80,30 @@ def _read_exceptions(texts: Sequence[str], index: int, stops: Stops) -> Chain | 
         return read_ipython(texts, index, stops)
     if (text[:1] in ("E", ">") or ".py:" in text) and starts_pytest(texts, index):
         return read_pytest(texts, index)
-    named = named_exception().match(text) if ("rror" in text or "xception" in text or "nsupported" in text) else None
-    if named:
-        return _read_named(texts, index, stops)
+    if "rror" in text or "xception" in text or "nsupported" in text:
+        return _read_named(texts, index, stops) or _read_announced(texts, index, stops)
     return None
+
+
+@cache
+def _announced() -> re.Pattern[str]:
+    """A debugger's line that names the type alone: "Exception has occurred: RuntimeError", in any language."""
+    return re.compile(r"\S[^:]{0,40}: (?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\s*$")
+
+
+def _read_announced(texts: Sequence[str], index: int, stops: Stops) -> Chain | None:
+    """An exception whose type a debugger announces on one line and whose message stands on the next."""
+    found = _announced().match(texts[index])
+    if found is None or index + 1 >= len(texts) or not texts[index + 1].strip() or stops(index + 1):
+        return None
+    if starts_chain(texts, index + 1):
+        return None
+    message, end = read_message(texts, index + 1, texts[index + 1].strip(), lambda at: stops(at) or is_frame(texts[at]))
+    frames = read_exception(texts, end, stops) if end < len(texts) and is_frame(texts[end]) else None
+    record = ExceptionRecord(type=found["type"], message=message, frames=frames.record.frames if frames else ())
+    if frames and frames.record.type:
+        record = replace(frames.record, type=frames.record.type)
+    return Chain((record,), frames.end if frames else end)
 
 
 def _read_named(texts: Sequence[str], index: int, stops: Stops) -> Chain | None:

@@ -110,7 +110,13 @@ def _progress(text: str, log_line: int | None) -> Iterator[Fact]:
 
 def _plain(name: str) -> str:
     """`fp16_flag` and `fp16_mixed` are the fact `fp16`."""
-    return {"fp16_flag": "fp16", "fp16_mixed": "fp16", "float16": "fp16", "bf16_flag": "bf16_asked", "unsloth": "version:unsloth"}.get(name, name)
+    return {
+        "fp16_flag": "fp16",
+        "fp16_mixed": "fp16",
+        "float16": "fp16",
+        "bf16_flag": "bf16_asked",
+        "unsloth": "version:unsloth",
+    }.get(name, name)
 
 
 def _package(name: str) -> str:

@@ -41,7 +41,7 @@ def _locations() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _arrow() -> re.Pattern[str]:
-    return re.compile(r"\s{0,3}-{1,8}> ?(?P<line>\d+)(?: (?P<code>.*))?$")
+    return re.compile(r"\s{0,3}[-\u2013\u2014]{1,8}> ?(?P<line>\d+)(?: (?P<code>.*))?$")
 
 
 @cache
@@ -107,6 +107,9 @@ def _read_one(texts: Sequence[str], start: int, link: str | None, stops: Stops) 
             message, end = read_message(texts, index, ending["message"] or "", stops)
             return ExceptionRecord(type=ending["type"], message=message, frames=tuple(frames), link=link), end
         if text.strip() and not text.startswith("        ") and not _source().match(text) and not _arrow().match(text):
+            if titled and frames and not text.startswith(" "):  # the message without its type
+                message, end = read_message(texts, index, text, stops)
+                return ExceptionRecord(type=titled["type"], message=message, frames=tuple(frames), link=link), end
             break
         index += 1
     kind = titled["type"] if titled else ""

@@ -31,7 +31,7 @@ _MAX_LENGTH = 4000
 def _pair() -> re.Pattern[str]:
     number = r"[-+]?(?:nan|NaN|NAN|inf|Inf|Infinity|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)"
     return re.compile(
-        r"(?P<name>[A-Za-z_][\w/.-]{0,40}(?: [A-Za-z_]\w{0,20})?)['\"]?(?:\s{0,3}[=:]\s{0,3}|\s{1,3})['\"]?"
+        r"(?P<name>[A-Za-z_][\w/.-]{0,40}(?: [A-Za-z_]\w{0,20})?)['\"]?(?:\s{0,3}[=:]\s{0,8}|\s{1,3})['\"]?"
         rf"(?:tensor\()?(?P<value>{number})(?![\w%])(?:\.0)?(?: \((?P<last>{number})\))?"
     )
 

@@ -78,17 +78,28 @@ def read_exception(texts: Sequence[str], start: int, stops: Stops) -> Read | Non
     found = header().match(texts[start])
     if found:
         base, index = len(found["indent"]), start + 1
-    frames, index = _read_frames(texts, index, base)
+    frames, index = read_frames(texts, index, base)
     ending = exception_line().match(texts[index]) if index < len(texts) else None
     if ending is None or (index > start and stops(index) and not frames):
         if not frames and not found:
             return None
-        return Read(ExceptionRecord(type="", frames=tuple(map(own, frames)), is_complete=False), max(index, start + 1))
+        kind, message = _raised(frames)
+        record = ExceptionRecord(type=kind, message=message, frames=tuple(map(own, frames)), is_complete=False)
+        return Read(record, max(index, start + 1))
     message, end = read_message(texts, index, ending["message"] or "", stops)
     record = ExceptionRecord(
         type=ending["type"], message=message, frames=tuple(map(own, frames)), from_traceback=bool(found or frames)
     )
     return Read(record, end)
+
+
+def _raised(frames: Sequence[Frame]) -> tuple[str, str]:
+    """What the last frame's own `raise` says, for a traceback that is cut before its last line."""
+    code = frames[-1].code if frames else None
+    found = re.match(
+        r"""raise (?P<type>[A-Z]\w*)\(\s*(?:(?P<quote>["'])(?P<text>[^{}]*?)(?P=quote)\s*\)?)?""", code or ""
+    )
+    return (found["type"], found["text"] or "") if found and found["text"] else ("", "")
 
 
 def read_message(texts: Sequence[str], index: int, first: str, stops: Stops) -> tuple[str, int]:
@@ -110,7 +121,8 @@ def _chains(texts: Sequence[str], index: int) -> bool:
     return link_of(texts[index]) is not None
 
 
-def _read_frames(texts: Sequence[str], index: int, base: int) -> tuple[list[Frame], int]:
+def read_frames(texts: Sequence[str], index: int, base: int = 0) -> tuple[list[Frame], int]:
+    """The frames from `index` on, under a header that is indented by `base`, and the index of the line after them."""
     frames: list[Frame] = []
     frame_indent = base + 2
     while index < len(texts) and len(frames) < MAX_FRAMES:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from explainer.ingest.library import owner_of
-from explainer.ingest.traceback import Stops, is_frame, read_exception
+from explainer.ingest.library import own, owner_of
+from explainer.ingest.traceback import Stops, is_frame, read_frames
 from explainer.model.incident import Frame, WarningRecord
 
 _FORWARD = "Traceback of forward call that"
@@ -66,7 +66,7 @@ def read_warning(texts: Sequence[str], index: int, log_line: int, stops: Stops) 
         if end < len(texts):
             lines.append(texts[end])
             end += 1
-    anomaly, end = _read_anomaly(texts, " ".join(lines), end, stops)
+    anomaly, end = _read_anomaly(texts, " ".join(lines), end)
     code = None
     while anomaly is None and end < len(texts) and end - index < _MAX_LINES and not stops(end):
         if not texts[end].startswith("  ") and not texts[end].lstrip().startswith("warnings.warn("):
@@ -97,21 +97,15 @@ def _is_source(text: str) -> bool:
     )
 
 
-def _read_anomaly(texts: Sequence[str], message: str, end: int, stops: Stops) -> tuple[Anomaly | None, int]:
+def _read_anomaly(texts: Sequence[str], message: str, end: int) -> tuple[Anomaly | None, int]:
     if _FORWARD not in message:
         return None, end
     found = _node().search(message)
     frames: tuple[Frame, ...] = ()
     if end < len(texts) and is_frame(texts[end]):
-        read = read_exception(texts, end, lambda at: stops(at) or not _continues(texts[at]))
-        if read:
-            frames, end = read.record.frames, read.end
+        read, end = read_frames(texts, end)
+        frames = tuple(own(frame) for frame in read)
     while end < len(texts) and texts[end].lstrip().startswith(("(Triggered internally", "(function _print_stack")):
         end += 1
     induced = "induced" in message or "was created by" in message
     return Anomaly(found["node"] if found else None, frames, induced), end
-
-
-def _continues(text: str) -> bool:
-    """Whether a line can belong to the forward stack: a frame or something indented."""
-    return is_frame(text) or (text.startswith("  ") and not text.lstrip().startswith("("))

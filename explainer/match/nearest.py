@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explainer.catalog.catalog import Catalog
+from explainer.match.resemblance import nearest
 from explainer.model.incident import Incident
-from explainer.model.report import Nearest, Unknown
+from explainer.model.report import Unknown
 
 MAX_NEAREST = 3
-MIN_SIMILARITY = 60.0
 
 
 def describe_unknown(incident: Incident, catalog: Catalog) -> Unknown:
@@ -18,32 +18,10 @@ def describe_unknown(incident: Incident, catalog: Catalog) -> Unknown:
     message = f"{named[-1].type}: {named[-1].message}" if named else ""
     return Unknown(
         why=_why(incident, message),
-        nearest=nearest_signatures(named[-1].message, catalog) if named else (),
+        nearest=tuple(nearest(catalog, named[-1].message, limit=MAX_NEAREST)) if named else (),
         missing=tuple(_missing(incident)),
         next_command=_next_command(incident),
     )
-
-
-def nearest_signatures(message: str, catalog: Catalog, limit: int = MAX_NEAREST) -> tuple[Nearest, ...]:
-    """The known messages that resemble `message` most, best first."""
-    text = " ".join(message.split())[:400]
-    if len(text) < 8:
-        return ()
-    from rapidfuzz import fuzz, process
-
-    samples = {
-        (name, sample["text"][:400]): sample["text"][:400]
-        for name, form in catalog.forms()
-        for sample in form.get("sample", ())
-    }
-    found = process.extract(text, samples, scorer=fuzz.token_set_ratio, limit=3 * limit, score_cutoff=MIN_SIMILARITY)
-    best: dict[str, Nearest] = {}
-    for sample, score, (name, _) in found:
-        nearest = Nearest(
-            signature=name, message=sample, similarity=round(score / 100, 2), causes=catalog.causes_of(name)
-        )
-        best.setdefault(name, nearest)
-    return tuple(best.values())[:limit]
 
 
 def _why(incident: Incident, message: str) -> str:

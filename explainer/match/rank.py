@@ -15,6 +15,7 @@ from explainer.catalog.catalog import Catalog
 from explainer.match.culprit import find_culprits
 from explainer.match.evidence import Scene, observe_cause
 from explainer.match.metrics import observe
+from explainer.match.resemblance import find_resembling
 from explainer.match.signature import SignatureMatch, find_signatures
 from explainer.match.surroundings import Surroundings
 from explainer.match.treatment import choose_fixes
@@ -30,6 +31,7 @@ CERTAIN_SHARE = 0.5
 SHOWN_SHARE = 0.01
 _MESSENGER = 3.0
 _UNRECOGNISED = 0.5
+_UNEXPLAINED = 1.8
 _NOTICE = 1.0
 
 
@@ -53,6 +55,8 @@ def rank_causes(
     observations = observe(incident.metrics, failed_at)
     said = [*utterances_of(incident), *log_utterances(incident), *map(metric_utterance, observations)]
     matches = find_signatures(catalog, said)
+    if all(match.utterance.kind == "warning" for match in matches):
+        matches.extend(find_resembling(catalog, said))
     surroundings = Surroundings(incident, environment)
     best: dict[str, _Candidate] = {}
     for match in matches:
@@ -99,6 +103,8 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not candidates:
         return ()
+    if something_else - candidates[0].belief > _UNEXPLAINED:
+        return ()  # an unknown exception ended the run: a mere warning does not explain it
     top = max(candidates[0].belief, something_else)
     total = sum(math.exp(one.belief - top) for one in candidates) + math.exp(something_else - top)
     findings: list[Finding] = []
@@ -117,7 +123,7 @@ def _finding(
     confidence = POSSIBLE
     if is_first and is_proved and share >= CERTAIN_SHARE:
         confidence = CERTAIN
-    elif is_first and share >= LIKELY_SHARE:
+    elif is_first and share >= LIKELY_SHARE and one.match.resembles is None:
         confidence = LIKELY
     cause = one.cause
     return Finding(
@@ -140,6 +146,10 @@ def _recognised(match: SignatureMatch) -> Evidence:
     """The message itself, as the first piece of evidence."""
     where = {"exception": "the exception's message", "warning": "a warning", "log": "a line of the log"}
     quoted = match.utterance.flat if len(match.utterance.flat) <= 160 else match.utterance.flat[:157] + "..."
+    if match.resembles is not None:
+        near = match.resembles
+        quoted = f"{near.message[:157]}... ({near.similarity:.0%} alike)"
+        where = dict.fromkeys(where, "no wording fits exactly; the message resembles a known one, which")
     says = (
         f"the metrics show it: {quoted}"
         if match.utterance.kind == "metrics"

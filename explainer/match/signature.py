@@ -10,16 +10,18 @@ from typing import Any, NamedTuple
 from explainer.catalog.catalog import Catalog
 from explainer.match.field import Fields, typed_fields
 from explainer.match.utterance import MAX_TEXT, Utterance
+from explainer.model.report import Nearest
 
 
 class SignatureMatch(NamedTuple):
-    """A wording found in an utterance, with the values it names."""
+    """A wording found in an utterance, with the values it names; `resembles` where it is only alike."""
 
     signature: str
     fields: Fields
     utterance: Utterance
     weight: float
     proves: bool
+    resembles: Nearest | None = None
 
 
 @lru_cache(maxsize=2048)
@@ -29,7 +31,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 _STANDS = {
-    "exception": ("exception", "log"),
+    "exception": ("exception", "log", "warning"),
     "warning": ("warning", "log", "exception"),
     "log": ("log", "warning", "exception"),
     "metrics": ("metrics",),
@@ -42,7 +44,7 @@ def find_signatures(catalog: Catalog, utterances: Sequence[Utterance]) -> list[S
     found: dict[tuple[str, str, int], SignatureMatch] = {}
     joined = {kind: "\n".join(_texts(utterances, kind)) for kind in ("exception", "warning", "log", "metrics")}
     for name, form in catalog.forms():
-        literals = form["contains"]
+        literals = form.get("contains", ())
         for kind in _STANDS[form.get("stands", "exception")]:
             if not joined[kind] or not all(literal in joined[kind] for literal in literals):
                 continue
@@ -69,6 +71,8 @@ def _in_utterances(name: str, form: dict[str, Any], utterances: Iterable[Utteran
     types = form.get("exceptions", ())
     for one in utterances:
         if types and one.kind == "exception" and one.type and not _is_type(one.type, types):
+            continue
+        if not form.get("contains") and not (one.kind == "exception" and one.type):
             continue
         if "frame" in form and not _has_frame(form["frame"], one):
             continue
@@ -98,7 +102,7 @@ def _has_frame(pattern: str, utterance: Utterance) -> bool:
 
 
 def _search(form: dict[str, Any], text: str) -> Fields | None:
-    if not all(literal in text for literal in form["contains"]):
+    if not all(literal in text for literal in form.get("contains", ())):
         return None
     pattern = form.get("pattern")
     if pattern is None:

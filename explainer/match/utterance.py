@@ -9,6 +9,7 @@ from explainer.model.incident import ExceptionRecord, Frame, Incident
 MAX_TEXT = 4000
 _FATAL, _BARE, _WARNING, _LOG, _METRICS = 4.0, 3.6, 1.0, 2.0, 2.5
 _LATER_CHAIN, _MAX_LATER, _WRAPPER, _GROUP, _CONTEXT, _RERAISED = 0.8, 2.4, 1.0, 1.5, 0.5, 2.0
+_SHORT = 12
 _TEARDOWN = ("KeyboardInterrupt", "SystemExit", "BrokenPipeError", "ConnectionResetError", "GeneratorExit", "EOFError")
 
 
@@ -42,8 +43,11 @@ def utterances_of(incident: Incident) -> list[Utterance]:
 
 
 def log_utterances(incident: Incident) -> list[Utterance]:
-    """The lines that belong to no traceback."""
-    return [_utterance("log", index, "", line.text, _LOG) for index, line in enumerate(incident.log)]
+    """The lines that belong to no traceback; where a log is but a few of them, also all in one, as a message may be."""
+    lines = [_utterance("log", index, "", line.text, _LOG) for index, line in enumerate(incident.log)]
+    if 2 <= len(lines) <= _SHORT and not incident.exceptions:
+        lines.append(_utterance("log", len(lines), "", "\n".join(line.text for line in incident.log), _LOG))
+    return lines
 
 
 def metric_utterance(observation: str) -> Utterance:
@@ -51,8 +55,13 @@ def metric_utterance(observation: str) -> Utterance:
     return Utterance("metrics", 0, "", observation, observation, _METRICS)
 
 
+# Forums turn straight quotes into curly ones.
+_CURLY = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+
+
 def _utterance(kind: str, index: int, name: str, text: str, salience: float) -> Utterance:
     text = text[: 2 * MAX_TEXT]
+    text = text if text.isascii() else text.translate(_CURLY)
     flat = " ".join(text.split())[:MAX_TEXT]
     squeezed = text.replace("\r", "").replace("\n", "")[:MAX_TEXT] if "\n" in text.strip() else flat
     return Utterance(kind, index, name, flat, squeezed, salience)
