@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
+from explainer.ingest.source import Readable
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
@@ -78,7 +79,7 @@ def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -
 
 
 def read_log(
-    path: str, *, stream: BinaryIO | None, tracebacks_only: bool, on_chunk: Callable[[bytes], None] | None
+    path: str, *, stream: Readable | None, tracebacks_only: bool, on_chunk: Callable[[bytes], None] | None
 ) -> list[Incident]:
     """The incidents of the log at `path`, or of an open stream that is named so."""
     from explainer.ingest.source import read_file, read_stream

@@ -73,14 +73,14 @@ def _read(path: str, options: ExplainOptions) -> list[Incident]:
 
     if path != "-":
         return read_log(path, stream=None, tracebacks_only=options.tracebacks_only, on_chunk=None)
-    from explainer.cli.passthrough import choose_sink, interrupts_left_to_the_program
+    from explainer.cli.passthrough import PatientInput, choose_sink
     from explainer.cli.screen import is_terminal
 
     if is_terminal(sys.stdin):
         print("gradfix: paste the log or traceback, then press Ctrl-D", file=sys.stderr)
     sink = choose_sink(choice=options.passthrough, is_text=options.format == "text")
-    with interrupts_left_to_the_program():
-        return read_log("-", stream=sys.stdin.buffer, tracebacks_only=options.tracebacks_only, on_chunk=sink)
+    with PatientInput(sys.stdin.buffer) as stream:
+        return read_log("-", stream=stream, tracebacks_only=options.tracebacks_only, on_chunk=sink)
 
 
 def _explain(incident: Incident, environments: _Environments, options: ExplainOptions, catalog: Catalog) -> Report:

@@ -6,9 +6,9 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
+from typing import BinaryIO
 
 from explainer.cli.screen import is_terminal
 
@@ -58,19 +58,42 @@ def _writer(descriptor: int) -> Callable[[bytes], None]:
     return write
 
 
-@contextmanager
-def interrupts_left_to_the_program() -> Iterator[None]:
-    """Ctrl-C reaches every program of the pipe: the first is the writer's, a second one ends the reading."""
-    pressed = 0
+class PatientInput:
+    """Standard input that Ctrl-C does not end at once.
 
-    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed += 1
-        if pressed > 1:
+    Ctrl-C reaches every program of a pipe. The first one is the writer's: its last words are still read. A second one
+    ends the reading, and what was read is explained; a third gives up.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._pressed = 0
+        self._is_reading = False
+
+    def read1(self, size: int) -> bytes:
+        """The next bytes, or none at the end or after the second Ctrl-C."""
+        if self._pressed > 1:
+            return b""
+        self._is_reading = True
+        try:
+            read = getattr(self._stream, "read1", self._stream.read)
+            data: bytes = read(size)
+        except StopReading:
+            return b""
+        finally:
+            self._is_reading = False
+        return data
+
+    def __enter__(self) -> PatientInput:
+        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._pressed += 1
+        if self._pressed > 1 and self._is_reading:
             raise StopReading
-
-    previous = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+        if self._pressed > 2:
+            raise KeyboardInterrupt

@@ -6,7 +6,7 @@ import codecs
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from explainer.errors import UnreadableInput
 from explainer.ingest.assembly import assemble
@@ -18,6 +18,13 @@ from explainer.model.incident import Incident
 
 CHUNK = 1 << 20
 MAX_NOTEBOOK = 64 << 20
+
+
+class Readable(Protocol):
+    """A byte stream that gives what is there without waiting for more."""
+
+    def read1(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
 
 
 def read_file(path: str, *, tracebacks_only: bool = False) -> list[Incident]:
@@ -41,7 +48,7 @@ def read_file(path: str, *, tracebacks_only: bool = False) -> list[Incident]:
 
 
 def read_stream(
-    stream: BinaryIO,
+    stream: Readable | BinaryIO,
     name: str,
     *,
     tracebacks_only: bool = False,
@@ -89,8 +96,8 @@ def _without_numbers(incident: Incident) -> Incident:
     )
 
 
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+def _chunks(stream: Readable | BinaryIO) -> Iterator[bytes]:
     """What is there, as soon as it is there: a pipe's writer is not kept waiting for a full buffer."""
-    read = getattr(stream, "read1", None) or stream.read
+    read = stream.read1 if hasattr(stream, "read1") else stream.read
     while chunk := read(CHUNK):
         yield chunk

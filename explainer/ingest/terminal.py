@@ -40,12 +40,10 @@ def split_lines(text: str) -> list[tuple[int, str]]:
 def _overwritten(line: str) -> list[str]:
     """The parts of a line between carriage returns that are worth keeping: all but superseded progress bars."""
     parts = [part for part in line.split("\r") if part.strip()]
-    kept = [
-        part
-        for part, following in zip(parts, [*parts[1:], ""], strict=True)
-        if not (is_progress(part) and is_progress(following))
-    ]
-    return kept or [""]
+    following = [*parts[1:], ""]
+    return [
+        part for part, after in zip(parts, following, strict=False) if not (is_progress(part) and is_progress(after))
+    ] or [""]
 
 
 @cache
