@@ -53,13 +53,17 @@ def main() -> None:
         if options.misses and not hit:
             print(f"  {case['id']}: want {case['cause']}, got {first and first.cause} ({first and first.confidence})")
     print(f"{count} incidents: top-1 {top1 / count:.1%}, top-3 {top3 / count:.1%}")
-    print(f"answered with confidence: {confident} of {decidable} that the text decides ({confident / max(decidable, 1):.1%})")
+    print(
+        f"answered with confidence: {confident} of {decidable} that the text decides ({confident / max(decidable, 1):.1%})"
+    )
     for name in ("certain", "likely", "possible"):
         print(f"{name:<9} right {right[name]:3d} of {total[name]:3d} ({right[name] / max(total[name], 1):.1%})")
     for place in range(len(BINS) - 1):
         if total_bin[place]:
             share = right_bin[place] / total_bin[place]
-            print(f"score {BINS[place]:.2f} to {min(BINS[place + 1], 1):.2f}: right {right_bin[place]:3d} of {total_bin[place]:3d} ({share:.1%})")
+            print(
+                f"score {BINS[place]:.2f} to {min(BINS[place + 1], 1):.2f}: right {right_bin[place]:3d} of {total_bin[place]:3d} ({share:.1%})"
+            )
 
 
 if __name__ == "__main__":

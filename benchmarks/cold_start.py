@@ -24,7 +24,9 @@ def make_log(seed: int) -> bytes:
     size = 0
     while size < 9_600:
         number = rng.randrange(10**6)
-        lines.append(f'  File "/home/u{seed}/env/lib/python3.11/site-packages/pkg{number % 9}/mod_{number}.py", line {number % 997}, in f{number}')
+        lines.append(
+            f'  File "/home/u{seed}/env/lib/python3.11/site-packages/pkg{number % 9}/mod_{number}.py", line {number % 997}, in f{number}'
+        )
         lines.append(f"    return self.layer_{number}(hidden_states, attention_mask=mask_{seed})")
         size += len(lines[-1]) + len(lines[-2]) + 2
     lines.append(f'  File "/home/u{seed}/train.py", line {seed + 3}, in <module>')

@@ -32,7 +32,9 @@ MESSAGES = (
 def traceback_lines(rng: random.Random, number: int) -> list[str]:
     lines = ["Traceback (most recent call last):"]
     for depth in range(rng.randrange(20, 60)):
-        lines.append(f'  File "/home/user/project/module_{number % 40}_{depth % 9}.py", line {depth * 7 + 3}, in step_{depth}')
+        lines.append(
+            f'  File "/home/user/project/module_{number % 40}_{depth % 9}.py", line {depth * 7 + 3}, in step_{depth}'
+        )
         lines.append(f"    return self.layer_{depth}(hidden_states, attention_mask=attention_mask, position={depth})")
         lines.append("           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^")
     lines.append(MESSAGES[number % len(MESSAGES)].format(n=rng.randrange(100, 999), k=rng.randrange(2, 9)))
@@ -92,7 +94,9 @@ def main() -> None:
         for name, extra in (("everything", []), ("--tracebacks-only", ["--tracebacks-only"])):
             seconds, peak, out = min((timed([*gradfix, *extra, "-"], path) for _ in range(2)), key=lambda run: run[0])
             reports = out.count("\n")
-            print(f"gradfix {name:<18} {seconds:6.2f} s  {seconds / base:5.1f} times grep  {peak / 1024:5.0f} MB  {reports} reports")
+            print(
+                f"gradfix {name:<18} {seconds:6.2f} s  {seconds / base:5.1f} times grep  {peak / 1024:5.0f} MB  {reports} reports"
+            )
 
 
 if __name__ == "__main__":

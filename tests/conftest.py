@@ -21,7 +21,10 @@ def installed_pythons() -> list[str]:
     for minor in range(10, 14):
         if minor == sys.version_info.minor:
             continue
-        patterns = [f"{os.path.expanduser('~')}/.pyenv/versions/3.{minor}.*/bin/python3.{minor}", f"/opt/python3.{minor}/bin/python3"]
+        patterns = [
+            f"{os.path.expanduser('~')}/.pyenv/versions/3.{minor}.*/bin/python3.{minor}",
+            f"/opt/python3.{minor}/bin/python3",
+        ]
         candidates = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
         on_path = shutil.which(f"python3.{minor}")
         if not candidates and on_path and subprocess.run([on_path, "-c", ""], capture_output=True).returncode == 0:

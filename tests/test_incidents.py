@@ -40,7 +40,11 @@ def test_rank(answers, depth: int, share: float) -> None:
 
 def test_nothing_is_wrong_while_certain(answers) -> None:
     """`certain` is never wrong."""
-    wrong = [case["id"] for case, findings in answers if findings and findings[0].confidence == "certain" and not is_hit(case, findings, 1)]
+    wrong = [
+        case["id"]
+        for case, findings in answers
+        if findings and findings[0].confidence == "certain" and not is_hit(case, findings, 1)
+    ]
     assert wrong == []
 
 
@@ -52,6 +56,8 @@ def test_likely_is_right(answers) -> None:
 
 def test_what_the_text_decides_is_answered(answers) -> None:
     """Always saying `possible` is no answer: at least 60 of 100 that the text decides are answered with confidence."""
-    decidable = [findings for case, findings in answers if case.get("knowable") == "text" and case["cause"] != "other/unknown"]
+    decidable = [
+        findings for case, findings in answers if case.get("knowable") == "text" and case["cause"] != "other/unknown"
+    ]
     sure = [findings for findings in decidable if findings and findings[0].confidence != "possible"]
     assert len(sure) >= 0.60 * len(decidable)

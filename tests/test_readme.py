@@ -37,7 +37,9 @@ def test_the_commands_are_marked(name: str) -> None:
 
 def test_every_option_shown_exists() -> None:
     """No option in the README is made up."""
-    run = subprocess.run([sys.executable, "-m", "gradfix", "explain", "--help"], capture_output=True, text=True, cwd=ROOT)
+    run = subprocess.run(
+        [sys.executable, "-m", "gradfix", "explain", "--help"], capture_output=True, text=True, cwd=ROOT
+    )
     known = set(re.findall(r"--[a-z-]+", run.stdout)) | {"--format", "--install-completion", "--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) <= known
 

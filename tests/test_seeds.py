@@ -15,14 +15,26 @@ SEEDS = {
         ("attention mask", "two writes ahead", "number of layers"),
         ("use_reentrant=False", "SFTTrainer"),
     ),
-    "unsloth-eval": ("inplace/patched-model-outside-its-trainer", ("Unsloth", "decode-time norm"), ("get_peft_model", "Triton")),
+    "unsloth-eval": (
+        "inplace/patched-model-outside-its-trainer",
+        ("Unsloth", "decode-time norm"),
+        ("get_peft_model", "Triton"),
+    ),
     "llama-factory": (
         "no-graph/checkpoint-inputs-need-grad",
         ("none of a segment's inputs requires grad",),
         ("requires_grad_", "to(torch.float32)"),
     ),
-    "mini-omni-cache": ("inplace/cache-updated-in-training", ("IndexCopy", "position counter"), ("detach", "retain_graph")),
-    "gemma-float16": ("nan/low-precision-overflow", ("float16", "CompiledFunctionBackward"), ("learning rate", "clipped")),
+    "mini-omni-cache": (
+        "inplace/cache-updated-in-training",
+        ("IndexCopy", "position counter"),
+        ("detach", "retain_graph"),
+    ),
+    "gemma-float16": (
+        "nan/low-precision-overflow",
+        ("float16", "CompiledFunctionBackward"),
+        ("learning rate", "clipped"),
+    ),
 }
 
 
@@ -51,8 +63,14 @@ COLAB = """RuntimeError                              Traceback (most recent call
 
 RuntimeError: Function 'CompiledFunctionBackward' returned nan values in its 0th output.
 """
-T4 = Environment(gpus=(Gpu(name="Tesla T4", capability="7.5", bf16=False, fp16=True, tf32=False, fp8=False, source="NVML"),))
-A100 = Environment(gpus=(Gpu(name="NVIDIA A100-SXM4-80GB", capability="8.0", bf16=True, fp16=True, tf32=True, fp8=False, source="NVML"),))
+T4 = Environment(
+    gpus=(Gpu(name="Tesla T4", capability="7.5", bf16=False, fp16=True, tf32=False, fp8=False, source="NVML"),)
+)
+A100 = Environment(
+    gpus=(
+        Gpu(name="NVIDIA A100-SXM4-80GB", capability="8.0", bf16=True, fp16=True, tf32=True, fp8=False, source="NVML"),
+    )
+)
 
 
 def test_compiled_nan_without_a_sign_of_float16(explain_log) -> None:
@@ -73,7 +91,11 @@ def test_compiled_nan_on_an_a100(explain_log) -> None:
     """A GPU with bfloat16 speaks against float16, and bfloat16 would be its first fix."""
     findings = explain_log(COLAB, A100).findings
     assert findings[0].cause == "nan/compiled-backward"
-    (float16,) = [one for one in explain_log("loading in torch.float16\n" + COLAB, A100).findings if one.cause == "nan/low-precision-overflow"]
+    (float16,) = [
+        one
+        for one in explain_log("loading in torch.float16\n" + COLAB, A100).findings
+        if one.cause == "nan/low-precision-overflow"
+    ]
     assert float16.fixes[0].id == "bfloat16"
 
 

@@ -158,6 +158,6 @@ class CauseFile(_Strict):
             twice = sorted({one for one in ids if ids.count(one) > 1})
             if twice:
                 raise ValueError(f"{name} id used twice: {', '.join(twice)}")
-        if not self.signature and not self.form:
+        if not self.signature and not self.form and self.kind != "notice":  # a notice may stand for silence
             raise ValueError("a cause needs a `signature` or a `[[form]]`: what is printed when it happens")
         return self

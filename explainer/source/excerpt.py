@@ -24,6 +24,6 @@ def read_line(file: str, line: int, root: str) -> str | None:
             for number, text in enumerate(source, start=1):
                 if number == line:
                     return text.strip() or None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a damaged log can name a path with a null byte
         return None
     return None

@@ -52,7 +52,10 @@ BROKEN = {
     "a missing key": (CAUSE.replace('summary = "S."\n', ""), "summary"),
     "nothing printed": (CAUSE.split("[[form]]")[0], "what is printed"),
     "a costly pattern": (CAUSE.replace("my own message (?P<number>\\d+)", "(a+)+"), "repeat inside"),
-    "a missing signature": (CAUSE.replace('since = "0.1.0"', 'since = "0.1.0"\nsignature = ["nowhere"]'), "does not exist"),
+    "a missing signature": (
+        CAUSE.replace('since = "0.1.0"', 'since = "0.1.0"\nsignature = ["nowhere"]'),
+        "does not exist",
+    ),
     "a wrong type": (CAUSE.replace('title = "A title"', "title = 3"), "title"),
 }
 

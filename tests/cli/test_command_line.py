@@ -100,8 +100,13 @@ def test_a_folder_without_logs(tmp_path) -> None:
 
 def test_independent_failures_are_lines(tmp_path) -> None:
     """A log with two independent failures gives two objects."""
-    run = gradfix("explain", "--no-probe", "--format", "json", stdin=LOG + "{'loss': 0.5}\n" + LOG.replace("line 3", "line 9"))
-    assert [json.loads(line)["incident"]["exceptions"][0]["frames"][0]["line"] for line in run.stdout.splitlines()] == [3, 9]
+    run = gradfix(
+        "explain", "--no-probe", "--format", "json", stdin=LOG + "{'loss': 0.5}\n" + LOG.replace("line 3", "line 9")
+    )
+    assert [json.loads(line)["incident"]["exceptions"][0]["frames"][0]["line"] for line in run.stdout.splitlines()] == [
+        3,
+        9,
+    ]
 
 
 def test_paths_are_relative_to_the_root(tmp_path) -> None:
@@ -170,7 +175,9 @@ def test_what_explain_loads() -> None:
 
 def test_importing_gradfix_loads_nothing() -> None:
     """`import gradfix` costs almost nothing; its names load what they need."""
-    code = "import sys; before = set(sys.modules); import gradfix; print(len(set(sys.modules) - before)); gradfix.explain"
+    code = (
+        "import sys; before = set(sys.modules); import gradfix; print(len(set(sys.modules) - before)); gradfix.explain"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert int(run.stdout) <= 3
 
@@ -213,7 +220,9 @@ def full(arguments: list[str]) -> ExplainOptions | None:
 
 def test_the_quick_reader_is_used() -> None:
     """The common forms need no typer."""
-    assert parse_quickly(["--no-probe", "--format", "json", "-"]) == ExplainOptions(probe=False, format="json", files=("-",))
+    assert parse_quickly(["--no-probe", "--format", "json", "-"]) == ExplainOptions(
+        probe=False, format="json", files=("-",)
+    )
 
 
 def test_a_users_module_of_that_name(tmp_path) -> None:

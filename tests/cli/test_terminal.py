@@ -27,7 +27,9 @@ def pipe(tmp_path, end: str, *words: str):
     (tmp_path / "train.py").write_text(PROGRAM.replace("END", end))
     command = f"{sys.executable} train.py 2>&1 | {sys.executable} -m gradfix explain --no-probe {' '.join(words)}; echo status=$?"
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "NO_COLOR": ""}
-    return pexpect.spawn("bash", ["-c", command], cwd=tmp_path, env=variables, timeout=30, encoding="utf-8", dimensions=(40, 100))
+    return pexpect.spawn(
+        "bash", ["-c", command], cwd=tmp_path, env=variables, timeout=30, encoding="utf-8", dimensions=(40, 100)
+    )
 
 
 def test_output_passes_through(tmp_path) -> None:
@@ -61,7 +63,7 @@ def test_interrupt_ends_the_program_and_is_explained(tmp_path) -> None:
 
 def test_a_program_that_ignores_the_interrupt(tmp_path) -> None:
     """A second Ctrl-C ends the reading: what was read is explained."""
-    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{'try:' }\n    {RAISE}\nexcept RuntimeError:\n    import traceback; traceback.print_exc()\n{WAIT}"
+    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{'try:'}\n    {RAISE}\nexcept RuntimeError:\n    import traceback; traceback.print_exc()\n{WAIT}"
     child = pipe(tmp_path, ignoring)
     child.expect("waiting")
     child.sendintr()

@@ -89,7 +89,7 @@ FOLDED = {
     "json": '{"error": "Traceback (most recent call last):\\n  File \\"a.py\\", line 1, in f\\n    g()\\nKeyError: 3"}\n',
     "python repr": "failed with 'Traceback (most recent call last):\\n  File \"a.py\", line 1, in f\\n    g()\\nKeyError: 3\\n'\n",
     "twice escaped": '"Traceback (most recent call last):\\\\n  File \\\\"a.py\\\\", line 1, in f\\\\n    g()\\\\nKeyError: 3"\n',
-    "bare": "Traceback (most recent call last):\\n  File \"a.py\", line 1, in f\\n    g()\\nKeyError: 3\n",
+    "bare": 'Traceback (most recent call last):\\n  File "a.py", line 1, in f\\n    g()\\nKeyError: 3\n',
 }
 
 
@@ -134,17 +134,33 @@ def test_metrics(read, text: str, norm: str) -> None:
 FACTS = {
     "peft": ("trainable params: 0 || all params: 6755201024 || trainable%: 0.0", "trainable_parameters", "0"),
     "trainer": ("  Number of trainable parameters = 4,194,304", "trainable_parameters", "4194304"),
-    "unsloth count": ("Trainable parameters = 41,943,040/8,000,000,000 (0.52% trained)", "trainable_parameters", "41943040"),
-    "unsloth card": ("   \\\\   /|    Tesla T4. Num GPUs = 1. Max memory: 14.741 GB. Platform: Linux.", "gpu", "Tesla T4"),
+    "unsloth count": (
+        "Trainable parameters = 41,943,040/8,000,000,000 (0.52% trained)",
+        "trainable_parameters",
+        "41943040",
+    ),
+    "unsloth card": (
+        "   \\\\   /|    Tesla T4. Num GPUs = 1. Max memory: 14.741 GB. Platform: Linux.",
+        "gpu",
+        "Tesla T4",
+    ),
     "unsloth bf16": ("\\        /    Bfloat16 = FALSE. FA [Xformers = 0.0.29. FA2 = False]", "bf16", "FALSE"),
-    "unsloth versions": ("O^O/ \\_/ \\    Torch: 2.6.0+cu124. CUDA: 7.5. Triton: 3.2.0", "version:torch", "2.6.0+cu124"),
+    "unsloth versions": (
+        "O^O/ \\_/ \\    Torch: 2.6.0+cu124. CUDA: 7.5. Triton: 3.2.0",
+        "version:torch",
+        "2.6.0+cu124",
+    ),
     "requirements": ("transformers==4.46.1", "version:transformers", "4.46.1"),
     "env command": ("- `transformers` version: 4.46.1", "version:transformers", "4.46.1"),
     "a card": ("Using GPU: NVIDIA A100-SXM4-80GB", "gpu", "NVIDIA A100-SXM4-80GB"),
     "arguments": ("TrainingArguments(bf16=False, fp16=True, seed=42)", "fp16", "True"),
     "a flag": ("python train.py --fp16 --lr 1e-4", "fp16", "--fp16"),
     "exit code": ("  exitcode  : -9 (pid: 123)", "exit_code", "-9"),
-    "frozen adapter": ("base_model.model.layers.0.q_proj.lora_A.default.weight: False", "adapter_requires_grad", "False"),
+    "frozen adapter": (
+        "base_model.model.layers.0.q_proj.lora_A.default.weight: False",
+        "adapter_requires_grad",
+        "False",
+    ),
 }
 
 

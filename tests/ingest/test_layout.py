@@ -12,7 +12,7 @@ import pytest
 from explainer.errors import UnreadableInput
 from explainer.ingest.notebook import read_notebook
 
-PROGRAM = '''def scale(values, by):
+PROGRAM = """def scale(values, by):
     return [value / by for value in values]
 
 
@@ -22,7 +22,7 @@ def step(batch):
 
 
 step([1, 2])
-'''
+"""
 
 
 def failing(tmp_path, name: str = "train.py"):
@@ -112,14 +112,21 @@ def test_cells(read, location: str) -> None:
     )
     (record,) = read(text).exceptions
     assert (record.frames[0].line, record.frames[0].code, record.frames[0].library) == (2, "loss.backward()", None)
-    assert (record.frames[-1].line, record.frames[-1].function, record.frames[-1].library) == (487, "Tensor.backward", "torch")
+    assert (record.frames[-1].line, record.frames[-1].function, record.frames[-1].library) == (
+        487,
+        "Tensor.backward",
+        "torch",
+    )
 
 
 def test_pytest_report(read, tmp_path) -> None:
     """What pytest prints of a failing test gives the exception, its file and line."""
     (tmp_path / "test_it.py").write_text("def test_it():\n    values = {}\n    values['loss']\n")
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)], capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
     record = read(run.stdout).exceptions[0]
     assert (record.type, record.message) == ("KeyError", "'loss'")
@@ -157,7 +164,9 @@ def test_notebook_with_two_failures() -> None:
     assert len(list(read_notebook(notebook(ERROR, ERROR), "a.ipynb"))) == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', "[" * 5000], ids=["empty", "cut", "a list", "no cells", "deep"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"cells": 3}', "[" * 5000], ids=["empty", "cut", "a list", "no cells", "deep"]
+)
 def test_no_notebook(text: str) -> None:
     """What is no notebook is refused with a reason."""
     with pytest.raises(UnreadableInput, match="no notebook"):

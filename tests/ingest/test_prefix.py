@@ -50,7 +50,7 @@ STRIPPED = {
 @pytest.mark.parametrize(("prefix", "rank"), STRIPPED.values(), ids=STRIPPED.keys())
 def test_stripped(prefix: str, rank: int | None) -> None:
     """The prefix is gone, the indentation after it stays, the rank is known."""
-    (line,) = read_lines([(1, f"{prefix}  File \"a.py\", line 1, in f")])
+    (line,) = read_lines([(1, f'{prefix}  File "a.py", line 1, in f')])
     assert (line.text, line.rank) == ('  File "a.py", line 1, in f', rank)
 
 
@@ -69,9 +69,17 @@ def test_srun_labels_count_only_where_most_lines_have_them() -> None:
 def test_learned_from_the_header() -> None:
     """A prefix that nobody knows is learned from what stands before the traceback's header, numbers left open."""
     lines = read_lines(
-        [(1, "<<job 7>> # Traceback (most recent call last):"), (2, '<<job 8>> #   File "a.py", line 1, in f'), (3, "other")]
+        [
+            (1, "<<job 7>> # Traceback (most recent call last):"),
+            (2, '<<job 8>> #   File "a.py", line 1, in f'),
+            (3, "other"),
+        ]
     )
-    assert [line.text for line in lines] == ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "other"]
+    assert [line.text for line in lines] == [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in f',
+        "other",
+    ]
     assert lines[0].stream != lines[1].stream
 
 

@@ -29,7 +29,8 @@ def as_expected(records) -> list[dict]:
             "link": record.link,
             "parent": record.parent,
             "frames": [
-                [frame.file, frame.line, frame.function, (frame.code or "").partition("\n")[0]] for frame in record.frames
+                [frame.file, frame.line, frame.function, (frame.code or "").partition("\n")[0]]
+                for frame in record.frames
             ],
         }
         for record in records
@@ -58,7 +59,10 @@ def test_every_python(python: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(min_value=0, max_value=10**9), st.sampled_from(["[rank3]: ", "3: ", "2026-05-01T10:00:00.123Z ", "job-7 >> "]))
+@given(
+    st.integers(min_value=0, max_value=10**9),
+    st.sampled_from(["[rank3]: ", "3: ", "2026-05-01T10:00:00.123Z ", "job-7 >> "]),
+)
 def test_under_a_prefix(seed: int, prefix: str) -> None:
     """A launcher's or logger's prefix on every line changes nothing of what is read."""
     made = sample(seed)

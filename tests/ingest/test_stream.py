@@ -46,7 +46,9 @@ def test_encodings(data: bytes) -> None:
 
 def test_broken_bytes() -> None:
     """Bytes that do not decode do not stop the reading."""
-    (incident,) = read_stream(io.BytesIO(b"\xff\xfe\xfd progress\n".replace(b"\xff\xfe", b"\x80\x81") + FAILED.format(what="x").encode()), "-")
+    (incident,) = read_stream(
+        io.BytesIO(b"\xff\xfe\xfd progress\n".replace(b"\xff\xfe", b"\x80\x81") + FAILED.format(what="x").encode()), "-"
+    )
     assert incident.exceptions[0].message == "x"
     assert decode(b"a\x80b") == "a\ufffdb"
 

@@ -59,7 +59,9 @@ def test_end_cut_off(read) -> None:
 
 def test_marked_expression(read) -> None:
     """`^^^^` of Python 3.11 and later marks columns of the code."""
-    text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    y = g(x) + 1\n        ^^^^\nKeyError: 3\n'
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    y = g(x) + 1\n        ^^^^\nKeyError: 3\n'
+    )
     assert read(text).exceptions[0].frames[0].mark == (4, 8)
 
 

@@ -9,8 +9,19 @@ from explainer.match.field import dtype_name, holds, typed_fields
 
 def test_what_follows_from_a_shape() -> None:
     """A shape gives its dimensions, size and form."""
-    fields = typed_fields({"shape": "[1, 1, 512, 512]", "type": "torch.cuda.HalfTensor", "version": "34", "expected": "32"})
-    wanted = {"ndim": 4, "numel": 262144, "second": 1, "last": 512, "square": "yes", "dtype": "float16", "device": "cuda", "gap": 2}
+    fields = typed_fields(
+        {"shape": "[1, 1, 512, 512]", "type": "torch.cuda.HalfTensor", "version": "34", "expected": "32"}
+    )
+    wanted = {
+        "ndim": 4,
+        "numel": 262144,
+        "second": 1,
+        "last": 512,
+        "square": "yes",
+        "dtype": "float16",
+        "device": "cuda",
+        "gap": 2,
+    }
     assert {name: fields[name] for name in wanted} == wanted
 
 
@@ -22,8 +33,20 @@ def test_a_scalar_has_no_last_dimension() -> None:
 
 def test_saved_and_recomputed() -> None:
     """Two shapes that differ in one dimension give their ratio."""
-    fields = typed_fields({"saved_shape": "[1, 104, 64]", "recomputed_shape": "[1, 208, 64]", "saved_count": "27", "recomputed_count": "8"})
-    assert (fields["ratio"], fields["differing"], fields["differing_first"], fields["count_ratio"]) == (2.0, 1, "no", 0.296)
+    fields = typed_fields(
+        {
+            "saved_shape": "[1, 104, 64]",
+            "recomputed_shape": "[1, 208, 64]",
+            "saved_count": "27",
+            "recomputed_count": "8",
+        }
+    )
+    assert (fields["ratio"], fields["differing"], fields["differing_first"], fields["count_ratio"]) == (
+        2.0,
+        1,
+        "no",
+        0.296,
+    )
 
 
 @pytest.mark.parametrize(

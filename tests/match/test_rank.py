@@ -72,7 +72,8 @@ SEEN = {
     "no-trainer": RAISED.format(code="x()", message=INPLACE),
     "warned": "/p/x.py:3: UserWarning: be careful\n" + RAISED.format(code="x()", message=INPLACE),
     "frozen": "trainable params: 0 || all params: 13\n" + RAISED.format(code="x()", message=INPLACE),
-    "rises": "{'loss': 1.0}\n{'loss': 1.5}\n{'loss': 3.0}\n{'loss': nan}\n" + RAISED.format(code="x()", message=INPLACE),
+    "rises": "{'loss': 1.0}\n{'loss': 1.5}\n{'loss': 3.0}\n{'loss': nan}\n"
+    + RAISED.format(code="x()", message=INPLACE),
     "old-gpu": "GPU: Tesla T4\n" + RAISED.format(code="x()", message=INPLACE),
     "five": "transformers==5.1.0\n" + RAISED.format(code="x()", message=INPLACE),
     "torch-release": "torch==1.13.1\n" + RAISED.format(code="x()", message=INPLACE),
@@ -120,7 +121,10 @@ def test_the_first_failure_wins() -> None:
 
 def test_an_unknown_first_failure_lowers_confidence() -> None:
     """Where an unknown exception came first, what a later one says is no more than possible."""
-    ranked = findings(RAISED.format(code="x()", message="disk full") + RAISED.format(code="y()", message=INPLACE + " output 0 of Relu"))
+    ranked = findings(
+        RAISED.format(code="x()", message="disk full")
+        + RAISED.format(code="y()", message=INPLACE + " output 0 of Relu")
+    )
     assert ranked[0].confidence == "possible"
 
 

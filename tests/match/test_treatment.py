@@ -30,7 +30,10 @@ T4 = Gpu(name="T4", capability="7.5", bf16=False, source="NVML")
         (Environment(gpus=(A100,)), ["bf16", "always", "upgrade"]),
         (Environment(gpus=(T4,)), ["fp32", "always", "upgrade"]),
         (Environment(gpus=(A100, T4)), ["fp32", "always", "upgrade"]),
-        (Environment(packages=(Package(name="transformers", version="4.46.1", source="x"),)), ["upgrade", "always", "bf16", "fp32"]),
+        (
+            Environment(packages=(Package(name="transformers", version="4.46.1", source="x"),)),
+            ["upgrade", "always", "bf16", "fp32"],
+        ),
         (Environment(packages=(Package(name="transformers", version="5.1", source="x"),)), ["always", "bf16", "fp32"]),
     ],
     ids=["nothing known", "has it", "has it not", "one of two has it not", "old release", "cured release"],
@@ -43,7 +46,11 @@ def test_order(environment: Environment | None, order: list[str]) -> None:
 def test_an_open_condition_is_stated() -> None:
     """Where the condition is not known, the fix says it."""
     titles = [one.title for one in choose_fixes(CAUSE, Surroundings(Incident(), None))]
-    assert titles[1:] == ["bf16 (where the GPU has bf16)", "fp32 (where the GPU has no bf16)", "upgrade (where transformers is <5)"]
+    assert titles[1:] == [
+        "bf16 (where the GPU has bf16)",
+        "fp32 (where the GPU has no bf16)",
+        "upgrade (where transformers is <5)",
+    ]
 
 
 @pytest.mark.parametrize(

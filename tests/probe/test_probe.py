@@ -29,7 +29,9 @@ def fake_venv(tmp_path, **versions: str):
     (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /usr\nversion = 3.10.4\n")
     for name, version in versions.items():
         (folder / f"{name}-{version}.dist-info").mkdir()
-    (folder / "torch" / "version.py").write_text("__version__ = '2.4.0+cu121'\ncuda: Optional[str] = '12.1'\nhip: Optional[str] = None\n")
+    (folder / "torch" / "version.py").write_text(
+        "__version__ = '2.4.0+cu121'\ncuda: Optional[str] = '12.1'\nhip: Optional[str] = None\n"
+    )
     return folder
 
 
@@ -47,7 +49,10 @@ def test_packages(tmp_path) -> None:
 
 def test_torch_build(tmp_path) -> None:
     """CUDA or ROCm as torch was built for."""
-    assert {one.name: one.value for one in read_torch_build([str(fake_venv(tmp_path))])} == {"cuda_build": "12.1", "hip_build": "none"}
+    assert {one.name: one.value for one in read_torch_build([str(fake_venv(tmp_path))])} == {
+        "cuda_build": "12.1",
+        "hip_build": "none",
+    }
 
 
 def test_another_interpreter(tmp_path) -> None:
@@ -74,7 +79,9 @@ def test_this_interpreter() -> None:
     assert find_interpreter(None).fact.source == sys.executable
 
 
-TRACEBACK = 'Traceback (most recent call last):\n  File "{folder}/torch/_tensor.py", line 1, in backward\n    x\nKeyError: 1\n'
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "{folder}/torch/_tensor.py", line 1, in backward\n    x\nKeyError: 1\n'
+)
 
 
 def test_the_tracebacks_own_packages(tmp_path) -> None:
@@ -164,7 +171,11 @@ def test_written_and_read_again(tmp_path) -> None:
     assert read_environment(str(path)) == environment
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"packages": 3}', '{"schema": "other/1"}'], ids=["empty", "cut", "a list", "wrong", "other"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"packages": 3}', '{"schema": "other/1"}'],
+    ids=["empty", "cut", "a list", "wrong", "other"],
+)
 def test_no_environment(tmp_path, text: str) -> None:
     """What is no environment is refused with the reason."""
     path = tmp_path / "env.json"

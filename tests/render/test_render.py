@@ -98,7 +98,9 @@ def test_github_annotations_are_one_line() -> None:
     assert render_github([report()]).count("\n") == 1
 
 
-@pytest.mark.parametrize("text", [LOG, ROWS, "nothing\n", "RuntimeError: unheard of\n"], ids=["finding", "metrics", "nothing", "unknown"])
+@pytest.mark.parametrize(
+    "text", [LOG, ROWS, "nothing\n", "RuntimeError: unheard of\n"], ids=["finding", "metrics", "nothing", "unknown"]
+)
 def test_json_meets_its_schema(text: str) -> None:
     """The JSON of a report validates against the published schema, and reads back as the same report."""
     one = report(text)
@@ -197,7 +199,9 @@ def test_masked_everywhere() -> None:
     from explainer.render.mask import mask_secrets
 
     secret = "hf_AbCdEfGhIjKlMnOpQrStUv"
-    text = f"/p/{secret}/a.py:3: UserWarning: {secret}\n" + LOG.replace("train.py", secret).replace("ReluBackward0", f"Relu {secret}")
+    text = f"/p/{secret}/a.py:3: UserWarning: {secret}\n" + LOG.replace("train.py", secret).replace(
+        "ReluBackward0", f"Relu {secret}"
+    )
     assert secret not in render_json(mask_secrets(report(text)))
 
 
