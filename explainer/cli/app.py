@@ -193,13 +193,15 @@ def schema(
 
 def run_app(words: list[str]) -> int:
     """Run the command line on `words`; the exit status."""
-    import click
-
     try:
         result: Any = app(args=words, prog_name="gradfix", standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return 130
-    except click.ClickException as error:
-        print(f"gradfix: {error.format_message()}", file=sys.stderr)
+    except Exception as error:
+        # A usage error; whether its class is click's or typer's own depends on typer's release.
+        describe = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        print(f"gradfix: {describe()}", file=sys.stderr)
         return 2
     return result if isinstance(result, int) else 0
