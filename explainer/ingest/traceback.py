@@ -170,7 +170,7 @@ def _read_code(texts: Sequence[str], index: int, frame_indent: int) -> tuple[lis
     while index < len(texts):
         text = texts[index]
         indent = len(text) - len(text.lstrip(" "))
-        if not text.strip() or indent <= frame_indent or (is_frame(text) and indent <= frame_indent + 1):
+        if not text.strip() or indent <= frame_indent or (is_frame(text) and indent <= frame_indent + 2):
             break
         if text.lstrip().startswith("[Previous line repeated "):
             index += 1
