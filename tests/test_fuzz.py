@@ -127,4 +127,3 @@ def test_twenty_thousand(catalog) -> None:
         slowest = sorted([*slowest, (time.perf_counter() - start, seed, len(text))], reverse=True)[:5]
     report = "".join(f"seed {seed}: {seconds * 1000:.0f} ms for {size} characters\n" for seconds, seed, size in slowest)
     print("20,000 inputs, no exception; the slowest:\n" + report)
-    pathlib.Path(ROOT / "benchmarks" / "results").mkdir(exist_ok=True)

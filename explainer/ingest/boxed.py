@@ -14,6 +14,7 @@ from explainer.model.incident import ExceptionRecord, Frame
 _SIDES = "│|"
 _CORNERS = "╭╰┌└+"
 _GAP = 4
+_MAX_FOLDED = 4096
 
 
 def starts_box(texts: Sequence[str], index: int) -> bool:
@@ -82,7 +83,9 @@ def _content(text: str) -> str:
 
 @cache
 def _place() -> re.Pattern[str]:
-    return re.compile(r"(?P<file>\S.*?)?:(?P<line>\d+) in (?P<function>\S+)$|in (?P<cell><[^>]+>):(?P<cell_line>\d+)$")
+    return re.compile(
+        r"(?P<file>\S.*?)?:(?P<line>\d+) in (?P<function>\S+)$|.*?in (?P<cell><[^>]+>):(?P<cell_line>\d+)$"
+    )
 
 
 @cache
@@ -106,7 +109,7 @@ def _read_frames(inside: Sequence[str]) -> list[Frame]:
             folded = ""
             continue
         folded += text.strip() if folded else text.lstrip()
-        place = _place().search(folded)
+        place = _place().match(folded[:_MAX_FOLDED])
         if place:
             file = place["file"] or place["cell"] or ""
             line = int(place["line"] or place["cell_line"])
