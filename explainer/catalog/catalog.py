@@ -78,6 +78,12 @@ class Catalog:
         """The ids of the causes that print this signature."""
         return tuple(self._by_signature.get(signature, ()))
 
+    def messages_of(self, cause: str) -> tuple[tuple[str, ...], ...]:
+        """What a cause prints: the samples of each wording, those of the signature that it is commonest for first."""
+        known = self.cause(cause)
+        names = sorted((cause, *known.signatures), key=lambda name: -known.prior.get(name, 0.0))
+        return tuple(form.samples for name in names for form in self.signature(name).forms)
+
     def cause(self, name: str) -> Cause:
         """The cause with that id.
 
@@ -124,6 +130,7 @@ def _cause(name: str, raw: dict[str, Any]) -> Cause:
         look_alikes=tuple(LookAlike(**one) for one in raw.get("look_alikes", ())),
         proves_not=raw.get("proves_not"),
         applies=raw.get("applies", {}),
+        needs=tuple(raw.get("needs", ())),
         evidence=tuple(_evidence(one) for one in raw.get("evidence", ())),
         fixes=tuple(FixRule(**one) for one in raw.get("fix", ())),
         myths=tuple(Myth(**one) for one in raw.get("myth", ())),

@@ -76,6 +76,7 @@ def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]
         yield from _check_keys(path, raw)
         yield from _check_conditions(path, raw)
         yield from _check_look_alikes(path, raw, paths)
+        yield from _check_shapes(folder, path.removesuffix("/cause.toml"), raw.get("kind", "failure"))
         yield from _check_prose(folder, path.replace("cause.toml", "README.md"), raw["title"])
 
 
@@ -150,6 +151,39 @@ def _check_prose(folder: str, path: str, title: str) -> Iterator[Fault]:
     found = [line[3:] for line in lines if line.startswith("## ")]
     if tuple(found) != HEADINGS:
         yield Fault(path, None, f"the headings are not {', '.join(HEADINGS)}")
+
+    sections = "\n".join(lines).split("\n## ")[1:]
+    for section in sections:
+        heading, _, text = section.partition("\n")
+        if text.strip() in ("", "..."):
+            yield Fault(path, lines.index(f"## {heading}") + 1, f"{heading!r} says nothing yet")
+
+
+def _check_shapes(folder: str, cause: str, kind: str) -> Iterator[Fault]:
+    """Each folder of a cause is a shape: a program that parses, its fix, and recordings with their header."""
+    import ast
+
+    for shape in sorted(entry.name for entry in os.scandir(os.path.join(folder, cause)) if entry.is_dir()):
+        place = f"{cause}/{shape}"
+        for name in ("broken.py", "fixed.py"):
+            path = os.path.join(folder, place, name)
+            if os.path.isfile(path):
+                try:
+                    ast.parse("\n".join(_lines(path)))
+                except SyntaxError as error:
+                    yield Fault(f"{place}/{name}", error.lineno, f"does not parse: {error.msg}")
+            elif name == "broken.py" or kind == "failure":
+                yield Fault(f"{place}/{name}", None, "is missing")
+        for path in printed_files(folder, place):
+            if not _lines(os.path.join(folder, path))[0].startswith("# origin="):
+                yield Fault(path, 1, "the first line is no header `# origin=recorded python=3.11 torch=2.13.0`")
+
+
+def printed_files(folder: str, shape: str) -> list[str]:
+    """The recordings of a shape, relative to `folder`."""
+    place = os.path.join(folder, shape, "printed")
+    names = sorted(os.listdir(place)) if os.path.isdir(place) else []
+    return [f"{shape}/printed/{name}" for name in names if name.endswith(".txt")]
 
 
 def main(folder: str = "knowledge") -> int:

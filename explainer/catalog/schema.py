@@ -123,6 +123,7 @@ class MythFile(_Strict):
 
     remedy: Text
     why: Text
+    experiment: Slug | None = None
 
 
 class LookAlikeFile(_Strict):

@@ -152,14 +152,18 @@ def show(
     cause: Annotated[str, typer.Argument(metavar="ID", help="family/cause, or a part of it.")],
     knowledge: Knowledge = None,
     color: Annotated[Colour, typer.Option(help="Colour the text.")] = Colour.auto,  # type: ignore[attr-defined]
+    web: Annotated[bool, typer.Option("--web", help="Open its page, with programs and recordings, in a browser.")] = False,
 ) -> None:
-    """Show a cause: why it happens, how to fix it.
+    r"""Show a cause: why it happens, how to fix it.
 
-    Example: gradfix rules show nan/sqrt-at-zero
+    \b
+    Examples:
+      gradfix rules show nan/sqrt-at-zero
+      gradfix rules show nan/sqrt-at-zero --web
     """
     from explainer.cli.rules import show_rule
 
-    raise typer.Exit(show_rule(cause, knowledge, color.value))
+    raise typer.Exit(show_rule(cause, knowledge, color.value, is_web=web))
 
 
 @rules.command("search")
@@ -176,6 +180,53 @@ def search(
     from explainer.cli.rules import search_causes
 
     raise typer.Exit(search_causes(" ".join(words), top, format, knowledge))
+
+
+@rules.command("check")
+def check(
+    folder: Annotated[
+        Optional[str], typer.Argument(metavar="[DIR]", help="Rules; those of gradfix by default.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+) -> None:
+    """Check a rule base: format, samples, patterns, prose. Prints file:line: fault.
+
+    Example: gradfix rules check my-rules
+    """
+    from explainer.cli.authoring import check_folder
+
+    raise typer.Exit(check_folder(folder, format))
+
+
+@rules.command("new")
+def new(
+    cause: Annotated[str, typer.Argument(metavar="FAMILY/SLUG", help="The id of the new cause.")],
+    knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Into this folder of rules.")] = None,
+) -> None:
+    """Lay out the folder of a new cause.
+
+    Example: gradfix rules new nan/negative-variance --knowledge my-rules
+    """
+    from explainer.cli.authoring import new_cause
+
+    raise typer.Exit(new_cause(cause, knowledge))
+
+
+@rules.command("record")
+def record(
+    cause: Annotated[str, typer.Argument(metavar="ID", help="family/slug.")],
+    shape: Annotated[Optional[str], typer.Option(help="Only this shape.")] = None,
+    python: Annotated[Optional[str], typer.Option(metavar="PATH", help="An interpreter that has torch.")] = None,
+    print_only: Annotated[bool, typer.Option("--print", help="Print the recording; write no file.")] = False,
+    knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="From this folder of rules.")] = None,
+) -> None:
+    """Run a cause's reproducers and record what they print, with the releases that printed it.
+
+    Example: gradfix rules record nan/sqrt-at-zero --python .venv/bin/python
+    """
+    from explainer.cli.authoring import record as run_record
+
+    raise typer.Exit(run_record(cause, shape, python, knowledge, keep=not print_only))
 
 
 @rules.command("schema")

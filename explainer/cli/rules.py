@@ -35,12 +35,17 @@ def search_causes(query: str, top: int, name: str, knowledge: str | None) -> int
     return 0 if hits else 1
 
 
-def show_rule(wanted: str, knowledge: str | None, colour: str) -> int:
-    """Print the page of one cause."""
+def show_rule(wanted: str, knowledge: str | None, colour: str, *, is_web: bool = False) -> int:
+    """Print the page of one cause, or open it in a browser."""
     from explainer.catalog.prose import page_of
 
     catalog = load_catalog(knowledge)
-    page = page_of(catalog.cause(_resolve(catalog, wanted)), knowledge)
+    name = _resolve(catalog, wanted)
+    if is_web:
+        from explainer.cli.web import show_page
+
+        return show_page(catalog, name, knowledge)
+    page = page_of(catalog.cause(name), knowledge)
     if not is_coloured(colour):
         sys.stdout.write(page)
         return 0

@@ -64,10 +64,11 @@ class FixRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Myth:
-    """A popular remedy that is wrong or half right here, and why."""
+    """A popular remedy that is wrong or half right here, and why; `experiment` names its folder in `knowledge/myths`."""
 
     remedy: str
     why: str
+    experiment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,7 @@ class Cause:
     look_alikes: tuple[LookAlike, ...] = ()
     proves_not: str | None = None
     applies: Mapping[str, str]
+    needs: tuple[str, ...] = ()
     evidence: tuple[EvidenceRule, ...] = ()
     fixes: tuple[FixRule, ...] = ()
     myths: tuple[Myth, ...] = ()
