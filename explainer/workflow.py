@@ -13,7 +13,7 @@ from explainer.ingest.source import Readable
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
-from explainer.model.incident import Incident
+from explainer.model.incident import Frame, Incident
 from explainer.model.report import Report
 
 
@@ -58,7 +58,7 @@ def explain(
     """
     catalog = load_catalog(knowledge)
     report = explain_incident(read_incidents(failure)[-1], environment, catalog)
-    return _shown(report, mask=mask)
+    return _shown(report, catalog, mask=mask)
 
 
 def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -> list[Incident]:
@@ -103,11 +103,12 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
     )
 
 
-def localise(report: Report, *, root: str, mask: bool) -> Report:
-    """The report with paths relative to `root` where they lie under it, guilty lines read from there, secrets masked."""
+def localise(report: Report, catalog: Catalog, *, root: str, mask: bool) -> Report:
+    """The report with what the user's program under `root` adds: guilty lines, edits; paths relative to it, secrets masked."""
     from explainer.render.rewrite import rewrite_paths
 
     prefix = root.rstrip(os.sep) + os.sep
+    report = plan_report(report, catalog, root)
     report = _with_source(report, root)
     report = rewrite_paths(report, lambda path: path.removeprefix(prefix))
     if mask:
@@ -115,6 +116,40 @@ def localise(report: Report, *, root: str, mask: bool) -> Report:
 
         report = mask_secrets(report)
     return report
+
+
+def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
+    """The report with the lines and edits that the codemods of its causes find in the program under `root`."""
+    from explainer.source.place import place_of
+
+    root = os.path.realpath(root)
+    named = [frame.file for frame in _user_frames(report.incident)]
+    if not report.findings or not any(place_of(name, root) for name in dict.fromkeys(named)):
+        return report
+    from explainer.fix.codemod import Context
+    from explainer.fix.plan import plan_fixes
+    from explainer.match.surroundings import Surroundings
+    from explainer.source.program import read_program
+
+    surroundings = Surroundings(report.incident, report.environment)
+    context = Context(
+        program=read_program(root, named),
+        incident=report.incident,
+        ability=surroundings.can,
+        version=surroundings.release,
+    )
+    faults = list(report.faults)
+    findings = tuple(
+        plan_fixes(one, catalog.cause(one.cause), replace(context, fields=dict(one.fields)), faults)
+        for one in report.findings
+    )
+    return replace(report, findings=findings, faults=tuple(dict.fromkeys(faults)))
+
+
+def _user_frames(incident: Incident) -> list[Frame]:
+    """The user's own frames, those nearest to the failure first."""
+    frames = [*incident.forward_frames, *(frame for record in incident.exceptions for frame in record.frames)]
+    return [frame for frame in reversed(frames) if frame.library is None]
 
 
 def _with_source(report: Report, root: str) -> Report:
@@ -136,6 +171,6 @@ def _with_source(report: Report, root: str) -> Report:
     return replace(report, findings=findings)
 
 
-def _shown(report: Report, *, mask: bool) -> Explanation:
-    report = localise(report, root=os.getcwd(), mask=mask)
+def _shown(report: Report, catalog: Catalog, *, mask: bool) -> Explanation:
+    report = localise(report, catalog, root=os.getcwd(), mask=mask)
     return Explanation(**{field.name: getattr(report, field.name) for field in fields(report)})

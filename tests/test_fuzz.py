@@ -79,7 +79,7 @@ def answer(text: str, catalog) -> None:
     except UnreadableInput:
         incidents = list(read_text(text))
     for incident in incidents[:5]:
-        report = localise(explain_incident(incident, None, catalog), root="/nowhere", mask=True)
+        report = localise(explain_incident(incident, None, catalog), catalog, root="/nowhere", mask=True)
         assert report.findings or report.unknown
         assert report.faults == ()
         render_terminal(report, Layout(width=60, is_verbose=True, is_coloured=True))

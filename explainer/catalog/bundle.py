@@ -29,6 +29,10 @@ def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
         "format": base["format"],
         "signatures": {**base["signatures"], **extra["signatures"]},
         "causes": {**base["causes"], **extra["causes"]},
+        "interfaces": {
+            library: [*extra["interfaces"].get(library, ()), *base["interfaces"].get(library, ())]
+            for library in {**base["interfaces"], **extra["interfaces"]}
+        },
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from explainer.errors import RuleError
 from explainer.model.rule import Cause, EvidenceRule, FixRule, Form, LookAlike, Myth, Signature
 
-FORMAT = 2
+FORMAT = 3
 _EVIDENCE_OWN = ("id", "reads", "says", "weight", "proves")
 
 
@@ -22,6 +22,7 @@ class Catalog:
     def __init__(self, data: dict[str, Any]) -> None:
         self._signatures: dict[str, Any] = data["signatures"]
         self._causes: dict[str, Any] = data["causes"]
+        self.interfaces: dict[str, list[dict[str, Any]]] = data.get("interfaces", {})
         self._made: dict[str, Cause] = {}
 
     @property
@@ -74,14 +75,36 @@ class Catalog:
                 found.setdefault(cause, []).append(cause)
         return found
 
+    @cached_property
+    def old_names(self) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]:
+        """The changes of the libraries' interfaces, by what the old name belongs to and the old name."""
+        found: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
+        for library, entries in self.interfaces.items():
+            for raw in entries:
+                if "old" in raw:
+                    found.setdefault((raw["of"], raw["old"]), []).append((library, raw))
+        return found
+
+    @cached_property
+    def new_names(self) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]:
+        """The same by what the new name belongs to and the new name."""
+        found: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
+        for library, entries in self.interfaces.items():
+            for raw in entries:
+                if "new" in raw and "added" in raw:
+                    owner, _, name = raw["new"].rpartition(".")
+                    found.setdefault((owner or raw["of"], name), []).append((library, raw))
+        return found
+
     def causes_of(self, signature: str) -> tuple[str, ...]:
         """The ids of the causes that print this signature."""
         return tuple(self._by_signature.get(signature, ()))
 
     def messages_of(self, cause: str) -> tuple[tuple[str, ...], ...]:
-        """What a cause prints: the samples of each wording, those of the signature that it is commonest for first."""
+        """What a cause prints: the samples of each wording, the first of the signatures that it names first."""
         known = self.cause(cause)
-        names = sorted((cause, *known.signatures), key=lambda name: -known.prior.get(name, 0.0))
+        rare = [name for name in known.signatures if known.prior.get(name, 0.0) <= -1.0]
+        names = (*(name for name in known.signatures if name not in rare), cause, *rare)
         return tuple(form.samples for name in names for form in self.signature(name).forms)
 
     def cause(self, name: str) -> Cause:

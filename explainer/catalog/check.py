@@ -21,12 +21,14 @@ KEYS = (
     "title", "summary", "kind", "status", "since", "signature", "look_alikes", "proves_not", "needs", "prior", "applies",
     "form", "evidence", "fix", "myth",
 )  # fmt: skip
+CHANGE_KEYS = ("kind", "of", "old", "new", "added", "deprecated", "removed", "write", "note", "checked")
 CONDITIONS = {
     "message": {"pattern", "contains", "fields", "anywhere"},
     "frames": {"file", "function", "code", "library", "at", "stack"},
     "warnings": {"pattern", "contains", "file", "category", "code"},
     "log": {"pattern", "contains", "fact", "value", "metric", "anywhere"},
     "environment": {"package", "version", "gpu", "has"},
+    "interface": {"story", "sure"},
     "source": {"reader"},
     "live": {"reader"},
     "trace": {"reader"},
@@ -54,14 +56,15 @@ def check_rules(folder: str) -> list[Fault]:
 def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]:
     from pydantic import ValidationError
 
-    from explainer.catalog.schema import CauseFile, SignatureFile
+    from explainer.catalog.schema import CauseFile, InterfaceFile, SignatureFile
     from explainer.catalog.source import read_toml
     from explainer.errors import RuleError
 
-    is_signature = path.startswith("signatures/")
+    models = {"signatures": SignatureFile, "interfaces": InterfaceFile}
+    kind = path.partition("/")[0]
     try:
         raw = read_toml(os.path.join(folder, path), path)
-        (SignatureFile if is_signature else CauseFile).model_validate(raw)
+        models.get(kind, CauseFile).model_validate(raw)
     except RuleError as error:
         yield Fault(path, None, str(error).removeprefix(f"{path}: "))
         return
@@ -71,8 +74,11 @@ def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]
             key = ".".join(str(part) for part in one["loc"])
             yield Fault(path, _line_of(lines, one["loc"]), f"{key or 'file'}: {one['msg']}")
         return
+    if kind == "interfaces":
+        yield from _check_changes(path, raw)
+        return
     yield from _check_samples(path, raw)
-    if not is_signature:
+    if kind not in models:
         yield from _check_keys(path, raw)
         yield from _check_conditions(path, raw)
         yield from _check_look_alikes(path, raw, paths)
@@ -101,6 +107,25 @@ def _line_of(lines: list[str], place: tuple[int | str, ...]) -> int | None:
             )
             start = start if found is None else found
     return start + 1
+
+
+def _check_changes(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
+    """Keys in order, releases in order, each change once."""
+    seen: set[tuple[Any, ...]] = set()
+    for number, change in enumerate(raw["change"], start=1):
+        name = f"change {number} ({change['of']} {change.get('old') or change.get('new')})"
+        if list(change) != [key for key in CHANGE_KEYS if key in change]:
+            yield Fault(path, None, f"{name}: keys out of order: want {', '.join(CHANGE_KEYS)}")
+        if "deprecated" in change and "removed" in change and _numbers(change["deprecated"]) > _numbers(change["removed"]):
+            yield Fault(path, None, f"{name}: deprecated after it was removed")
+        key = tuple(change.get(part) for part in ("kind", "of", "old", "new"))
+        if key in seen:
+            yield Fault(path, None, f"{name}: stands twice")
+        seen.add(key)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _check_samples(path: str, raw: dict[str, Any]) -> Iterator[Fault]:

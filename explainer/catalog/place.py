@@ -32,7 +32,7 @@ def rule_files(folder: str) -> list[tuple[str, int, int]]:
     found: list[tuple[str, int, int]] = []
     for family in _folders(folder):
         for entry in os.scandir(os.path.join(folder, family)):
-            if family == "signatures":
+            if family in ("signatures", "interfaces"):
                 if entry.name.endswith(".toml"):
                     found.append(_stamp(f"{family}/{entry.name}", entry.stat()))
             elif entry.is_dir():
@@ -40,6 +40,13 @@ def rule_files(folder: str) -> list[tuple[str, int, int]]:
                 if os.path.isfile(path):
                     found.append(_stamp(f"{family}/{entry.name}/cause.toml", os.stat(path)))
     return sorted(found)
+
+
+def cause_ids(folder: str) -> frozenset[str]:
+    """The ids of the causes under `folder`."""
+    return frozenset(
+        path.removesuffix("/cause.toml") for path, _, _ in rule_files(folder) if path.endswith("/cause.toml")
+    )
 
 
 def _folders(folder: str) -> list[str]:

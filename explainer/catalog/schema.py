@@ -71,11 +71,44 @@ class SignatureFile(_Strict):
     form: list[FormFile] = Field(min_length=1)
 
 
+class ChangeFile(_Strict):
+    """`[[change]]`: a name of a library that went, came or was replaced."""
+
+    kind: Literal["argument", "attribute", "import", "method", "value"]
+    of: Text
+    old: Text | None = None
+    new: Text | None = None
+    added: Version | None = None
+    deprecated: Version | None = None
+    removed: Version | None = None
+    write: Text
+    note: Text | None = None
+    checked: Literal["run", "source"]
+
+    @model_validator(mode="after")
+    def _dated(self) -> ChangeFile:
+        if self.old is None and self.new is None:
+            raise ValueError("a change needs `old` or `new`")
+        if self.removed is None and self.added is None and self.deprecated is None:
+            raise ValueError("a change needs a release: `added`, `deprecated` or `removed`")
+        if self.added is not None and self.new is None:
+            raise ValueError("`added` says when `new` came, and there is none")
+        if (self.removed or self.deprecated) is not None and self.old is None:
+            raise ValueError("`removed` and `deprecated` say when `old` went, and there is none")
+        return self
+
+
+class InterfaceFile(_Strict):
+    """`interfaces/<library>.toml`."""
+
+    change: list[ChangeFile] = Field(min_length=1)
+
+
 class EvidenceFile(_Strict):
     """`[[evidence]]`: what it reads, the conditions that reader knows, and what it says."""
 
     id: Slug
-    reads: Literal["message", "frames", "warnings", "log", "environment", "source", "live", "trace"]
+    reads: Literal["message", "frames", "warnings", "log", "environment", "interface", "source", "live", "trace"]
     says: Text
     weight: float
     proves: bool = False
@@ -100,6 +133,8 @@ class EvidenceFile(_Strict):
     gpu: Literal["bf16", "fp16", "tf32", "fp8"] | None = None
     has: bool | None = None
     reader: str | None = None
+    story: Literal["gone", "too-new", "override", "deprecated", "contradicted"] | None = None
+    sure: bool | None = None
 
     _safe = field_validator("pattern", "code")(_checked)
     _safe_whole = field_validator("function")(_checked_whole)
@@ -114,7 +149,8 @@ class FixFile(_Strict):
     applicability: Literal["safe", "unsafe", "display"]
     because: Text
     command: str | None = None
-    codemod: str | None = None
+    codemod: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] | None = None
+    options: dict[str, Condition] = {}
     when: dict[str, Any] | None = None
 
 

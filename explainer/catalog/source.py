@@ -18,25 +18,29 @@ else:
 
 
 def build_bundle(folder: str, known_signatures: Collection[str] = ()) -> dict[str, Any]:
-    """All rules under `folder`, validated, as plain data: `signatures` by name and `causes` by id.
+    """All rules under `folder`, validated, as plain data: `signatures` by name, `causes` by id, `interfaces`
+    by library.
 
     The rules may refer to `known_signatures`, those of the rule base that they extend.
 
     Raises:
         RuleError: a file that is no TOML, or a key that the format does not know; says the file and the key.
     """
-    from explainer.catalog.schema import CauseFile, SignatureFile
+    from explainer.catalog.schema import CauseFile, InterfaceFile, SignatureFile
 
     signatures: dict[str, Any] = {}
     causes: dict[str, Any] = {}
+    interfaces: dict[str, Any] = {}
     for path, _, _ in rule_files(folder):
         raw = read_toml(os.path.join(folder, path), path)
         if path.startswith("signatures/"):
             signatures[path[len("signatures/") : -len(".toml")]] = _validated(SignatureFile, raw, path)
+        elif path.startswith("interfaces/"):
+            interfaces[path[len("interfaces/") : -len(".toml")]] = _validated(InterfaceFile, raw, path)["change"]
         else:
             causes[path[: -len("/cause.toml")]] = _validated(CauseFile, raw, path)
     _check_references(causes, {*signatures, *known_signatures})
-    return {"format": FORMAT, "signatures": signatures, "causes": causes}
+    return {"format": FORMAT, "signatures": signatures, "causes": causes, "interfaces": interfaces}
 
 
 def read_toml(path: str, shown: str) -> dict[str, Any]:

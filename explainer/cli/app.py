@@ -152,7 +152,9 @@ def show(
     cause: Annotated[str, typer.Argument(metavar="ID", help="family/cause, or a part of it.")],
     knowledge: Knowledge = None,
     color: Annotated[Colour, typer.Option(help="Colour the text.")] = Colour.auto,  # type: ignore[attr-defined]
-    web: Annotated[bool, typer.Option("--web", help="Open its page, with programs and recordings, in a browser.")] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Open its page, with programs and recordings, in a browser.")
+    ] = False,
 ) -> None:
     r"""Show a cause: why it happens, how to fix it.
 

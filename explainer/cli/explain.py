@@ -87,7 +87,7 @@ def _explain(incident: Incident, environments: _Environments, options: ExplainOp
     from explainer.workflow import explain_incident, localise
 
     report = explain_incident(incident, environments.of(incident), catalog)
-    return localise(report, root=options.root or os.getcwd(), mask=options.mask)
+    return localise(report, catalog, root=options.root or os.getcwd(), mask=options.mask)
 
 
 class _Environments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from explainer.catalog.place import cause_ids
 from explainer.cli.options import ExplainOptions
 from explainer.cli.screen import is_coloured, width
 from explainer.model.report import Report
@@ -17,6 +18,7 @@ class Printer:
         self._options = options
         self._kept: list[Report] = []
         self._inputs = 0
+        self._unpublished = cause_ids(options.knowledge) if options.knowledge else frozenset()
 
     def add(self, path: str, reports: Sequence[Report]) -> None:
         """Print the reports of the input at `path`, or keep them for the end."""
@@ -31,7 +33,7 @@ class Printer:
         elif name == "markdown":
             from explainer.render.markdown import render_markdown
 
-            self._write("\n".join(render_markdown(report, self._options.top) for report in reports))
+            self._write("\n".join(render_markdown(report, self._options.top, self._unpublished) for report in reports))
         else:
             self._kept.extend(reports)
 
@@ -41,16 +43,16 @@ class Printer:
         if name == "html":
             from explainer.render.html import render_page
 
-            self._write(render_page(self._kept, self._options.top))
+            self._write(render_page(self._kept, self._options.top, self._unpublished))
         elif name == "sarif":
             from explainer import __version__
             from explainer.render.sarif import render_sarif
 
-            self._write(render_sarif(self._kept, __version__))
+            self._write(render_sarif(self._kept, __version__, self._unpublished))
         elif name == "github":
             from explainer.render.github import render_github
 
-            self._write(render_github(self._kept))
+            self._write(render_github(self._kept, self._unpublished))
 
     def _cards(self, path: str, reports: Sequence[Report]) -> str:
         """The card of the failure that ended the log; earlier, independent ones in a line each, or whole if verbose."""

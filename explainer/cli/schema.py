@@ -41,5 +41,7 @@ def _as_written(report: dict[str, Any]) -> None:
     definitions = report["$defs"]
     definitions["Incident"]["properties"].pop("log", None)
     definitions.pop("LogLine", None)
+    definitions["Fix"]["properties"].pop("changes", None)
+    definitions.pop("FilePatch", None)
     pair = definitions["MetricRow"]["properties"]["values"]["items"]["prefixItems"]
     pair[1] = {"anyOf": [{"type": "number"}, _NOT_FINITE]}

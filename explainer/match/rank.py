@@ -139,7 +139,12 @@ def _finding(
         myths=cause.myths,
         look_alikes=cause.look_alikes,
         proves_not=cause.proves_not,
+        fields=tuple((name, _shown(value)) for name, value in one.match.fields.items()),
     )
+
+
+def _shown(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
 
 
 def _recognised(match: SignatureMatch) -> Evidence:

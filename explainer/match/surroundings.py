@@ -62,6 +62,16 @@ class Surroundings:
         known = self.version(package)
         return (is_version_in(known.value, specifier), known) if known else None
 
+    def can(self, name: str) -> bool | None:
+        """Whether the GPUs have an ability; None where that is not known."""
+        answer = self.ability(name)
+        return answer[0] if answer else None
+
+    def release(self, package: str) -> str | None:
+        """The version of a package as text; None where it is not known."""
+        known = self.version(package)
+        return known.value if known else None
+
     def _fact(self, name: str) -> Fact | None:
         return next((fact for fact in reversed(self._facts) if fact.name == name), None)
 

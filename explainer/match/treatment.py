@@ -52,8 +52,9 @@ def _fix(rule: FixRule, condition: str = "") -> Fix:
     return Fix(
         id=rule.id,
         title=rule.title + condition,
-        applicability=rule.applicability,
-        kind=rule.kind,
+        # An edit is advice until a codemod has found its place in the program.
+        applicability=rule.applicability if rule.codemod is None else "display",
+        kind=rule.kind if rule.codemod is None else "advice",
         command=rule.command,
         because=rule.because,
     )

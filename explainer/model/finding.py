@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from explainer.model.patch import FilePatch
 from explainer.model.rule import LookAlike, Myth
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
@@ -36,7 +37,10 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """A proposed cure of a finding: an edit (with its patch), a configuration change, a command, or advice."""
+    """A proposed cure of a finding: an edit (with its patch), a configuration change, a command, or advice.
+
+    `patch` is the unified diff that is shown, `changes` the files before and after, which JSON leaves out.
+    """
 
     id: str
     title: str
@@ -45,11 +49,15 @@ class Fix:
     patch: str | None = None
     command: str | None = None
     because: str = ""
+    changes: tuple[FilePatch, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A cause ranked for an incident. `score` is its share of the belief, from 0 to 1."""
+    """A cause ranked for an incident. `score` is its share of the belief, from 0 to 1.
+
+    `fields` are the values that the recognised message names, by name.
+    """
 
     cause: str
     title: str
@@ -63,3 +71,4 @@ class Finding:
     myths: tuple[Myth, ...] = ()
     look_alikes: tuple[LookAlike, ...] = ()
     proves_not: str | None = None
+    fields: tuple[tuple[str, str], ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,7 @@ class FixRule:
     because: str
     command: str | None = None
     codemod: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
     when: Mapping[str, object] | None = None
 
 

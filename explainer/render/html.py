@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from html import escape
 
 from explainer.model.finding import CERTAIN, Culprit, Finding
 from explainer.model.report import Report, Unknown
+from explainer.render.link import cause_link
 from explainer.render.visible import visible
 
 _STYLE = (
@@ -17,11 +18,11 @@ _STYLE = (
 _CODE = "background:#8882;padding:.5em .7em;border-radius:4px;overflow-x:auto;white-space:pre-wrap;margin:.3em 0"
 
 
-def render_html(report: Report, top: int = 1) -> str:
-    """The report as one `<div>`."""
+def render_html(report: Report, top: int = 1, unpublished: Container[str] = ()) -> str:
+    """The report as one `<div>`; causes of `unpublished` have no page to link to."""
     parts = [f'<div class="gradfix" style="{_STYLE}">', *_message(report)]
     for index, finding in enumerate(report.findings[:top]):
-        parts.extend(_finding(finding, is_open=index == 0))
+        parts.extend(_finding(finding, cause_link(finding.cause, unpublished), is_open=index == 0))
     rest = report.findings[top:]
     if rest:
         names = ", ".join(f"<code>{_text(finding.cause)}</code> ({finding.score:.0%})" for finding in rest[:5])
@@ -32,9 +33,9 @@ def render_html(report: Report, top: int = 1) -> str:
     return "\n".join(parts) + "\n"
 
 
-def render_page(reports: Iterable[Report], top: int = 1) -> str:
+def render_page(reports: Iterable[Report], top: int = 1, unpublished: Container[str] = ()) -> str:
     """A whole document with the reports one under the other."""
-    body = "".join(render_html(report, top) for report in reports)
+    body = "".join(render_html(report, top, unpublished) for report in reports)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>gradfix</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"></head>\n'
@@ -60,10 +61,12 @@ def _message(report: Report) -> Iterator[str]:
         yield f'<pre style="{_CODE}">{_text(text[:2000])}</pre>'
 
 
-def _finding(finding: Finding, *, is_open: bool) -> Iterator[str]:
+def _finding(finding: Finding, link: str | None, *, is_open: bool) -> Iterator[str]:
     belief = finding.confidence if finding.confidence == CERTAIN else f"{finding.confidence}, {finding.score:.0%}"
     yield f"<h3 style='margin:.4em 0 .1em'>{_prose(finding.title)}</h3>"
-    yield f"<p style='margin:.1em 0'><code>{_text(finding.cause)}</code> <b>{_text(belief)}</b></p>"
+    name = f"<code>{_text(finding.cause)}</code>"
+    named = f'<a href="{escape(link)}">{name}</a>' if link else name
+    yield f"<p style='margin:.1em 0'>{named} <b>{_text(belief)}</b></p>"
     yield f"<p>{_prose(finding.summary)}</p>"
     for culprit in finding.culprits:
         yield from _culprit(culprit)

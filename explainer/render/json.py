@@ -7,9 +7,10 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from explainer.model.finding import Fix
 from explainer.model.incident import Incident
 
-_LEFT_OUT: dict[type, frozenset[str]] = {Incident: frozenset({"log"})}
+_LEFT_OUT: dict[type, frozenset[str]] = {Incident: frozenset({"log"}), Fix: frozenset({"changes"})}
 
 
 def to_plain(value: Any) -> Any:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from explainer.model.finding import CERTAIN, Culprit, Finding
 from explainer.model.report import Report, Unknown
+from explainer.render.link import cause_link
 from explainer.render.visible import one_line, visible
 
 
-def render_markdown(report: Report, top: int = 1) -> str:
-    """The report as a Markdown document with its `top` first findings in full."""
+def render_markdown(report: Report, top: int = 1, unpublished: Container[str] = ()) -> str:
+    """The report as a Markdown document with its `top` first findings in full; causes of `unpublished` have no page."""
     lines = list(_message(report))
     for finding in report.findings[:top]:
-        lines.extend(_finding(finding))
+        lines.extend(_finding(finding, cause_link(finding.cause, unpublished)))
     rest = report.findings[top:]
     if rest:
         names = ", ".join(f"`{finding.cause}` ({finding.score:.0%})" for finding in rest[:5])
@@ -54,9 +55,10 @@ def _message(report: Report) -> Iterator[str]:
         yield ""
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, link: str | None) -> Iterator[str]:
     belief = finding.confidence if finding.confidence == CERTAIN else f"{finding.confidence}, {finding.score:.0%}"
-    yield from (f"## {plain(finding.title)}", "", f"`{finding.cause}` ({belief})", "", plain(finding.summary), "")
+    name = f"[`{finding.cause}`]({link})" if link else f"`{finding.cause}`"
+    yield from (f"## {plain(finding.title)}", "", f"{name} ({belief})", "", plain(finding.summary), "")
     for culprit in finding.culprits:
         yield from _culprit(culprit)
     yield from ("### Why", "")

@@ -6,38 +6,41 @@ Format: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from explainer.model.finding import Culprit, Finding
 from explainer.model.report import Report
+from explainer.render.link import DOCUMENTATION, cause_link
 from explainer.render.visible import visible
 
 _LEVELS = {"failure": "error", "silent": "warning", "notice": "note"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def render_sarif(reports: Sequence[Report], version: str) -> str:
-    """One SARIF log with a result for each report's first finding."""
+def render_sarif(reports: Sequence[Report], version: str, unpublished: Container[str] = ()) -> str:
+    """One SARIF log with a result for each report's first finding; causes of `unpublished` have no page to link to."""
     firsts = [report.findings[0] for report in reports if report.findings]
-    rules = {finding.cause: _rule(finding) for finding in firsts}
+    rules = {finding.cause: _rule(finding, cause_link(finding.cause, unpublished)) for finding in firsts}
     ids = list(rules)
+    driver = {"name": "gradfix", "semanticVersion": version, "informationUri": DOCUMENTATION}
     run = {
-        "tool": {"driver": {"name": "gradfix", "semanticVersion": version, "rules": list(rules.values())}},
+        "tool": {"driver": {**driver, "rules": list(rules.values())}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(finding, ids.index(finding.cause)) for finding in firsts],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(finding: Finding) -> dict[str, Any]:
-    return {
+def _rule(finding: Finding, link: str | None) -> dict[str, Any]:
+    rule: dict[str, Any] = {
         "id": finding.cause,
         "shortDescription": {"text": finding.title},
         "fullDescription": {"text": finding.summary},
         "defaultConfiguration": {"level": _LEVELS[finding.kind]},
     }
+    return {**rule, "helpUri": link} if link else rule
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:

@@ -132,6 +132,22 @@ def test_sarif_has_what_hosts_ask_for() -> None:
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
 
 
+LINKED = {
+    "markdown": (lambda one, own: render_markdown(one, unpublished=own), "[`a/activation`]({})"),
+    "html": (lambda one, own: render_html(one, unpublished=own), '<a href="{}">'),
+    "sarif": (lambda one, own: render_sarif([one], "0.1.0", own), '"helpUri": "{}"'),
+    "github": (lambda one, own: render_github([one], own), "%0Amore: {}"),
+}
+
+
+@pytest.mark.parametrize(("render", "shown"), LINKED.values(), ids=LINKED.keys())
+def test_a_report_links_to_the_page_of_its_cause(render, shown: str) -> None:
+    """A cause of gradfix has a link to its page; one of a user's own rules has none."""
+    link = "https://gradfix.readthedocs.io/causes/a/activation/"
+    assert shown.format(link) in render(report(), ())
+    assert link not in render(report(), {"a/activation"})
+
+
 @pytest.mark.parametrize("size", [40, 80, 110])
 def test_lines_fit(size: int) -> None:
     """No line of the card is wider than asked, but for paths."""

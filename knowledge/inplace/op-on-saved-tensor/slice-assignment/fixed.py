@@ -13,7 +13,8 @@ class Attention(nn.Module):
     def forward(self, x, padding):
         q, k, v = self.qkv(x).chunk(3, dim=-1)
         probs = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, dim=-1)
-        probs = probs.masked_fill(padding, 0.0)
+        probs = probs.clone()
+        probs[padding] = 0.0
         return self.out(probs @ v)
 
 

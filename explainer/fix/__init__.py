@@ -1,0 +1,1 @@
+"""Writes fixes: plans edits for a finding, splices them, applies and undoes them."""

@@ -1,0 +1,145 @@
+"""What a codemod sees and gives.
+
+A codemod is a module of `explainer/fix/codemods/` with
+
+    def propose(context: Context) -> Iterator[Proposal]: ...
+
+It reads the program, recognises the fault by qualified names and by the flow of values, never by text, and proposes edits
+with the line that is guilty. Unsure, it proposes nothing; without an incident only what the source alone proves.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from explainer.model.finding import Culprit
+from explainer.model.incident import Frame, Incident
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+
+if TYPE_CHECKING:
+    from explainer.source.program import Program
+
+
+def _unknown(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The program, the failure, and what is known of the machine.
+
+    `fields` are the values that the message names; `options` come from the fix's rule; `ability("bf16")` says whether the
+    GPUs can, `version("transformers")` which release is installed; both None where that is not known.
+    """
+
+    program: Program
+    incident: Incident = field(default_factory=Incident)
+    fields: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    ability: Callable[[str], bool | None] = _unknown
+    version: Callable[[str], str | None] = _unknown
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is a failure to explain, rather than only a source to read."""
+        return bool(self.incident.exceptions or self.incident.warnings or self.incident.metrics)
+
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """The user's own frames of all exceptions, outermost first, then those of the forward pass that anomaly mode names."""
+        found = [frame for record in self.incident.exceptions for frame in record.frames if frame.library is None]
+        return [*found, *(frame for frame in self.incident.forward_frames if frame.library is None)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Edits that cure the fault, and the line that they cure.
+
+    `belief` ranks the proposals of one finding, in log-odds: 0 is a fair candidate, 2 one that the message's own values
+    point at. `applicability` and `because` replace those of the rule where this place demands it ("unsafe": an alias is
+    read afterwards).
+    """
+
+    edits: tuple[Edit, ...]
+    culprit: Culprit
+    belief: float = 0.0
+    applicability: str | None = None
+    because: str | None = None
+    title: str | None = None
+
+
+Codemod = Callable[[Context], Iterator[Proposal]]
+
+
+def find_codemod(name: str) -> Codemod:
+    """The codemod of that name.
+
+    Raises:
+        ModuleNotFoundError: there is none.
+    """
+    propose: Codemod = importlib.import_module(f"explainer.fix.codemods.{name}").propose
+    return propose
+
+
+def edit_of(file: SourceFile, node: ast.AST, new: str) -> Edit:
+    """The edit that puts `new` in place of a node."""
+    start, end = file.span(node)
+    return Edit(file=file.path, start=start, end=end, new=new)
+
+
+def insert_before(file: SourceFile, statement: ast.stmt, text: str) -> Edit:
+    """The edit that puts lines of `text`, indented as the statement is, before it (before its decorators)."""
+    first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
+    start = file.line_start(first)
+    return Edit(file=file.path, start=start, end=start, new=_lines(file, statement, text))
+
+
+def insert_after(file: SourceFile, statement: ast.stmt, text: str) -> Edit:
+    """The edit that puts lines of `text`, indented as the statement is, after it."""
+    at = file.line_start((statement.end_lineno or statement.lineno) + 1)
+    end = len(file.text)
+    lead = file.newline if at == end and not file.text.endswith(("\n", "\r")) else ""
+    new = lead + _lines(file, statement, text)
+    return Edit(file=file.path, start=at, end=at, new=new.rstrip("\r\n") if lead else new)
+
+
+def remove_statement(file: SourceFile, statement: ast.stmt) -> Edit:
+    """The edit that takes out the lines of a statement; `pass` in its place where it is the only one of its block."""
+    above = file.parents.get(statement)
+    blocks = [
+        block for name in ("body", "orelse", "finalbody") if statement in (block := getattr(above, name, []) or [])
+    ]
+    if blocks and len(blocks[0]) == 1:
+        return edit_of(file, statement, "pass")
+    start = file.line_start(statement.lineno)
+    end = file.line_start((statement.end_lineno or statement.lineno) + 1)
+    return Edit(file=file.path, start=start, end=end, new="")
+
+
+def _lines(file: SourceFile, statement: ast.stmt, text: str) -> str:
+    indent = file.indent(statement.lineno)
+    return "".join(f"{indent}{line}{file.newline}" if line else file.newline for line in text.split("\n"))
+
+
+def culprit_of(file: SourceFile, node: ast.AST, why: str) -> Culprit:
+    """The line of a node, with the node marked in it, as a finding shows it."""
+    statement = file.statement(node)
+    line: int = node.lineno  # type: ignore[attr-defined]
+    text = file.line(line)
+    start, end = file.span(node)
+    begin, lead = file.line_start(line), len(text) - len(text.lstrip())
+    mark = (start - begin - lead, min(end - begin, len(text.rstrip())) - lead)
+    function = file.enclosing(statement, ast.FunctionDef, ast.AsyncFunctionDef)
+    return Culprit(
+        file=file.path,
+        line=line,
+        function=getattr(function, "name", None),
+        code=text.strip(),
+        mark=mark if 0 <= mark[0] < mark[1] else None,
+        why=why,
+    )

@@ -1,0 +1,1 @@
+"""The codemods that rules name: one file each, with a function `propose`."""

@@ -1,0 +1,42 @@
+"""How much a failure's own words point at one in-place write among those of a program."""
+
+from __future__ import annotations
+
+import re
+
+from explainer.fix.codemod import Context
+from explainer.source.operation import is_named
+from explainer.source.write import ARGUMENT, Write
+
+UNLIKELY = -1.0
+
+
+def suspect(write: Write, context: Context) -> float | None:
+    """The belief that `write` is the guilty one, in log-odds; None where nothing speaks for it.
+
+    Without a failure only what the source proves counts: the write destroys a value that a backward reads.
+    """
+    node = str(context.fields.get("node") or context.fields.get("op") or "")
+    node = re.sub(r"Backward\d*$", "", node)
+    if not context.has_failed:
+        return 0.0 if write.is_needed else None
+    belief = 1.0 if write.is_needed else 0.0
+    if node and write.overwrites is not None:
+        belief += 2.0 if is_named(write.overwrites, node) else -1.5
+    belief += _nearness(write, context)
+    return belief if belief > UNLIKELY else None
+
+
+def _nearness(write: Write, context: Context) -> float:
+    """Frames that lie in the same function, or forward frames that name the line, make a write more likely."""
+    line = write.node.lineno
+    end = write.node.end_lineno or line
+    for frame in context.incident.forward_frames:
+        if frame.line and write.file.path.endswith(frame.file.rpartition("/")[2]) and line <= frame.line <= end:
+            return 1.5
+    function = context.program.names(write.file).function_of(write.node)
+    if function is None:
+        return 0.0
+    if function.name == "__init__" and write.kind != ARGUMENT:
+        return -2.0
+    return 0.3 if function.name in ("forward", "__call__", "training_step", "compute_loss") else 0.0

@@ -1,0 +1,135 @@
+"""Whether a tensor that is written in place has other names, or belongs to somebody else."""
+
+from __future__ import annotations
+
+import ast
+
+from explainer.source.name import bound_names, dotted_name
+from explainer.source.program import Program
+from explainer.source.write import Write
+
+_VIEWS = {
+    "view",
+    "reshape",
+    "t",
+    "transpose",
+    "permute",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "expand_as",
+    "detach",
+    "narrow",
+    "flatten",
+}
+
+
+def is_aliased(write: Write, program: Program) -> bool:
+    """Whether another name for the tensor, or a view of it, is made before the write and read after it, or a caller keeps it."""
+    names = program.names(write.file)
+    scope = names.function_of(write.node) or write.file.tree
+    if scope is None or write.name is None:
+        return False
+    place = (write.node.lineno, write.node.col_offset)
+    others: set[str] = set()
+    for node in ast.walk(scope):
+        if (
+            isinstance(node, ast.Assign)
+            and (node.lineno, node.col_offset) < place
+            and _is_view_of(node.value, write.name)
+        ):
+            others |= set(bound_names(node)) - {write.name}
+        if _is_kept(node, write.name) and (node.lineno, node.col_offset) < place:  # type: ignore[attr-defined]
+            return True
+    return any(
+        dotted_name(node) in others and (node.lineno, node.col_offset) > place
+        for node in ast.walk(scope)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _is_view_of(value: ast.expr, name: str) -> bool:
+    """Whether `value` is the tensor `name` itself, a slice of it, or a view that a method makes."""
+    if isinstance(value, ast.Subscript):
+        return dotted_name(value.value) == name
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _VIEWS:
+        return _is_view_of(value.func.value, name)
+    return dotted_name(value) == name
+
+
+def _is_kept(node: ast.AST, name: str) -> bool:
+    """Whether a call puts the tensor into a list or another container."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("append", "add", "insert", "put")
+        and any(dotted_name(one) == name for one in node.args)
+    )
+
+
+def is_for_others(write: Write, program: Program) -> bool:
+    """Whether the write reaches somebody whom a new tensor would not: a caller, the container that a loop walks, a module."""
+    names = program.names(write.file)
+    function = names.function_of(write.node)
+    name = write.name
+    if name is None:
+        return False
+    if "." in name:
+        return not name.startswith("self.") or _is_registered(write, program)
+    if _is_loop_variable(write, name):
+        return True
+    if function is None or name not in _parameters(function):
+        return False
+    place = (write.node.lineno, write.node.col_offset)
+    rebound = any(
+        name in set(bound_names(one)) and (one.lineno, one.col_offset) < place
+        for one in ast.walk(function)
+        if isinstance(one, ast.Assign)
+    )
+    return not rebound and not _is_returned(function, name)
+
+
+def _is_registered(write: Write, program: Program) -> bool:
+    """Whether `self.name` is a parameter or buffer, which a new tensor would replace."""
+    owner = program.names(write.file).class_of(write.node)
+    attribute = (write.name or "").removeprefix("self.")
+    if owner is None:
+        return False
+    value = program.names(write.file).attribute_value(owner, attribute)
+    if value is not None and program.names(write.file).is_call(
+        value, "torch.nn.Parameter", "torch.nn.parameter.Parameter"
+    ):
+        return True
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("register_buffer", "register_parameter")
+        and bool(node.args)
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == attribute
+        for node in ast.walk(owner)
+    )
+
+
+def _is_loop_variable(write: Write, name: str) -> bool:
+    above: ast.AST | None = write.node
+    while above is not None:
+        if isinstance(above, (ast.For, ast.AsyncFor)) and name in set(bound_names(above)):
+            return True
+        above = write.file.parents.get(above)
+    return False
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    arguments = function.args
+    return {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _is_returned(function: ast.AST, name: str) -> bool:
+    """Whether what the function returns is made from the name."""
+    return any(
+        isinstance(node, ast.Return)
+        and node.value is not None
+        and any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node.value))
+        for node in ast.walk(function)
+    )

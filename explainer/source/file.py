@@ -1,0 +1,166 @@
+"""One Python file of the user's program: its bytes, its text, its syntax tree, and where each node stands in the text."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import re
+import stat
+import tokenize
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+MAX_SOURCE = 4 << 20
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Unreadable(Exception):
+    """A source file that cannot be read or edited; the text says why, in one clause."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A Python file as it lay on disk.
+
+    `text` is the decoded source without a byte order mark, with its own line ends; offsets into it count characters.
+    `tree` is None where the file does not parse, and `fault` then says why.
+    """
+
+    path: str
+    data: bytes
+    text: str
+    encoding: str
+    tree: ast.Module | None
+    fault: str | None = None
+    is_marked: bool = field(default=False, kw_only=True)
+
+    def encode(self, text: str) -> bytes:
+        """`text` as this file would hold it: its encoding, its byte order mark."""
+        return (_BOM if self.is_marked else b"") + text.encode(self.encoding)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
+
+    def line_start(self, line: int) -> int:
+        """The offset at which line `line` (from 1) begins; that of the end for a line past it."""
+        return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
+
+    def line_of(self, offset: int) -> int:
+        """The line (from 1) that holds an offset."""
+        return bisect_right(self._starts, offset)
+
+    def line(self, line: int) -> str:
+        """The text of a line without its end; "" past the last one."""
+        return self.text[self.line_start(line) : self.line_start(line + 1)].rstrip("\r\n")
+
+    def indent(self, line: int) -> str:
+        """The white space that a line begins with."""
+        text = self.line(line)
+        return text[: len(text) - len(text.lstrip())]
+
+    @cached_property
+    def newline(self) -> str:
+        """The line end that the file uses."""
+        found = _LINE_END.search(self.text)
+        return found.group() if found else "\n"
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of what `ast` calls line and column, which counts UTF-8 bytes."""
+        start = self.line_start(line)
+        text = self.line(line)
+        if text.isascii():
+            return start + column
+        return start + len(text.encode("utf-8")[:column].decode("utf-8", "replace"))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends in the text."""
+        start = self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        return start, self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def segment(self, node: ast.AST) -> str:
+        """The source of a node, as it is written."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def walk(self) -> Iterator[ast.AST]:
+        """Every node of the tree; none where the file does not parse."""
+        return ast.walk(self.tree) if self.tree is not None else iter(())
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node."""
+        return {child: node for node in self.walk() for child in ast.iter_child_nodes(node)}
+
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The nearest node around `node` that is of one of `kinds`."""
+        above = self.parents.get(node)
+        while above is not None and not isinstance(above, kinds):
+            above = self.parents.get(above)
+        return above
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The statement that holds an expression; the node itself where it is one."""
+        if isinstance(node, ast.stmt):
+            return node
+        found = self.enclosing(node, ast.stmt)
+        assert isinstance(found, ast.stmt)
+        return found
+
+
+def read_source(path: str) -> SourceFile:
+    """Read and parse a Python file.
+
+    Raises:
+        Unreadable: no regular file, too large, not readable, or in an encoding that it does not hold to.
+    """
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable(f"{path}: is no regular file")
+        if status.st_size > MAX_SOURCE:
+            raise Unreadable(f"{path}: is larger than {MAX_SOURCE >> 20} MiB")
+        with open(path, "rb") as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    return parse_source(path, data)
+
+
+def parse_source(path: str, data: bytes) -> SourceFile:
+    """The file at `path` whose content is `data`.
+
+    Raises:
+        Unreadable: the bytes do not decode, or would not come back the same when encoded.
+    """
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        is_marked = data.startswith(_BOM)
+        encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+        body = data.removeprefix(_BOM) if is_marked else data
+        text = body.decode(encoding)
+        if text.encode(encoding) != body:
+            raise Unreadable(f"{path}: its {encoding} text does not come back the same")
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        raise Unreadable(f"{path}: does not decode: {error}") from error
+    tree, fault = parse_text(text)
+    return SourceFile(path, data, text, encoding, tree, fault, is_marked=is_marked)
+
+
+def parse_text(text: str) -> tuple[ast.Module | None, str | None]:
+    """The tree of a source text, or why there is none."""
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the user's invalid escapes are not ours to report
+            return ast.parse(text), None
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        return None, f"does not parse{f' (line {line})' if line else ''}: {getattr(error, 'msg', error)}"
+    except (RecursionError, MemoryError):
+        return None, "does not parse: it is nested too deeply"

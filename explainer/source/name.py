@@ -1,0 +1,151 @@
+"""What names mean in one file: imports and aliases, classes, functions, and what variables were assigned from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from explainer.source.file import SourceFile
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Names:
+    """The names of one file. `module` is its dotted name within the project, for relative imports."""
+
+    def __init__(self, file: SourceFile, module: str = "") -> None:
+        self.file = file
+        self.module = module
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """What each imported name stands for: `{"F": "torch.nn.functional", "nn": "torch.nn"}`."""
+        found: dict[str, str] = {}
+        for node in self.file.walk():
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    name = alias.asname or alias.name.partition(".")[0]
+                    found[name] = alias.name if alias.asname else name
+            elif isinstance(node, ast.ImportFrom):
+                base = self._from(node)
+                for alias in node.names:
+                    found[alias.asname or alias.name] = f"{base}.{alias.name}" if base else alias.name
+        return found
+
+    def _from(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.module.split(".")[: -node.level]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        """The file's classes by name."""
+        return {node.name: node for node in self.file.walk() if isinstance(node, ast.ClassDef)}
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Every function and method, in the order of the file."""
+        found = [node for node in self.file.walk() if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        return sorted(found, key=lambda node: node.lineno)
+
+    def qualified(self, node: ast.AST | None) -> str | None:
+        """The dotted name that an expression stands for, resolved through imports and aliases; None where it is none.
+
+        Example: with `import torch.nn.functional as F`, `F.relu` is "torch.nn.functional.relu"; `nn.init.zeros_` with
+        `from torch import nn` is "torch.nn.init.zeros_". Names that the file does not import stay as they are written.
+        """
+        dotted = dotted_name(node)
+        if dotted is None:
+            return None
+        first, _, rest = dotted.partition(".")
+        base = self.imports.get(first) or self._alias(first)
+        return f"{base}.{rest}" if base and rest else base or dotted
+
+    def _alias(self, name: str) -> str | None:
+        """What a module-level `name = some.module.attribute` gives another name to."""
+        value = self._aliases.get(name)
+        if value is None:
+            return None
+        first, _, rest = value.partition(".")
+        base = self.imports.get(first)
+        return f"{base}.{rest}" if base and rest else base
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for node in self.file.tree.body if self.file.tree else ():
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                dotted = dotted_name(node.value)
+                if dotted:
+                    found[node.targets[0].id] = dotted
+        return found
+
+    def is_call(self, node: ast.AST | None, *names: str) -> bool:
+        """Whether `node` calls one of the qualified `names`; a name that begins with "." matches any owner's method."""
+        if not isinstance(node, ast.Call):
+            return False
+        called = self.qualified(node.func) or ""
+        method = f".{node.func.attr}" if isinstance(node.func, ast.Attribute) else ""
+        return called in names or (bool(method) and method in names)
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The function around a node."""
+        found = self.file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef)
+        return found if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class around a node."""
+        found = self.file.enclosing(node, ast.ClassDef)
+        return found if isinstance(found, ast.ClassDef) else None
+
+    def assignments(self, name: str, within: ast.AST) -> list[ast.Assign | ast.AnnAssign | ast.AugAssign]:
+        """The statements under `within` that bind or augment the dotted `name`, in the order of the file."""
+        found = [
+            node
+            for node in ast.walk(within)
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and name in set(bound_names(node))
+        ]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    def attribute_value(self, owner: ast.ClassDef, attribute: str) -> ast.expr | None:
+        """What `self.<attribute>` is assigned in a class, in `__init__` first; None where it is not, or more than once."""
+        found = [one for one in self.assignments(f"self.{attribute}", owner) if isinstance(one, ast.Assign)]
+        return found[0].value if len(found) == 1 else None
+
+
+def dotted_name(node: ast.AST | None) -> str | None:
+    """`a.b.c` as written; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
+
+
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """The dotted names that a statement binds: targets of assignments, loops and `with`, also in tuples."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor, ast.NamedExpr)):
+        targets = [node.target]
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        targets = [item.optional_vars for item in node.items if item.optional_vars is not None]
+    for target in targets:
+        yield from _targets(target)
+
+
+def _targets(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for one in target.elts:
+            yield from _targets(one)
+    elif isinstance(target, ast.Starred):
+        yield from _targets(target.value)
+    else:
+        name = dotted_name(target)
+        if name:
+            yield name

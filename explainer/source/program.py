@@ -1,0 +1,124 @@
+"""The user's program: the files that the frames name or that these import, under one root, and what their names mean."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from explainer.source.file import SourceFile, Unreadable, read_source
+from explainer.source.name import Function, Names
+from explainer.source.place import is_inside, place_of
+
+MAX_FILES = 200
+MAX_BYTES = 16 << 20
+
+
+class Program:
+    """Files of one project. `order` lists them by how near they are to the failure: frames first, then imports."""
+
+    def __init__(self, root: str, files: Iterable[SourceFile], faults: tuple[str, ...] = ()) -> None:
+        self.root = root
+        self.order = tuple(files)
+        self.faults = faults
+        self._names: dict[str, Names] = {}
+
+    @cached_property
+    def files(self) -> dict[str, SourceFile]:
+        """The files by absolute path."""
+        return {file.path: file for file in self.order}
+
+    def names(self, file: SourceFile) -> Names:
+        """What names mean in a file of this program."""
+        if file.path not in self._names:
+            self._names[file.path] = Names(file, module_name(file.path, self.root))
+        return self._names[file.path]
+
+    def parsed(self) -> Iterator[SourceFile]:
+        """The files that parse, nearest to the failure first."""
+        return (file for file in self.order if file.tree is not None)
+
+    def functions(self) -> Iterator[tuple[SourceFile, Function]]:
+        """Every function of the program with its file."""
+        for file in self.parsed():
+            for function in self.names(file).functions:
+                yield file, function
+
+    def find_class(self, name: str) -> tuple[SourceFile, ast.ClassDef] | None:
+        """The class of that name (the last part of a dotted one) where the program has exactly one."""
+        wanted = name.rpartition(".")[2]
+        found = [
+            (file, self.names(file).classes[wanted]) for file in self.parsed() if wanted in self.names(file).classes
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def find_function(self, name: str) -> tuple[SourceFile, Function] | None:
+        """The function of that name (the last part of a dotted one) where the program has exactly one."""
+        wanted = name.rpartition(".")[2]
+        found = [(file, function) for file, function in self.functions() if function.name == wanted]
+        return found[0] if len(found) == 1 else None
+
+    def at(self, file: str, line: int) -> ast.stmt | None:
+        """The innermost statement that covers a line of a file."""
+        source = self.files.get(file)
+        best: ast.stmt | None = None
+        for node in source.walk() if source else ():
+            covers = isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+            if isinstance(node, ast.stmt) and covers and (best is None or node.lineno >= best.lineno):
+                best = node
+        return best
+
+
+def read_program(root: str, named: Iterable[str]) -> Program:
+    """The files that `named` lists (as frames write them) and the project's files that they import, read and parsed.
+
+    Only `.py` files under `root`, none of an installed package; at most 200 files and 16 MiB.
+    """
+    root = os.path.realpath(root)
+    queue = [path for name in named if (path := place_of(name, root))]
+    seen: dict[str, SourceFile] = {}
+    faults: list[str] = []
+    size = 0
+    while queue and len(seen) < MAX_FILES and size < MAX_BYTES:
+        path = queue.pop(0)
+        if path in seen:
+            continue
+        try:
+            file = read_source(path)
+        except Unreadable as error:
+            faults.append(str(error))
+            continue
+        seen[path] = file
+        size += len(file.data)
+        queue.extend(imported for imported in _imported(file, root) if imported not in seen)
+    return Program(root, seen.values(), tuple(faults))
+
+
+def module_name(path: str, root: str) -> str:
+    """The dotted name of a file under `root`."""
+    relative = os.path.relpath(path, root).removesuffix(".py").replace(os.sep, ".")
+    return relative.removesuffix(".__init__")
+
+
+def _imported(file: SourceFile, root: str) -> Iterator[str]:
+    """The project's files that a file imports, looked for beside it, at the root and in `src`."""
+    here = os.path.dirname(file.path)
+    for node in file.walk():
+        if isinstance(node, ast.Import):
+            wanted = [alias.name for alias in node.names]
+            places = [here, root, os.path.join(root, "src")]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            wanted = [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
+            above = os.path.normpath(os.path.join(here, *[os.pardir] * (node.level - 1))) if node.level else here
+            places = [above] if node.level else [here, root, os.path.join(root, "src")]
+        else:
+            continue
+        for module in filter(None, wanted):
+            for place in places:
+                stem = os.path.join(place, *module.split("."))
+                for path in (f"{stem}.py", os.path.join(stem, "__init__.py")):
+                    real = os.path.realpath(path)
+                    if is_inside(real, root) and os.path.isfile(real):
+                        yield real

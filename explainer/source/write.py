@@ -1,0 +1,214 @@
+"""In-place writes of a program, and whether autograd still needs what they overwrite."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, bound_names, dotted_name
+from explainer.source.operation import SAVES_INPUT, SAVES_OUTPUT, Operation, operation_of
+from explainer.source.program import Program
+
+AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
+_NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+_NOT_WRITES = {"requires_grad_", "share_memory_", "retain_grad_", "__init_"}
+_NUMBERS = (
+    "len",
+    "int",
+    "float",
+    "sum",
+    "round",
+    "range",
+    "str",
+    "list",
+    "dict",
+    "time.time",
+    "max",
+    "min",
+    "enumerate",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One in-place write. `target` is the expression whose tensor changes, `name` its dotted name where it has one.
+
+    `node` is the statement (augmented and subscript assignments) or the call; `source` what the target was assigned
+    from before, `overwrites` the operation that made the value, `is_needed` whether a backward needs that value: True
+    by what the source shows, None where it does not show.
+    """
+
+    kind: str
+    file: SourceFile
+    node: ast.stmt | ast.Call
+    target: ast.expr
+    name: str | None
+    overwrites: Operation | None = None
+    is_needed: bool | None = None
+
+
+def find_writes(program: Program) -> Iterator[Write]:
+    """Every in-place write to what may be a tensor, outside `no_grad`, file by file, nearest to the failure first."""
+    for file in program.parsed():
+        for node in file.walk():
+            found = _write_at(node, file, program)
+            if found is not None and not is_without_grad(node, file, program):
+                yield _judged(found, program)
+
+
+def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None:
+    if isinstance(node, ast.AugAssign):
+        if isinstance(node.target, ast.Subscript):
+            return _write(SUBSCRIPT, file, node, node.target.value)
+        return None if _is_number(node, file, program) else _write(AUGMENTED, file, node, node.target)
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        return (
+            None
+            if _is_container(node.targets[0], file, program)
+            else _write(SUBSCRIPT, file, node, node.targets[0].value)
+        )
+    if isinstance(node, ast.Call):
+        return _call(node, file, program)
+    return None
+
+
+def _write(kind: str, file: SourceFile, node: ast.stmt | ast.Call, target: ast.expr) -> Write:
+    return Write(kind=kind, file=file, node=node, target=target, name=dotted_name(target))
+
+
+def _call(node: ast.Call, file: SourceFile, program: Program) -> Write | None:
+    func = node.func
+    if any(
+        one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
+        for one in node.keywords
+    ):
+        called = program.names(file).qualified(func) or ""
+        target = node.args[0] if called.startswith("torch.nn.functional") and node.args else node
+        return _write(ARGUMENT, file, node, target)
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.startswith("_"):
+        called = program.names(file).qualified(func) or ""
+        if func.attr in _NOT_WRITES or called.startswith("torch."):
+            return None
+        return _write(METHOD, file, node, func.value)
+    return None
+
+
+def _is_number(node: ast.AugAssign, file: SourceFile, program: Program) -> bool:
+    """Whether an augmented target is a counter, a list or a float rather than a tensor."""
+    if isinstance(node.value, (ast.List, ast.ListComp, ast.JoinedStr)) or _is_plain(node.value, file, program):
+        value_is_plain = not isinstance(node.value, ast.Constant) or isinstance(node.value.value, str)
+        if value_is_plain:
+            return True
+    name = dotted_name(node.target)
+    scope = program.names(file).function_of(node) or file.tree
+    owner = program.names(file).class_of(node) if name and name.startswith("self.") else None
+    bound = program.names(file).assignments(name, owner or scope) if name and scope is not None else []
+    first = next((one for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign))), None)
+    return first is not None and _is_plain(first.value, file, program)
+
+
+def _is_plain(value: ast.expr | None, file: SourceFile, program: Program) -> bool:
+    if isinstance(value, (ast.Constant, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.JoinedStr, ast.Compare)):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
+    return program.names(file).qualified(value.func) in _NUMBERS or method in (
+        "item",
+        "tolist",
+        "numpy",
+        "split",
+        "format",
+    )
+
+
+def _is_container(target: ast.Subscript, file: SourceFile, program: Program) -> bool:
+    """Whether `target[key]` writes into a dictionary or list: by its key, or by what the name was made of."""
+    if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+        return True
+    name = dotted_name(target.value)
+    scope = program.names(file).function_of(target) or file.tree
+    bound = program.names(file).assignments(name, scope) if name and scope is not None else []
+    return any(_is_plain(one.value, file, program) for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign)))
+
+
+def is_without_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a node runs under `no_grad` or `inference_mode`, as a block or a decorator around it."""
+    names = program.names(file)
+    above: ast.AST | None = node
+    while above is not None:
+        contexts: list[ast.expr] = []
+        if isinstance(above, ast.With):
+            contexts = [item.context_expr for item in above.items]
+        elif isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            contexts = above.decorator_list
+        for one in contexts:
+            if (names.qualified(one.func if isinstance(one, ast.Call) else one) or "") in _NO_GRAD:
+                return True
+        above = file.parents.get(above)
+    return False
+
+
+def _judged(write: Write, program: Program) -> Write:
+    """`write` with the operation whose value it overwrites, and whether a backward needs that value."""
+    from dataclasses import replace
+
+    definition = definition_before(write.name, write.node, write.file, program) if write.name else None
+    made = definition if definition is not None else (None if write.name else write.target)
+    operation = operation_of(made, write.file, program)
+    if _is_by_mode(write):
+        return replace(write, overwrites=operation)
+    if operation is not None and operation.name in SAVES_OUTPUT:
+        return replace(write, overwrites=operation, is_needed=True)
+    is_read = write.name is not None and _is_operand_between(write, program)
+    return replace(write, overwrites=operation, is_needed=True if is_read else None)
+
+
+def _is_by_mode(write: Write) -> bool:
+    """Whether the write stands under a test of `training`: in evaluation nothing may need what it overwrites."""
+    above: ast.AST | None = write.node
+    while above is not None:
+        above = write.file.parents.get(above)
+        tests = ast.walk(above.test) if isinstance(above, (ast.If, ast.IfExp)) else ()
+        if any(getattr(one, "attr", getattr(one, "id", "")) == "training" for one in tests):
+            return True
+    return False
+
+
+def definition_before(name: str, node: ast.AST, file: SourceFile, program: Program) -> ast.expr | None:
+    """What `name` was last assigned before `node` in the same function; in the class's `__init__` for `self.name`."""
+    scope: Function | ast.Module | None = program.names(file).function_of(node) or file.tree
+    if scope is None:
+        return None
+    before = [
+        one
+        for one in program.names(file).assignments(name, scope)
+        if isinstance(one, ast.Assign) and (one.lineno, one.col_offset) < _place(node) and one is not node
+    ]
+    return before[-1].value if before and dotted_name(before[-1].targets[0]) == name else None
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return node.lineno, node.col_offset  # type: ignore[attr-defined]
+
+
+def _is_operand_between(write: Write, program: Program) -> bool:
+    """Whether an operation that keeps its operands read the target's name after its last definition and before the write."""
+    scope = program.names(write.file).function_of(write.node) or write.file.tree
+    if scope is None or write.name is None:
+        return False
+    bound = [one for one in ast.walk(scope) if isinstance(one, ast.stmt) and write.name in set(bound_names(one))]
+    last = max((_place(one) for one in bound if _place(one) < _place(write.node)), default=(0, 0))
+    for node in ast.walk(scope):
+        if not isinstance(node, ast.expr) or not last < _place(node) < _place(write.node):
+            continue
+        operation = operation_of(node, write.file, program)
+        if (
+            operation
+            and operation.name in SAVES_INPUT
+            and any(dotted_name(one) == write.name for one in operation.operands)
+        ):
+            return True
+    return False

@@ -1,0 +1,82 @@
+"""The fix of every cause that has an edit turns `broken.py` into `fixed.py`, byte for byte, and touches nothing that is right."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import shutil
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import make_patch
+from explainer.model.report import Report
+from explainer.source.program import read_program
+from explainer.workflow import explain_incident, plan_report
+from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
+
+# Shapes whose cause has an edit that does not reach this one, with the reason.
+BY_HAND: dict[str, str] = {}
+
+
+# Programs that hold a fault in code that they do not run.
+UNREACHED = {
+    "inplace/patched-model-outside-its-trainer/eval-mode-norm/fixed.py": "the decode-time norm, replaced in training"
+}
+
+
+@functools.cache
+def rules(shape: Shape) -> list[dict]:
+    """The fix rules of the shape's cause that have a codemod."""
+    return [rule for rule in shape.raw.get("fix", ()) if rule.get("codemod")]
+
+
+EDITED = [shape for shape in shapes() if rules(shape)]
+CODEMODS = sorted({rule["codemod"] for shape in EDITED for rule in rules(shape)})
+FIXED = [shape.folder / "fixed.py" for shape in shapes() if (shape.folder / "fixed.py").exists()]
+
+
+def recording(shape: Shape) -> str:
+    """What the shape printed on the newest release that was recorded."""
+    found = sorted(
+        (shape.folder / "printed").glob("*.txt"), key=lambda path: [int(one) for one in path.stem.split(".")]
+    )
+    return found[-1].read_text().partition("\n")[2] if found else ""
+
+
+def planned(shape: Shape, program: pathlib.Path, folder: pathlib.Path, catalog, read) -> Report:
+    """The report of the shape's failure, planned in a project that holds `program` as `broken.py`."""
+    shutil.copy(program, folder / "broken.py")
+    report = explain_incident(read(recording(shape)), None, catalog)
+    return plan_report(report, catalog, str(folder))
+
+
+@pytest.mark.parametrize("shape", EDITED, ids=lambda shape: shape.name)
+def test_fix_makes_the_fixed_program(shape: Shape, tmp_path: pathlib.Path, catalog, read) -> None:
+    """The first edit of the cause's own finding gives `fixed.py`; a second time nothing is left to do."""
+    if shape.name in BY_HAND:
+        pytest.skip(BY_HAND[shape.name])
+    report = planned(shape, shape.folder / "broken.py", tmp_path, catalog, read)
+    assert report.faults == ()
+    (finding,) = [one for one in report.findings if one.cause == shape.cause]
+    edits = [fix for fix in finding.fixes if fix.patch]
+    assert edits, "no codemod proposes anything"
+    (change,) = edits[0].changes
+    assert change.after.decode() == (shape.folder / "fixed.py").read_text()
+    again = planned(shape, shape.folder / "fixed.py", tmp_path, catalog, read)
+    (finding,) = [one for one in again.findings if one.cause == shape.cause]
+    twice = [fix for fix in finding.fixes if fix.patch and fix.id == edits[0].id]
+    assert [fix.patch for fix in twice] == []
+
+
+@pytest.mark.parametrize("name", CODEMODS)
+def test_right_programs_stay(name: str) -> None:
+    """Without a failure a codemod changes nothing in any program that is right."""
+    changed = {}
+    for path in FIXED:
+        program = read_program(str(path.parent), [str(path)])
+        for proposal in find_codemod(name)(Context(program=program)):
+            patch = make_patch(proposal.edits, program.files, program.root)
+            if str(path.relative_to(KNOWLEDGE)) not in UNREACHED:
+                changed[str(path.relative_to(KNOWLEDGE))] = patch if isinstance(patch, str) else patch.diff
+    assert changed == {}
