@@ -128,6 +128,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         return report
     from explainer.fix.codemod import Context
     from explainer.fix.plan import plan_fixes
+    from explainer.match.rerank import rerank
     from explainer.match.surroundings import Surroundings
     from explainer.source.program import read_program
 
@@ -143,7 +144,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         plan_fixes(one, catalog.cause(one.cause), replace(context, fields=dict(one.fields)), faults)
         for one in report.findings
     )
-    return replace(report, findings=findings, faults=tuple(dict.fromkeys(faults)))
+    return replace(report, findings=rerank(findings), faults=tuple(dict.fromkeys(faults)))
 
 
 def _user_frames(incident: Incident) -> list[Frame]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, find_codemod
 from explainer.fix.splice import make_patch
-from explainer.model.finding import Culprit, Finding, Fix
+from explainer.model.finding import Culprit, Evidence, Finding, Fix
 from explainer.model.patch import Patch
 from explainer.model.rule import Cause, FixRule
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4
+_BELIEF = 0.6  # how far a codemod's belief in a line moves the belief in its cause
 _LATER_RULE = 0.4  # each rule further down a cause starts that much lower
 
 
@@ -32,11 +34,38 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         shown.add(patch.diff)
         fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
     if not fixes:
-        return finding
+        return replace(finding, evidence=(*finding.evidence, *_absence(cause, context)))
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
     others = [fix for fix in finding.fixes if fix.id not in {rule.id for _, rule, _, _ in planned}]
-    return replace(finding, culprits=tuple(culprits.values())[:MAX_CULPRITS], fixes=(*fixes, *others))
+    return replace(
+        finding,
+        culprits=tuple(culprits.values())[:MAX_CULPRITS],
+        fixes=(*fixes, *others),
+        evidence=(*finding.evidence, _presence(planned[0][2])),
+    )
+
+
+def _presence(proposal: Proposal) -> Evidence:
+    """What the source says for a cause: the line that its codemod would change."""
+    culprit = proposal.culprit
+    place = f"{os.path.basename(culprit.file)}:{culprit.line}"
+    weight = _BELIEF * min(max(proposal.belief + 0.5, 0.0), 3.0)
+    return Evidence(
+        id="source-line", reads="source", says=f"{place} {culprit.why or 'fits'}: {culprit.code}", weight=round(weight, 2),
+        file=culprit.file, line=culprit.line,
+    )  # fmt: skip
+
+
+def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
+    """What it says against a cause that its codemods found no line of the whole program."""
+    if any(rule.codemod for rule in cause.fixes) and not context.program.faults:
+        yield Evidence(
+            id="no-source-line",
+            reads="source",
+            says="no line of the program that was read fits this cause",
+            weight=-0.5,
+        )
 
 
 def _propose(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from explainer.fix.codemod import Context
-from explainer.source.operation import is_named
+from explainer.source.operation import Operation, is_named
 from explainer.source.write import ARGUMENT, Write
 
 UNLIKELY = -1.0
@@ -17,12 +17,15 @@ def suspect(write: Write, context: Context) -> float | None:
     Without a failure only what the source proves counts: the write destroys a value that a backward reads.
     """
     node = str(context.fields.get("node") or context.fields.get("op") or "")
-    node = re.sub(r"Backward\d*$", "", node)
+    node = re.sub(r"(?:Backward)?\d*$", "", node)
     if not context.has_failed:
         return 0.0 if write.is_needed else None
     belief = 1.0 if write.is_needed else 0.0
-    if node and write.overwrites is not None:
-        belief += 2.0 if is_named(write.overwrites, node) else -1.5
+    if node:
+        # A result that was saved keeps the node that made it; an operand that was saved shows the node of the last write.
+        is_made = write.overwrites is not None and is_named(write.overwrites, node)
+        is_last = write.makes is not None and is_named(Operation(write.makes, ()), node)
+        belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites or write.makes else 0.0
     belief += _nearness(write, context)
     return belief if belief > UNLIKELY else None
 

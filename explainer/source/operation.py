@@ -103,6 +103,11 @@ def operation_of(node: ast.expr | None, file: SourceFile, program: Program, dept
     return _called(node, names) or _module_called(node, file, program, depth)
 
 
+def operator_name(operator: ast.AST) -> str | None:
+    """The node of an operator: `+` is Add."""
+    return _OPERATORS.get(type(operator))
+
+
 def is_named(operation: Operation, node: str) -> bool:
     """Whether a node's name in a message ("Relu", "UnsafeView") can be that operation."""
     wanted = _ALIKE.get(operation.name, {operation.name})
@@ -120,14 +125,14 @@ def _called(node: ast.Call, names: Names) -> Operation | None:
     owner, _, last = called.rpartition(".")
     operands = tuple(one for one in node.args if not isinstance(one, ast.Starred))
     if owner in ("torch", "torch.nn.functional", "torch.special", "torch.linalg"):
-        return Operation(_node_name(last), operands)
-    if isinstance(node.func, ast.Attribute) and _node_name(node.func.attr) in _KNOWN and not owner.startswith("self"):
-        return Operation(_node_name(node.func.attr), (node.func.value, *operands))
+        return Operation(node_name(last), operands)
+    if isinstance(node.func, ast.Attribute) and node_name(node.func.attr) in _KNOWN and not owner.startswith("self"):
+        return Operation(node_name(node.func.attr), (node.func.value, *operands))
     return None
 
 
-def _node_name(function: str) -> str:
-    """`log_softmax` is LogSoftmax, `relu_` is Relu."""
+def node_name(function: str) -> str:
+    """The node of a function: `log_softmax` is LogSoftmax, `relu_` is Relu."""
     plain = function.rstrip("_")
     return _FUNCTIONS.get(plain) or "".join(part.capitalize() for part in plain.split("_"))
 

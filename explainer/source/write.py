@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, bound_names, dotted_name
-from explainer.source.operation import SAVES_INPUT, SAVES_OUTPUT, Operation, operation_of
+from explainer.source.operation import SAVES_INPUT, SAVES_OUTPUT, Operation, node_name, operation_of, operator_name
 from explainer.source.program import Program
 
 AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
@@ -35,9 +35,9 @@ _NUMBERS = (
 class Write:
     """One in-place write. `target` is the expression whose tensor changes, `name` its dotted name where it has one.
 
-    `node` is the statement (augmented and subscript assignments) or the call; `source` what the target was assigned
-    from before, `overwrites` the operation that made the value, `is_needed` whether a backward needs that value: True
-    by what the source shows, None where it does not show.
+    `node` is the statement (augmented and subscript assignments) or the call. `overwrites` is the operation that made
+    the value, `makes` the write's own operation; `is_needed` says whether a backward reads the old value: True by what
+    the source shows, None where it does not show.
     """
 
     kind: str
@@ -46,6 +46,7 @@ class Write:
     target: ast.expr
     name: str | None
     overwrites: Operation | None = None
+    makes: str | None = None
     is_needed: bool | None = None
 
 
@@ -75,7 +76,20 @@ def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None
 
 
 def _write(kind: str, file: SourceFile, node: ast.stmt | ast.Call, target: ast.expr) -> Write:
-    return Write(kind=kind, file=file, node=node, target=target, name=dotted_name(target))
+    return Write(
+        kind=kind, file=file, node=node, target=target, name=dotted_name(target), makes=_own_operation(kind, node)
+    )
+
+
+def _own_operation(kind: str, node: ast.stmt | ast.Call) -> str | None:
+    """The name that the written tensor's node has afterwards."""
+    if kind == SUBSCRIPT:
+        return "CopySlices"
+    if isinstance(node, ast.AugAssign):
+        return operator_name(node.op)
+    if isinstance(node, ast.Call):
+        return node_name(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
+    return None
 
 
 def _call(node: ast.Call, file: SourceFile, program: Program) -> Write | None:
@@ -185,7 +199,7 @@ def definition_before(name: str, node: ast.AST, file: SourceFile, program: Progr
     before = [
         one
         for one in program.names(file).assignments(name, scope)
-        if isinstance(one, ast.Assign) and (one.lineno, one.col_offset) < _place(node) and one is not node
+        if isinstance(one, ast.Assign) and (one.end_lineno or 0, one.end_col_offset or 0) < _place(node)
     ]
     return before[-1].value if before and dotted_name(before[-1].targets[0]) == name else None
 
@@ -194,15 +208,20 @@ def _place(node: ast.AST) -> tuple[int, int]:
     return node.lineno, node.col_offset  # type: ignore[attr-defined]
 
 
+def _end(node: ast.AST) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+
+
 def _is_operand_between(write: Write, program: Program) -> bool:
     """Whether an operation that keeps its operands read the target's name after its last definition and before the write."""
     scope = program.names(write.file).function_of(write.node) or write.file.tree
     if scope is None or write.name is None:
         return False
     bound = [one for one in ast.walk(scope) if isinstance(one, ast.stmt) and write.name in set(bound_names(one))]
-    last = max((_place(one) for one in bound if _place(one) < _place(write.node)), default=(0, 0))
+    last = max((_place(one) for one in bound if _end(one) < _place(write.node)), default=(0, 0))
     for node in ast.walk(scope):
-        if not isinstance(node, ast.expr) or not last < _place(node) < _place(write.node):
+        # What the write itself computes with the old value counts too: `h += self.conv(h)`.
+        if not isinstance(node, ast.expr) or node is write.node or not last < _place(node) < _end(write.node):
             continue
         operation = operation_of(node, write.file, program)
         if (

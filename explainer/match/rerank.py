@@ -1,0 +1,42 @@
+"""Ranks findings again once the user's program was read: what the source shows moves belief between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from explainer.match.rank import LIKELY_SHARE
+from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, Finding
+
+SOURCE = "source"
+_LEAST = 1e-4
+
+
+def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings in the order that their source evidence gives them; a proved one stays first.
+
+    What was left to "something else" keeps its weight, so that scores do not grow by being divided among fewer.
+    """
+    if not findings or findings[0].confidence == CERTAIN:
+        return tuple(findings)
+    moved = {one.cause: sum(each.weight for each in one.evidence if each.reads == SOURCE) for one in findings}
+    if not any(moved.values()):
+        return tuple(findings)
+    mass = {one.cause: max(one.score, _LEAST) * math.exp(moved[one.cause]) for one in findings}
+    total = sum(mass.values()) + max(1.0 - sum(one.score for one in findings), 0.0)
+    ordered = sorted(findings, key=lambda one: -mass[one.cause])
+    return tuple(
+        replace(
+            one, score=round(mass[one.cause] / total, 4), confidence=_confidence(mass[one.cause] / total, index, one)
+        )
+        for index, one in enumerate(ordered)
+    )
+
+
+def _confidence(share: float, index: int, finding: Finding) -> str:
+    """`likely` needs the share that it needs without source; what only resembles a known message stays `possible`."""
+    if index or share < LIKELY_SHARE:
+        return POSSIBLE
+    resembles = any(each.id == "signature" and "alike)" in each.says for each in finding.evidence)
+    return POSSIBLE if resembles else LIKELY
