@@ -73,6 +73,7 @@ class Proposal:
     title: str | None = None
 
 
+NEIGHBOURS = 2
 Codemod = Callable[[Context], Iterator[Proposal]]
 
 
@@ -142,4 +143,12 @@ def culprit_of(file: SourceFile, node: ast.AST, why: str) -> Culprit:
         code=text.strip(),
         mark=mark if 0 <= mark[0] < mark[1] else None,
         why=why,
+        before=tuple(_shifted(file, one, lead) for one in range(max(line - NEIGHBOURS, 1), line)),
+        after=tuple(_shifted(file, one, lead) for one in range(line + 1, line + 1 + NEIGHBOURS)),
     )
+
+
+def _shifted(file: SourceFile, line: int, lead: int) -> str:
+    """A line as it stands beside another that is shown without its `lead` columns of indentation."""
+    text = file.line(line).rstrip()
+    return text[lead:] if not text[:lead].strip() else f"\u2039 {text.lstrip()}"

@@ -25,7 +25,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A line that the finding points at. `mark` is the half-open column range of the guilty expression in `code`."""
+    """A line that the finding points at. `mark` is the half-open column range of the guilty expression in `code`.
+
+    `before` and `after` are the neighbouring lines, indented relative to `code`, where the source was read.
+    """
 
     file: str
     line: int | None = None
@@ -33,6 +36,8 @@ class Culprit:
     code: str | None = None
     mark: tuple[int, int] | None = None
     why: str | None = None
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

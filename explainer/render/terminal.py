@@ -13,6 +13,8 @@ from explainer.model.report import Report, Unknown
 from explainer.render.visible import one_line, visible
 from explainer.render.wrap import columns, wrap
 
+MAX_DIFF = 14
+_WORTH_NAMING = 0.01
 _LABEL = 8
 
 
@@ -138,6 +140,9 @@ def _finding(finding: Finding, layout: Layout, paint: _Paint, *, is_first: bool)
     yield from _fixes(finding, layout, paint)
     for myth in finding.myths[: None if layout.is_verbose else 2]:
         yield from _labelled("not", [f"{myth.remedy}: {myth.why}"], layout, paint, colour="warn")
+        if layout.is_verbose and myth.experiment:
+            shown = f"experiment: gradfix rules myths {myth.experiment}"
+            yield from _labelled("", [shown], layout, paint, colour="dim")
     if is_first and (layout.is_verbose or finding.confidence != CERTAIN):
         for other in finding.look_alikes[: None if layout.is_verbose else 2]:
             yield from _labelled("or", [f"{other.cause}: {other.decides}"], layout, paint, colour="dim")
@@ -167,11 +172,20 @@ def _culprit(culprit: Culprit, layout: Layout, paint: _Paint) -> Iterator[str]:
         yield " " * _LABEL + paint.dim(why.strip())
     if culprit.code:
         room = max(layout.width - _LABEL - 2, 20)
+        yield from _neighbours(culprit.before, room, paint)
         first = visible(culprit.code.split("\n")[0])
         yield " " * (_LABEL + 2) + paint.strong(first[:room])
         start, end = culprit.mark or (0, len(first))
         if start < room and first:
             yield " " * (_LABEL + 2 + start) + paint.bad("^" * max(min(end, len(first), room) - start, 1))
+        yield from _neighbours(culprit.after, room, paint)
+
+
+def _neighbours(lines: Sequence[str], room: int, paint: _Paint) -> Iterator[str]:
+    """The lines beside the guilty one, dimmed; blank ones at the ends are left out by their reader."""
+    for line in lines:
+        if line.strip():
+            yield " " * (_LABEL + 2) + paint.dim(visible(line)[:room])
 
 
 def _why(evidence: Sequence[Evidence], layout: Layout, paint: _Paint) -> Iterator[str]:
@@ -192,14 +206,34 @@ def _fixes(finding: Finding, layout: Layout, paint: _Paint) -> Iterator[str]:
         label = "do" if index == 0 else ""
         lines = [f"{index + 1}. {fix.title}"]
         yield from _labelled(label, lines, layout, paint, colour="good", hang=3)
+        if fix.patch and (index == 0 or layout.is_verbose):
+            yield from _diff(fix.patch, layout, paint)
         if fix.command:
             yield from _labelled("", [f"   $ {fix.command}"], layout, paint, colour="strong")
         if fix.because and (layout.is_verbose or index == 0):
             yield from _labelled("", [f"   {fix.because}"], layout, paint, colour="dim", hang=3)
 
 
+def _diff(patch: str, layout: Layout, paint: _Paint) -> Iterator[str]:
+    """The changed lines of a patch with their files; all of it where everything is asked for."""
+    room = max(layout.width - _LABEL - 3, 20)
+    lines = patch.split("\n")[:-1]
+    if not layout.is_verbose:
+        lines = [one for one in lines if one[:1] in "+-@" and not one.startswith("---")]
+    for number, line in enumerate(lines):
+        if number == MAX_DIFF and not layout.is_verbose:
+            yield " " * (_LABEL + 3) + paint.dim(f"{len(lines) - number} more lines")
+            break
+        tint = {"+": paint.good, "-": paint.bad}.get(line[:1], paint.dim)
+        if line.startswith(("+++", "---", "@@")):
+            tint = paint.place
+        yield " " * (_LABEL + 3) + tint(visible(line)[:room])
+
+
 def _rest(rest: Sequence[Finding], layout: Layout, paint: _Paint) -> Iterator[str]:
-    shown = rest if layout.is_verbose else rest[:3]
+    shown = rest if layout.is_verbose else [one for one in rest if one.score >= _WORTH_NAMING][:3]
+    if not shown:
+        return
     names = ", ".join(f"{finding.cause} ({finding.score:.0%})" for finding in shown)
     yield ""
     yield from (paint.dim(line) for line in wrap(f"also possible: {names}", layout.width, 2))
