@@ -32,7 +32,7 @@ class KnowledgeHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["force_include"][target] = "explainer/knowledge/.bundle.json"
         for place, _, names in os.walk(folder):
             for name in names:
-                if name.endswith((".toml", ".md", ".py")) and not name.startswith("."):
+                if name.endswith((".toml", ".md", ".py", ".txt")) and not name.startswith("."):
                     path = os.path.join(place, name)
                     inside = os.path.relpath(path, folder).replace(os.sep, "/")
                     build_data["force_include"][path] = f"explainer/knowledge/{inside}"

@@ -30,9 +30,17 @@ def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
         "signatures": {**base["signatures"], **extra["signatures"]},
         "causes": {**base["causes"], **extra["causes"]},
         "interfaces": {
-            library: [*extra["interfaces"].get(library, ()), *base["interfaces"].get(library, ())]
+            library: _merge_changes(base["interfaces"].get(library, {}), extra["interfaces"].get(library, {}))
             for library in {**base["interfaces"], **extra["interfaces"]}
         },
+    }
+
+
+def _merge_changes(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """The changes of one library from two bundles; those of `extra` are found first."""
+    return {
+        "heirs": {**base.get("heirs", {}), **extra.get("heirs", {})},
+        "change": [*extra.get("change", ()), *base.get("change", ())],
     }
 
 

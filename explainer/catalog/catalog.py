@@ -10,6 +10,7 @@ from explainer.errors import RuleError
 from explainer.model.rule import Cause, EvidenceRule, FixRule, Form, LookAlike, Myth, Signature
 
 FORMAT = 3
+_Names = dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]
 _EVIDENCE_OWN = ("id", "reads", "says", "weight", "proves")
 
 
@@ -22,7 +23,7 @@ class Catalog:
     def __init__(self, data: dict[str, Any]) -> None:
         self._signatures: dict[str, Any] = data["signatures"]
         self._causes: dict[str, Any] = data["causes"]
-        self.interfaces: dict[str, list[dict[str, Any]]] = data.get("interfaces", {})
+        self.interfaces: dict[str, dict[str, Any]] = data.get("interfaces", {})
         self._made: dict[str, Cause] = {}
 
     @property
@@ -76,25 +77,32 @@ class Catalog:
         return found
 
     @cached_property
-    def old_names(self) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]:
+    def old_names(self) -> _Names:
         """The changes of the libraries' interfaces, by what the old name belongs to and the old name."""
-        found: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
-        for library, entries in self.interfaces.items():
-            for raw in entries:
+        found: _Names = {}
+        for library, table in self.interfaces.items():
+            for raw in table["change"]:
                 if "old" in raw:
-                    found.setdefault((raw["of"], raw["old"]), []).append((library, raw))
+                    self._note(found, table, (raw["of"], raw["old"]), (library, raw))
         return found
 
     @cached_property
-    def new_names(self) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]]]]:
+    def new_names(self) -> _Names:
         """The same by what the new name belongs to and the new name."""
-        found: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
-        for library, entries in self.interfaces.items():
-            for raw in entries:
+        found: _Names = {}
+        for library, table in self.interfaces.items():
+            for raw in table["change"]:
                 if "new" in raw and "added" in raw:
                     owner, _, name = raw["new"].rpartition(".")
-                    found.setdefault((owner or raw["of"], name), []).append((library, raw))
+                    self._note(found, table, (owner or raw["of"], name), (library, raw))
         return found
+
+    @staticmethod
+    def _note(found: _Names, table: dict[str, Any], place: tuple[str, str], entry: tuple[str, dict[str, Any]]) -> None:
+        """File an entry under its class and under the classes that inherit from it."""
+        owner, name = place
+        for one in (owner, *table.get("heirs", {}).get(owner, ())):
+            found.setdefault((one, name), []).append(entry)
 
     def causes_of(self, signature: str) -> tuple[str, ...]:
         """The ids of the causes that print this signature."""

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from explainer.catalog.myth import check_myths
 from explainer.catalog.place import rule_files
+from explainer.catalog.source import read_toml
+from explainer.errors import RuleError
 
 HEADINGS = (
     "What happens",
@@ -50,15 +53,31 @@ def check_rules(folder: str) -> list[Fault]:
     paths = [path for path, _, _ in rule_files(folder)]
     for path in paths:
         faults.extend(_check_file(folder, path, paths))
+    faults.extend(Fault(*fault) for fault in check_myths(folder, _experiments(folder, paths)))
     return faults
+
+
+def _experiments(folder: str, paths: Sequence[str]) -> dict[str, list[str]]:
+    """The experiments that myths of causes name, with those causes; what is no TOML has a fault of its own."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        if not path.endswith("/cause.toml"):
+            continue
+        try:
+            raw = read_toml(os.path.join(folder, path), path)
+        except RuleError:
+            continue
+        myths = raw.get("myth", ())
+        for myth in myths if isinstance(myths, list) else ():
+            if isinstance(myth, dict) and "experiment" in myth:
+                found.setdefault(str(myth["experiment"]), []).append(path.removesuffix("/cause.toml"))
+    return found
 
 
 def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]:
     from pydantic import ValidationError
 
     from explainer.catalog.schema import CauseFile, InterfaceFile, SignatureFile
-    from explainer.catalog.source import read_toml
-    from explainer.errors import RuleError
 
     models = {"signatures": SignatureFile, "interfaces": InterfaceFile}
     kind = path.partition("/")[0]
@@ -116,7 +135,11 @@ def _check_changes(path: str, raw: dict[str, Any]) -> Iterator[Fault]:
         name = f"change {number} ({change['of']} {change.get('old') or change.get('new')})"
         if list(change) != [key for key in CHANGE_KEYS if key in change]:
             yield Fault(path, None, f"{name}: keys out of order: want {', '.join(CHANGE_KEYS)}")
-        if "deprecated" in change and "removed" in change and _numbers(change["deprecated"]) > _numbers(change["removed"]):
+        if (
+            "deprecated" in change
+            and "removed" in change
+            and _numbers(change["deprecated"]) > _numbers(change["removed"])
+        ):
             yield Fault(path, None, f"{name}: deprecated after it was removed")
         key = tuple(change.get(part) for part in ("kind", "of", "old", "new"))
         if key in seen:

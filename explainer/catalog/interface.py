@@ -8,7 +8,6 @@ from typing import Any
 from explainer.catalog.catalog import Catalog
 from explainer.model.interface import Change
 
-FOLDER = "interfaces/"
 # The distributions under which a library is installed, where they are not its own name alone.
 _DISTRIBUTIONS = {"lightning": ("pytorch-lightning", "lightning")}
 # Import names under which a library is found too.
@@ -17,9 +16,9 @@ _PACKAGES = {"lightning": ("pytorch_lightning", "lightning", "lightning_fabric")
 
 def changes(catalog: Catalog, library: str | None = None) -> Iterator[Change]:
     """The changes of one library, or of all, in the order of the files."""
-    for name, entries in catalog.interfaces.items():
+    for name, table in catalog.interfaces.items():
         if library in (None, name):
-            for raw in entries:
+            for raw in table["change"]:
                 yield Change(library=name, **raw)
 
 

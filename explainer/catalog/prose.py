@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from explainer.catalog.place import knowledge_folder
-from explainer.model.rule import Cause
+from explainer.model.rule import Cause, Myth
 
 
 def read_prose(cause: str, extra: str | None = None) -> str | None:
@@ -26,9 +26,13 @@ def page_of(cause: Cause, extra: str | None = None) -> str:
     prose = read_prose(cause.id, extra) or f"# {cause.title}\n\n{cause.summary}\n"
     lines = [prose.rstrip(), "", f"`{cause.id}`, {cause.kind}, since {cause.since}"]
     if cause.myths:
-        lines += ["", "## What not to do", "", *(f"- {myth.remedy}: {myth.why}" for myth in cause.myths)]
+        lines += ["", "## What not to do", "", *(f"- {myth.remedy}: {myth.why}{_shown(myth)}" for myth in cause.myths)]
     if cause.look_alikes:
         lines += ["", "## Look-alikes", "", *(f"- `{one.cause}`: {one.decides}" for one in cause.look_alikes)]
     if cause.proves_not:
         lines += ["", f"What a match does not prove: {cause.proves_not}"]
     return "\n".join(lines) + "\n"
+
+
+def _shown(myth: Myth) -> str:
+    return f" (`gradfix rules myths {myth.experiment}`)" if myth.experiment else ""

@@ -101,6 +101,7 @@ class ChangeFile(_Strict):
 class InterfaceFile(_Strict):
     """`interfaces/<library>.toml`."""
 
+    heirs: dict[str, list[Text]] = {}
     change: list[ChangeFile] = Field(min_length=1)
 
 
@@ -160,6 +161,17 @@ class MythFile(_Strict):
     remedy: Text
     why: Text
     experiment: Slug | None = None
+
+
+class MythTable(_Strict):
+    """`myths/<slug>/myth.toml`."""
+
+    remedy: Text
+    claim: Text
+    verdict: Literal["wrong", "half right", "right elsewhere"]
+    shows: Text
+    instead: Text
+    since: Version
 
 
 class LookAlikeFile(_Strict):

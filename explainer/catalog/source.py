@@ -36,7 +36,7 @@ def build_bundle(folder: str, known_signatures: Collection[str] = ()) -> dict[st
         if path.startswith("signatures/"):
             signatures[path[len("signatures/") : -len(".toml")]] = _validated(SignatureFile, raw, path)
         elif path.startswith("interfaces/"):
-            interfaces[path[len("interfaces/") : -len(".toml")]] = _validated(InterfaceFile, raw, path)["change"]
+            interfaces[path[len("interfaces/") : -len(".toml")]] = _validated(InterfaceFile, raw, path)
         else:
             causes[path[: -len("/cause.toml")]] = _validated(CauseFile, raw, path)
     _check_references(causes, {*signatures, *known_signatures})

@@ -184,6 +184,21 @@ def search(
     raise typer.Exit(search_causes(" ".join(words), top, format, knowledge))
 
 
+@rules.command("myths")
+def myths(
+    slug: Annotated[Optional[str], typer.Argument(help="One of them, or a part of its name.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    knowledge: Knowledge = None,
+) -> None:
+    """Show popular remedies that are wrong or half right, each with the experiment that shows it.
+
+    Example: gradfix rules myths retain-graph-on-inplace-error
+    """
+    from explainer.cli.myth import list_myths, show_myth
+
+    raise typer.Exit(list_myths(format, knowledge) if slug is None else show_myth(slug, format, knowledge))
+
+
 @rules.command("check")
 def check(
     folder: Annotated[

@@ -7,30 +7,22 @@ import re
 
 import pytest
 
+from explainer.catalog.myth import MythPage
+from explainer.model.interface import Change
 from explainer.render.link import DOCUMENTATION, cause_link
 from tests.conftest import ROOT
 from tools.site_page import cause_pages, cell, families, family_pages, message_page
 from tools.site_reference import command_page, commands, library_page
 from tools.site_table import interface_page, myth_page
 
-MYTH = """remedy = "retain_graph=True"
-claim = "it keeps the graph"
-verdict = "wrong"
-shows = "the gradient is 2.0 where 1.0 is meant"
-instead = "detach the state"
-since = "0.1.0"
-"""
-CHANGE = """[[change]]
-kind = "argument"
-of = "TrainingArguments"
-old = "evaluation_strategy"
-new = "eval_strategy"
-added = "4.41.0"
-removed = "4.46.0"
-write = "eval_strategy=\\"steps\\" | \\"no\\""
-note = "a note"
-checked = "source"
-"""
+MYTH = MythPage(
+    slug="retain-graph", remedy="retain_graph=True", claim="it keeps the graph", verdict="wrong", shows="the gradient is 2.0 where 1.0 is meant",
+    instead="detach the state", since="0.1.0", path="experiment.py", program="print(2.0)\n", printed=(("1.13.1", "older\n"), ("2.13.0", "gradient: 2.0\n")),
+)  # fmt: skip
+CHANGE = Change(
+    library="transformers", kind="argument", of="TrainingArguments", old="evaluation_strategy", new="eval_strategy", added="4.41.0", removed="4.46.0",
+    write='eval_strategy="steps" | "no"', note="a note", checked="source",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -73,31 +65,22 @@ def test_a_family_lists_its_causes(pages, catalog) -> None:
     assert set(re.findall(r"\| \[[\w-]+\]\(([\w-]+)\.md\)", pages["causes/nan/index.md"])) == names
 
 
-def test_there_is_no_page_without_tables(tmp_path, catalog) -> None:
+def test_there_is_no_page_without_tables(catalog) -> None:
     """Without myths and interfaces their pages are left out."""
-    (tmp_path / "myths" / "unfinished").mkdir(parents=True)
-    (tmp_path / "interfaces").mkdir()
-    assert (myth_page(str(tmp_path), catalog), interface_page(str(tmp_path))) == (None, None)
+    assert (myth_page((), catalog), interface_page(())) == (None, None)
 
 
-def test_a_myth_shows_its_experiment(tmp_path, catalog) -> None:
-    """The remedy is the heading with the slug as its anchor; verdict, numbers, program and recording follow."""
-    place = tmp_path / "myths" / "retain-graph"
-    (place / "printed").mkdir(parents=True)
-    (place / "myth.toml").write_text(MYTH)
-    (place / "experiment.py").write_text("print(2.0)\n")
-    (place / "printed" / "2.13.0.txt").write_text("# origin=recorded\ngradient: 2.0\n")
-    page = myth_page(str(tmp_path), catalog)
-    parts = ["## retain\\_graph=True { #retain-graph }", "wrong", "it keeps the graph", "2.0 where 1.0", "detach the state", "print(2.0)", "torch 2.13.0", "gradient: 2.0"]  # fmt: skip
+def test_a_myth_shows_its_experiment(catalog) -> None:
+    """The remedy is the heading with the slug as its anchor; verdict, numbers, program and recordings follow."""
+    page = myth_page((MYTH,), catalog)
+    parts = ["## retain\\_graph=True { #retain-graph }", "wrong", "it keeps the graph", "2.0 where 1.0", "detach the state", "print(2.0)", "torch 2.13.0", "gradient: 2.0", "older"]  # fmt: skip
     places = [page.find(part) for part in parts]
     assert -1 not in places and places == sorted(places)
 
 
-def test_an_interface_is_a_row(tmp_path) -> None:
+def test_an_interface_is_a_row() -> None:
     """A change is one row of its library's table; bars in it do not end a cell."""
-    (tmp_path / "interfaces").mkdir()
-    (tmp_path / "interfaces" / "transformers.toml").write_text(CHANGE)
-    page = interface_page(str(tmp_path))
+    page = interface_page((CHANGE,))
     (row,) = [line for line in page.splitlines() if "evaluation" in line]
     assert "## transformers" in page
     assert [one.strip() for one in re.split(r"(?<!\\)\|", row)[1:-1]] == [
