@@ -75,11 +75,11 @@ def _experiments(folder: str, paths: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _check_file(folder: str, path: str, paths: Sequence[str]) -> Iterator[Fault]:
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
 
     from explainer.catalog.schema import CauseFile, InterfaceFile, SignatureFile
 
-    models = {"signatures": SignatureFile, "interfaces": InterfaceFile}
+    models: dict[str, type[BaseModel]] = {"signatures": SignatureFile, "interfaces": InterfaceFile}
     kind = path.partition("/")[0]
     try:
         raw = read_toml(os.path.join(folder, path), path)

@@ -18,8 +18,7 @@ else:
 
 
 def build_bundle(folder: str, known_signatures: Collection[str] = ()) -> dict[str, Any]:
-    """All rules under `folder`, validated, as plain data: `signatures` by name, `causes` by id, `interfaces`
-    by library.
+    """All rules under `folder`, validated, as plain data: `signatures` by name, `causes` by id, `interfaces`.
 
     The rules may refer to `known_signatures`, those of the rule base that they extend.
 

@@ -60,7 +60,7 @@ def _root(
 def explain(
     files: Annotated[
         Optional[list[str]],
-        typer.Argument(metavar="[FILE]...", help="Logs, .ipynb files or folders; - for standard input."),
+        typer.Argument(metavar="FILE", help="Logs, .ipynb files or folders; - for standard input."),
     ] = None,
     format: Annotated[Format, typer.Option(help="What to print.")] = Format.text,  # type: ignore[attr-defined]
     top: Annotated[int, typer.Option(min=1, max=100, help="How many findings to show in full.")] = 1,
