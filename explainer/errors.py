@@ -23,3 +23,7 @@ class RuleError(GradfixError):
 
 class UsageError(GradfixError):
     """Arguments that exclude each other or make no sense together."""
+
+
+class CannotStart(GradfixError):
+    """A command is not there or cannot be executed."""

@@ -1,0 +1,70 @@
+"""Starts in a Python process: reads what is asked for, and waits for the program to import torch."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+VARIABLE = "GRADFIX_LIVE"
+
+
+def start() -> None:
+    """Arm the recorder, and the rest once torch is imported."""
+    options: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    from . import record
+
+    recorder = record.Recorder(options)
+    recorder.install()
+    if "torch" in sys.modules:
+        arm(recorder, options)
+    else:
+        sys.meta_path.insert(0, AfterImport("torch", lambda: arm(recorder, options)))
+
+
+def arm(recorder: Any, options: dict[str, Any]) -> None:
+    """Put the hooks into torch that the mode asks for."""
+    from . import step
+
+    step.watch(recorder, options)
+    if options.get("quiet"):
+        from . import quiet
+
+        quiet.silence(options)
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Calls back once a module was imported; finds nothing itself."""
+
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The module's own spec, with a loader that calls back afterwards."""
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            try:
+                self._then()
+            except Exception:  # the program must run, also where torch is one that we do not know
+                if os.environ.get("GRADFIX_DEBUG"):
+                    raise
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,77 @@
+"""Keeps a verification from leaving traces: saves go to a scratch folder, nothing is pushed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit", "create_repo", "create_branch")
+
+
+def silence(options: dict[str, Any]) -> None:
+    """Redirect `torch.save` now, and other libraries' writers once they are imported."""
+    import torch
+
+    scratch = options["scratch"]
+    moved: dict[str, str] = {}
+
+    def elsewhere(path: Any) -> Any:
+        """Where a path under the project goes; anything else stays."""
+        if not isinstance(path, (str, os.PathLike)):
+            return path
+        full = os.path.abspath(os.fspath(path))
+        if full not in moved:
+            moved[full] = os.path.join(scratch, f"{len(moved)}-{os.path.basename(full)}")
+        return moved[full]
+
+    torch.save = _redirected(torch.save, 1, elsewhere)
+    torch.load = _redirected(torch.load, 0, lambda path: moved.get(_absolute(path), path))
+    _after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
+    _after_import("huggingface_hub.hf_api", _mute_hub)
+
+
+def _absolute(path: Any) -> str:
+    return os.path.abspath(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else ""
+
+
+def _redirected(function: Callable[..., Any], position: int, where: Callable[[Any], Any]) -> Callable[..., Any]:
+    """`function` with its path argument, at `position` or named `f` or `filename`, passed through `where`."""
+
+    def moved(*arguments: Any, **keywords: Any) -> Any:
+        given = list(arguments)
+        if len(given) > position:
+            given[position] = where(given[position])
+        for name in ("f", "filename"):
+            if name in keywords:
+                keywords[name] = where(keywords[name])
+        return function(*given, **keywords)
+
+    moved.__doc__ = function.__doc__
+    return moved
+
+
+def _wrap(module: Any, name: str, position: int, where: Callable[[Any], Any]) -> None:
+    setattr(module, name, _redirected(getattr(module, name), position, where))
+
+
+def _mute_hub(module: Any) -> None:
+    """Uploads return at once."""
+
+    def nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    for name in _PUSHES:
+        if hasattr(module.HfApi, name):
+            setattr(module.HfApi, name, nothing)
+
+
+def _after_import(name: str, then: Callable[[Any], None]) -> None:
+    """Call back with a module, now or once it is imported."""
+    if name in sys.modules:
+        then(sys.modules[name])
+        return
+    from .boot import AfterImport
+
+    sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))

@@ -1,0 +1,107 @@
+"""The report of one process: what happened, written atomically into the folder that the parent reads."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from types import TracebackType
+from typing import Any
+
+SCHEMA = "gradfix.live/1"
+MAX_TEXT = 20_000
+
+
+class Recorder:
+    """Collects what a process reports, and writes it when the process ends, fails or has made enough steps."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.started = time.monotonic()
+        self.failures: list[dict[str, Any]] = []
+        self.parts: dict[str, Any] = {}
+        self._folder = options["folder"]
+        self._owner = os.getpid()
+        self._noted: set[int] = set()
+
+    def install(self) -> None:
+        """Take part in what Python does with exceptions and at the end."""
+        self._chain_hooks()
+        self._watch_printing()
+        atexit.register(self.write)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """A forked child reports for itself, from now on."""
+        self._owner = os.getpid()
+        self.failures = []
+        self.parts = {key: value for key, value in self.parts.items() if key == "environment"}
+
+    def _chain_hooks(self) -> None:
+        previous, in_thread = sys.excepthook, threading.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            self.note(error, "uncaught")
+            self.write()
+            previous(kind, error, trace)
+
+        def thread_hook(arguments: threading.ExceptHookArgs) -> None:
+            if arguments.exc_value is not None:
+                self.note(arguments.exc_value, "thread")
+                self.write()
+            in_thread(arguments)
+
+        sys.excepthook, threading.excepthook = hook, thread_hook
+
+    def _watch_printing(self) -> None:
+        """Note what a program prints with the `traceback` module: the exceptions that it catches and reports itself."""
+        make = traceback.TracebackException.__init__
+
+        def init(this: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, **keywords: Any) -> None:
+            if isinstance(exc_value, BaseException) and exc_traceback is not None:
+                self.note(exc_value, "printed")
+            make(this, exc_type, exc_value, exc_traceback, **keywords)
+
+        traceback.TracebackException.__init__ = init  # type: ignore[method-assign,assignment]
+
+    def note(self, error: BaseException, where: str) -> None:
+        """Remember an exception and what is known at this moment; each one once."""
+        if id(error) in self._noted or isinstance(error, (SystemExit, KeyboardInterrupt)):
+            return
+        self._noted.add(id(error))
+        self.failures.append(
+            {
+                "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
+                "message": str(error)[:MAX_TEXT],
+                "where": where,
+                "steps": dict(self.parts.get("steps", {})),
+                "seconds": round(time.monotonic() - self.started, 3),
+            }
+        )
+        del self.failures[:-8]
+
+    def write(self) -> None:
+        """Write the report of this process; the last writing counts. Nothing to say is no file."""
+        if os.getpid() != self._owner or not (self.failures or self.parts):
+            return
+        report = {
+            "schema": SCHEMA,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "rank": os.environ.get("RANK"),
+            "argv": sys.argv[:50],
+            "seconds": round(time.monotonic() - self.started, 3),
+            "failures": self.failures,
+            **self.parts,
+        }
+        path = os.path.join(self._folder, f"{os.getpid()}.json")
+        try:
+            with open(f"{path}.part", "w", encoding="utf-8") as file:
+                json.dump(report, file, default=str)
+            os.replace(f"{path}.part", path)
+        except OSError:
+            return  # the parent says that no report came

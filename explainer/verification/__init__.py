@@ -1,0 +1,1 @@
+"""Runs the user's command, alone or for a few steps under watch, and judges what it did."""

@@ -1,0 +1,207 @@
+"""Runs a command as the user would have: its output live and unchanged, its terminal, its signals, its exit status."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import pty
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from explainer.errors import CannotStart
+
+CHUNK = 1 << 16
+_AFTER_END = 0.3  # how long output of grandchildren is waited for once the command has ended
+_GRACE = 5.0  # between SIGTERM and SIGKILL
+
+OUT, ERR = 1, 2
+OnOutput = Callable[[int, bytes], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a command ended: `status` as a shell gives it (128 + n for signal n), `is_late` where it ran out of time."""
+
+    status: int
+    seconds: float
+    is_late: bool = False
+
+    @property
+    def signal_name(self) -> str | None:
+        """The signal that ended it, or None."""
+        return signal.Signals(self.status - 128).name if self.status > 128 and self.status - 128 in _KNOWN else None
+
+
+_KNOWN = {one.value for one in signal.Signals}
+
+
+def run_command(
+    command: Sequence[str],
+    *,
+    environment: dict[str, str],
+    folder: str | None = None,
+    on_output: OnOutput,
+    timeout: float | None = None,
+    is_shown: bool = True,
+) -> Ended:
+    """Run `command` to its end, giving each piece of its output to `on_output(stream, bytes)` as it comes.
+
+    With `is_shown` a stream of ours that is a terminal is one for the command too, of the same size. Ctrl-C goes to the
+    command, by the terminal itself; SIGTERM and SIGHUP are passed on.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    start = time.monotonic()
+    streams = [_Stream(number, is_shown) for number in (OUT, ERR)]
+    try:
+        child = subprocess.Popen(
+            command, stdout=streams[0].theirs, stderr=streams[1].theirs, env=environment, cwd=folder,
+            stdin=None if is_shown else subprocess.DEVNULL, start_new_session=not is_shown,
+        )  # fmt: skip
+    except OSError as error:
+        for stream in streams:
+            stream.close()
+            os.close(stream.theirs)
+        raise CannotStart(f"{command[0]}: {(error.strerror or str(error)).lower()}") from error
+    for stream in streams:
+        os.close(stream.theirs)
+    with _Signals(child, streams, is_shown=is_shown):
+        is_late = _pump(child, streams, on_output, start + timeout if timeout is not None else None)
+    status = child.wait()
+    return Ended(status=128 - status if status < 0 else status, seconds=time.monotonic() - start, is_late=is_late)
+
+
+class _Stream:
+    """One of the command's output streams: a pseudo-terminal where ours is one, else a pipe."""
+
+    def __init__(self, number: int, is_shown: bool) -> None:  # noqa: FBT001
+        self.number = number
+        self.is_terminal = is_shown and os.isatty(number)
+        self.ours, self.theirs = pty.openpty() if self.is_terminal else os.pipe()
+        self.resize()
+
+    def resize(self) -> None:
+        """Give the pseudo-terminal the size of ours."""
+        if self.is_terminal:
+            with suppress(OSError):
+                size = fcntl.ioctl(self.number, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+                fcntl.ioctl(self.ours, termios.TIOCSWINSZ, size)
+
+    def read(self) -> bytes:
+        """What is there; nothing at the end."""
+        try:
+            return os.read(self.ours, CHUNK)
+        except OSError as error:
+            if error.errno == errno.EIO:  # a pseudo-terminal whose other side is closed
+                return b""
+            raise
+
+    def close(self) -> None:
+        """Close our side."""
+        with suppress(OSError):
+            os.close(self.ours)
+
+
+def _pump(
+    child: subprocess.Popen[bytes], streams: Sequence[_Stream], on_output: OnOutput, deadline: float | None
+) -> bool:
+    """Pass output on until the command has ended and is silent; whether it had to be ended for lateness."""
+    is_late, quiet_since = False, None
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.ours, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            for key, _ in selector.select(0.1):
+                data = key.data.read()
+                if data:
+                    on_output(key.data.number, data)
+                    quiet_since = None
+                else:
+                    selector.unregister(key.fileobj)
+            if deadline is not None and not is_late and time.monotonic() > deadline and child.poll() is None:
+                is_late = True
+                _end(child)
+            if child.poll() is not None:
+                quiet_since = quiet_since or time.monotonic()
+                if time.monotonic() - quiet_since > _AFTER_END:
+                    break
+    for stream in streams:
+        stream.close()
+    return is_late
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """SIGTERM to the command's group, then SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number) if os.getpgid(child.pid) == child.pid else child.send_signal(number)
+        try:
+            child.wait(_GRACE)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+class _Signals:
+    """While the command runs: Ctrl-C is its own, SIGTERM and SIGHUP are passed on, a resize reaches its terminals."""
+
+    def __init__(self, child: subprocess.Popen[bytes], streams: Sequence[_Stream], *, is_shown: bool) -> None:
+        self._child = child
+        self._streams = streams
+        self._is_shown = is_shown
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading_is_elsewhere():
+            return
+        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._on_interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._pass_on)
+        self._before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._resize)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _on_interrupt(self, *_: object) -> None:
+        # In the foreground the terminal has sent it to the command too; a watched command has a group of its own.
+        if not self._is_shown:
+            _end(self._child)
+            raise KeyboardInterrupt
+
+    def _pass_on(self, number: int, _: object) -> None:
+        with suppress(ProcessLookupError):
+            self._child.send_signal(number)
+
+    def _resize(self, *_: object) -> None:
+        for stream in self._streams:
+            stream.resize()
+
+
+def threading_is_elsewhere() -> bool:
+    """Whether this is not the main thread, where Python takes no signal handlers."""
+    import threading
+
+    return threading.current_thread() is not threading.main_thread()
+
+
+def show(stream: int, data: bytes) -> None:
+    """Write a piece of output to our own stream of that number, whole."""
+    out = sys.stdout.buffer if stream == OUT else sys.stderr.buffer
+    try:
+        out.write(data)
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,102 @@
+"""The verdict on a watched run, from what its processes reported. Green needs proof; what was not reached is inconclusive."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, ParameterHealth, ProcessReport
+from explainer.verification.command import Ended
+
+MAX_NAMES = 3
+
+
+def judge(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The verdict, its reasons, and notes that change nothing about it.
+
+    Red: an exception, a loss or gradient that is not finite, an optimizer none of whose parameters has a gradient, or
+    all of whose gradients are zero over two steps and more. Inconclusive: no step, too few, or out of time.
+    """
+    reasons = [reason for one in processes for reason in _faults(one)]
+    # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
+    if ended.status and not ended.is_late and not _is_done(processes):
+        reasons.insert(0, _failure(ended, processes))
+    if reasons:
+        return RED, tuple(dict.fromkeys(reasons)), _notes(processes)
+    doubts = list(_doubts(ended, processes, steps))
+    return (INCONCLUSIVE if doubts else GREEN), tuple(doubts), _notes(processes)
+
+
+def _is_done(processes: Sequence[ProcessReport]) -> bool:
+    """Whether every process that trains made its steps."""
+    training = [one for one in processes if one.steps]
+    return bool(training) and all(one.is_stopped for one in training)
+
+
+def _failure(ended: Ended, processes: Sequence[ProcessReport]) -> str:
+    last = next((one.failures[-1] for one in reversed(processes) if one.failures), None)
+    if last is not None:
+        message = last.message.strip().split("\n")[0][:200]
+        return f"it failed: {last.type}: {message}" if message else f"it failed: {last.type}"
+    if ended.signal_name:
+        return f"it was ended by {ended.signal_name}"
+    return f"it ended with exit status {ended.status}"
+
+
+def _faults(process: ProcessReport) -> Iterator[str]:
+    """What makes a run red, of one process."""
+    bad = next((index for index, loss in enumerate(process.losses) if not math.isfinite(loss)), None)
+    if bad is not None:
+        yield f"the loss of backward {bad + 1} is {process.losses[bad]}"
+    row = next((one for one in process.rows if one.norm is None), None)
+    if row is not None:
+        names = [one.name for one in process.parameters if one.bad]
+        yield f"step {row.step + 1} of {_plain(row.optimizer)} has gradients that are not finite: {_some(names)}"
+    by_optimizer: dict[str, list[ParameterHealth]] = defaultdict(list)
+    for one in process.parameters:
+        if one.trains:
+            by_optimizer[one.optimizer].append(one)
+    for optimizer, owned in by_optimizer.items():
+        rows = sum(1 for one in process.rows if one.optimizer == optimizer)
+        if not any(one.given for one in owned):
+            yield f"no parameter of {_plain(optimizer)} got a gradient"
+        elif rows > 1 and not any(one.moved for one in owned):
+            yield f"all gradients of {_plain(optimizer)} are zero over {rows} steps"
+
+
+def _doubts(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> Iterator[str]:
+    """What keeps a run without fault from being green."""
+    if ended.is_late:
+        yield f"it ran out of time after {ended.seconds:.0f} s"
+        return
+    if not any(one.steps for one in processes):
+        if not any(one.losses for one in processes):
+            yield "no optimizer step and no backward was seen"
+        return
+    for one in processes:
+        few = [f"{_plain(name)} made {count}" for name, count in one.steps if count < min(steps, 1)]
+        if few:
+            yield f"too few steps: {', '.join(few)}"
+
+
+def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
+    """Parameters that an optimizer owns and that never had a gradient, though others of it have."""
+    notes = []
+    for process in processes:
+        never = [one.name for one in process.parameters if one.trains and not one.given]
+        if never and len(never) < len(process.parameters):
+            notes.append(f"{len(never)} of {len(process.parameters)} parameters never got a gradient: {_some(never)}")
+    return tuple(dict.fromkeys(notes))
+
+
+def _plain(optimizer: str) -> str:
+    """`0 Adam` is "the 1st optimizer (Adam)"."""
+    number, _, name = optimizer.partition(" ")
+    ordinal = {"0": "1st", "1": "2nd", "2": "3rd"}.get(number, f"{int(number) + 1}th" if number.isdigit() else number)
+    return f"the {ordinal} optimizer ({name})"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more

@@ -1,0 +1,76 @@
+"""Runs a command for a few optimizer steps under watch, and judges it. The project's files stay as they were."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explainer.model.verification import Verification
+from explainer.verification.command import OnOutput, run_command
+from explainer.verification.guard import Guard
+from explainer.verification.judge import judge
+from explainer.verification.live_report import live_environment, read_reports
+
+STEPS = 3
+TIMEOUT = 600.0
+MAX_OUTPUT = 4 << 20
+_QUIET = {
+    "WANDB_MODE": "disabled",
+    "WANDB_SILENT": "true",
+    "COMET_MODE": "DISABLED",
+    "NEPTUNE_MODE": "debug",
+    "CLEARML_OFFLINE_MODE": "1",
+    "HF_MLFLOW_LOG_ARTIFACTS": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through."""
+
+    steps: int = STEPS
+    past: tuple[tuple[str, int], ...] = ()
+    timeout: float = TIMEOUT
+    allow_writes: bool = False
+
+
+def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
+    """Run `command` in `root` until each optimizer has made its steps, and more than it had made when it failed.
+
+    Trackers are off, `torch.save` and its like go to a scratch folder, and whatever else the run adds or changes under
+    `root` is taken back, unless writes are allowed.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    folder = tempfile.mkdtemp(prefix="gradfix-")
+    guard = None if watch.allow_writes else Guard(root)
+    output = bytearray()
+
+    def keep(stream: int, data: bytes) -> None:
+        output.extend(data)
+        del output[: max(len(output) - MAX_OUTPUT, 0)]
+        if on_output is not None:
+            on_output(stream, data)
+
+    options = {"folder": folder, "mode": "verify", "steps": watch.steps, "past": dict(watch.past), "scratch": folder}
+    options["quiet"] = not watch.allow_writes
+    base = {**os.environ, **({} if watch.allow_writes else _QUIET)}
+    try:
+        ended = run_command(
+            command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False
+        )  # fmt: skip
+        processes = read_reports(folder)
+    finally:
+        lost = guard.restore() if guard is not None else ()
+        shutil.rmtree(folder, ignore_errors=True)
+    verdict, reasons, notes = judge(ended, processes, watch.steps)
+    told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
+    return Verification(
+        verdict=verdict, reasons=reasons, notes=(*notes, *told), status=ended.status, seconds=round(ended.seconds, 3),
+        processes=processes, output=bytes(output).decode("utf-8", "replace"),
+    )  # fmt: skip
