@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from explainer.match.field import Fields, holds
+from explainer.match.interface import Told
 from explainer.match.signature import SignatureMatch, compiled
 from explainer.match.surroundings import Surroundings
 from explainer.match.utterance import MAX_TEXT
@@ -31,6 +32,7 @@ class Scene(NamedTuple):
     match: SignatureMatch
     surroundings: Surroundings
     observations: Mapping[str, str]
+    told: Told | None = None
 
 
 def observe_cause(cause: Cause, scene: Scene) -> tuple[Evidence, ...]:
@@ -311,10 +313,20 @@ def _read_environment(conditions: Conditions, scene: Scene) -> Observed | None:
     return Observed({"version": satisfied[1].value, "source": satisfied[1].source, "package": package})
 
 
+def _read_interface(conditions: Conditions, scene: Scene) -> Observed | None:
+    told = scene.told
+    if told is None or told.story != conditions.get("story", told.story):
+        return None
+    if told.is_sure != conditions.get("sure", told.is_sure):
+        return None
+    return Observed({"said": told.said, "library": told.change.library, "write": told.change.write})
+
+
 _READERS: dict[str, Callable[[Conditions, Scene], Observed | None]] = {
     "message": _read_message,
     "frames": _read_frames,
     "warnings": _read_warnings,
     "log": _read_log,
     "environment": _read_environment,
+    "interface": _read_interface,
 }

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from explainer.catalog.catalog import Catalog
 from explainer.match.culprit import find_culprits
 from explainer.match.evidence import Scene, observe_cause
+from explainer.match.interface import Told, propose, tell
 from explainer.match.metrics import observe
 from explainer.match.resemblance import find_resembling
 from explainer.match.signature import SignatureMatch, find_signatures
@@ -21,7 +22,7 @@ from explainer.match.surroundings import Surroundings
 from explainer.match.treatment import choose_fixes
 from explainer.match.utterance import Utterance, log_utterances, metric_utterance, utterances_of
 from explainer.model.environment import Environment
-from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, Evidence, Finding
+from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, Evidence, Finding, Fix
 from explainer.model.incident import Incident
 from explainer.model.rule import Cause
 
@@ -42,6 +43,7 @@ class _Candidate(NamedTuple):
     match: SignatureMatch
     evidence: tuple[Evidence, ...]
     belief: float
+    told: Told | None = None
 
 
 def rank_causes(
@@ -61,17 +63,18 @@ def rank_causes(
     best: dict[str, _Candidate] = {}
     for match in matches:
         is_late = catalog.is_messenger(match.signature) and _is_told_elsewhere(match, matches, said, catalog)
+        told = tell(match, incident, catalog, surroundings)
         for name in catalog.causes_of(match.signature):
             try:
                 cause = catalog.cause(name)
-                evidence = observe_cause(cause, Scene(incident, match, surroundings, observations))
+                evidence = observe_cause(cause, Scene(incident, match, surroundings, observations, told))
             except Exception as error:  # noqa: BLE001 - one broken rule must not cost the others
                 if faults is not None:
                     faults.append(f"{name}: {type(error).__name__}: {error}")
                 continue
             belief = _belief(cause, match, evidence) - (_MESSENGER if is_late else 0.0)
             if name not in best or belief > best[name].belief:
-                best[name] = _Candidate(cause, match, evidence, belief)
+                best[name] = _Candidate(cause, match, evidence, belief, told)
     candidates = sorted(best.values(), key=lambda one: -one.belief)
     return _findings(candidates, _unrecognised(said, matches), incident, surroundings)
 
@@ -135,12 +138,19 @@ def _finding(
         score=round(share, 4),
         evidence=(_recognised(one.match), *one.evidence),
         culprits=find_culprits(incident, one.match),
-        fixes=choose_fixes(cause, surroundings),
+        fixes=_fixes(one, surroundings),
         myths=cause.myths,
         look_alikes=cause.look_alikes,
         proves_not=cause.proves_not,
         fields=tuple((name, _shown(value)) for name, value in one.match.fields.items()),
     )
+
+
+def _fixes(one: _Candidate, surroundings: Surroundings) -> tuple[Fix, ...]:
+    """What the table of interfaces says to write, where the cause reads that table, then the cause's own fixes."""
+    reads_table = any(evidence.reads == "interface" and evidence.weight > 0 for evidence in one.evidence)
+    first = (propose(one.told),) if one.told is not None and reads_table else ()
+    return (*first, *choose_fixes(one.cause, surroundings))
 
 
 def _shown(value: object) -> str:

@@ -40,11 +40,12 @@ class ParameterHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An exception that a process noted: where it was seen, and how many steps each optimizer had made by then."""
+    """An exception that a process noted: where it was seen, its traceback as text, and each optimizer's steps so far."""
 
     type: str
     message: str
     where: str
+    text: str = field(default="", repr=False)
     steps: tuple[tuple[str, int], ...] = ()
 
 

@@ -1,0 +1,56 @@
+"""A run of the user's command, and what was done about its failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from explainer.model.report import Report
+from explainer.model.verification import ProcessReport, Verification
+
+SCHEMA = "gradfix.run/1"
+PASSED, SUSPECT, VERIFIED, UNPROVED, FAILED, UNFIXED = "passed", "suspect", "verified", "unproved", "failed", "unfixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run: its exit status, the failure explained (None where it passed), and what its processes reported."""
+
+    status: int
+    seconds: float
+    report: Report | None
+    processes: tuple[ProcessReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A fix that was applied: of which cause, its diff, and the journal's record that takes it back."""
+
+    cause: str
+    fix: str
+    title: str
+    patch: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One try: the cause and fix, and how its verification ended."""
+
+    cause: str
+    fix: str
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    report: Report | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What `gradfix run` ends with. `status` is one of the words above, `exit_status` the command's own."""
+
+    schema: str = SCHEMA
+    status: str
+    exit_status: int
+    report: Report | None
+    rounds: tuple[Round, ...] = ()
+    applied: tuple[Applied, ...] = ()
+    verification: Verification | None = None
