@@ -1,11 +1,11 @@
-"""The facade that every face of gradfix calls: explain a log or an exception, probe the environment."""
+"""The facade that every face of gradfix calls: explain a log or an exception, plan its fixes, apply them, take them back."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
@@ -15,6 +15,11 @@ from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
 from explainer.model.incident import Frame, Incident
 from explainer.model.report import Report
+
+if TYPE_CHECKING:
+    from explainer.model.finding import Fix
+    from explainer.model.journal import Record, Refused
+    from explainer.source.notebook import Notebook
 
 
 class Explanation(Report):
@@ -105,10 +110,14 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
 
 def localise(report: Report, catalog: Catalog, *, root: str, mask: bool) -> Report:
     """The report with what the user's program under `root` adds: guilty lines, edits; paths relative to it, secrets masked."""
+    return present(plan_report(report, catalog, root), root=root, mask=mask)
+
+
+def present(report: Report, *, root: str, mask: bool) -> Report:
+    """A planned report as it is shown: lines read from the files, paths relative to `root`, secrets masked."""
     from explainer.render.rewrite import rewrite_paths
 
     prefix = root.rstrip(os.sep) + os.sep
-    report = plan_report(report, catalog, root)
     report = _with_source(report, root)
     report = rewrite_paths(report, lambda path: path.removeprefix(prefix))
     if mask:
@@ -123,9 +132,11 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
     from explainer.source.place import place_of
 
     root = os.path.realpath(root)
-    named = [frame.file for frame in _user_frames(report.incident)]
+    incident, notebook = _in_notebook(report.incident, root)
+    named = [frame.file for frame in _user_frames(incident)]
     if not report.findings or not any(place_of(name, root) for name in dict.fromkeys(named)):
         return report
+    from explainer.catalog.interface import gone
     from explainer.fix.codemod import Context
     from explainer.fix.plan import plan_fixes
     from explainer.match.rerank import rerank
@@ -135,16 +146,66 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
     surroundings = Surroundings(report.incident, report.environment)
     context = Context(
         program=read_program(root, named),
-        incident=report.incident,
+        incident=incident,
         ability=surroundings.can,
         version=surroundings.release,
+        changes=lambda of, name: gone(catalog, of, name),
     )
     faults = list(report.faults)
     findings = tuple(
         plan_fixes(one, catalog.cause(one.cause), replace(context, fields=dict(one.fields)), faults)
         for one in report.findings
     )
+    if notebook is not None:
+        from explainer.source.notebook import name_cells
+
+        findings = tuple(name_cells(one, notebook) for one in findings)
     return replace(report, findings=rerank(findings), faults=tuple(dict.fromkeys(faults)))
+
+
+def _in_notebook(incident: Incident, root: str) -> tuple[Incident, Notebook | None]:
+    """The incident with the frames of cells placed in the notebook that it comes from, and that notebook."""
+    if not incident.source or not incident.source.endswith(".ipynb"):
+        return incident, None
+    from explainer.source.notebook import place_frames, read_notebook
+    from explainer.source.place import is_inside
+    from explainer.source.text import Unreadable
+
+    path = os.path.realpath(incident.source)
+    try:
+        notebook = read_notebook(path) if is_inside(path, root) else None
+    except Unreadable:
+        notebook = None
+    return (incident, None) if notebook is None else (place_frames(incident, notebook), notebook)
+
+
+def plan(incident: Incident, environment: Environment | None, catalog: Catalog, *, root: str) -> Report:
+    """The report of an incident with the edits that `apply` takes; what a killed gradfix left is settled first."""
+    from explainer.transaction import settle_journal
+
+    settle_journal(root)
+    return plan_report(explain_incident(incident, environment, catalog), catalog, root)
+
+
+def apply(fix: Fix, *, cause: str, root: str, command: str = "") -> Record | Refused:
+    """Write the files of a planned fix: the record of the journal by which `undo` takes them back, or why not."""
+    from explainer.transaction import apply_fix
+
+    return apply_fix(fix, cause=cause, root=root, command=command)
+
+
+def undo(record: Record) -> Record | Refused:
+    """Take an applied patch back, byte for byte; why not, where a file has changed since."""
+    from explainer.transaction import undo_record
+
+    return undo_record(record)
+
+
+def history(root: str | None = None) -> list[Record]:
+    """The patches of the project that holds the folder `root`, or of all projects, oldest first."""
+    from explainer.transaction import list_records
+
+    return list_records(root)
 
 
 def _user_frames(incident: Incident) -> list[Frame]:

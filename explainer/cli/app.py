@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from explainer.cli import fix_commands, run_commands
 from explainer.cli.options import COLOURS, FORMATS, ExplainOptions
 
 app = typer.Typer(
@@ -125,6 +126,8 @@ def probe(
     raise typer.Exit(run_probe(python, format))
 
 
+fix_commands.add_commands(app)
+run_commands.add_commands(app)
 rules = typer.Typer(
     help="Read and search the rule base.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
@@ -246,9 +249,26 @@ def record(
     raise typer.Exit(run_record(cause, shape, python, knowledge, keep=not print_only))
 
 
+@rules.command("interfaces")
+def interfaces(
+    words: Annotated[
+        Optional[list[str]], typer.Argument(help="Parts of an old or new name, a class, a library; all must occur.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    knowledge: Knowledge = None,
+) -> None:
+    """Search what the libraries renamed, moved, removed and added, with the releases.
+
+    Example: gradfix rules interfaces evaluation_strategy
+    """
+    from explainer.cli.interface import search_interfaces
+
+    raise typer.Exit(search_interfaces(" ".join(words or ()), format, knowledge))
+
+
 @rules.command("schema")
 def schema(
-    name: Annotated[str, typer.Argument(help="report, environment, cause or signature.")] = "report",
+    name: Annotated[str, typer.Argument(help="report, environment, cause, signature or interface.")] = "report",
 ) -> None:
     """Print a JSON schema.
 

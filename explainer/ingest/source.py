@@ -59,24 +59,48 @@ def read_stream(
     Raises:
         UnreadableInput: the stream is empty or no text.
     """
-    sieve = Sieve(tracebacks_only=tracebacks_only)
-    decoder: codecs.IncrementalDecoder | None = None
-    head = b""
+    reader = LogReader(name, tracebacks_only=tracebacks_only)
     for chunk in _chunks(stream):
         if on_chunk is not None:
             on_chunk(chunk)
-        if not head:
-            head = chunk
-            codec = detect_encoding(head)
-            refuse_binary(head, name)
+        reader.feed(chunk)
+    return reader.close()
+
+
+class LogReader:
+    """Takes a log piece by piece, in bounded memory; `name` is "-" for what is no file."""
+
+    def __init__(self, name: str = "-", *, tracebacks_only: bool = False) -> None:
+        self._name = name
+        self._sieve = Sieve(tracebacks_only=tracebacks_only)
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._head = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            UnreadableInput: they are no text.
+        """
+        if not self._head:
+            self._head = chunk
+            codec = detect_encoding(chunk)
+            refuse_binary(chunk, self._name)
             if codec not in ("utf-8", "utf-8-sig"):
-                decoder = codecs.getincrementaldecoder(codec)(errors="replace")
-        sieve.feed(decoder.decode(chunk).encode("utf-8", "replace") if decoder else chunk)
-    if not head.strip():
-        raise UnreadableInput(f"{name}: the input is empty")
-    windows = list(sieve.close())
-    incidents = assemble(_blocks(windows), None if name == "-" else name)
-    return [one if windows[-1].first_line else _without_numbers(one) for one in incidents]
+                self._decoder = codecs.getincrementaldecoder(codec)(errors="replace")
+        self._sieve.feed(self._decoder.decode(chunk).encode("utf-8", "replace") if self._decoder else chunk)
+
+    def close(self) -> list[Incident]:
+        """The incidents of all that came; call it once.
+
+        Raises:
+            UnreadableInput: nothing came.
+        """
+        if not self._head.strip():
+            raise UnreadableInput(f"{self._name}: the input is empty")
+        windows = list(self._sieve.close())
+        incidents = assemble(_blocks(windows), None if self._name == "-" else self._name)
+        return [one if windows[-1].first_line else _without_numbers(one) for one in incidents]
 
 
 def _blocks(windows: list[Window]) -> Iterator[Block]:

@@ -78,6 +78,7 @@ class Recorder:
                 "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
                 "message": str(error)[:MAX_TEXT],
                 "where": where,
+                "text": "".join(traceback.format_exception(type(error), error, error.__traceback__))[-MAX_TEXT:],
                 "steps": dict(self.parts.get("steps", {})),
                 "seconds": round(time.monotonic() - self.started, 3),
             }

@@ -116,7 +116,7 @@ class _Watcher:
 
             import torch
 
-            modules = [one for one in gc.get_objects() if isinstance(one, torch.nn.Module)]
+            modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]  # a proxy may be dead
             inner = {id(child) for one in modules for child in one.children()}
             self._names = {}
             for one in sorted(

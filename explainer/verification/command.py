@@ -145,11 +145,10 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number) if os.getpgid(child.pid) == child.pid else child.send_signal(number)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(_GRACE)
+        if child.returncode is not None:
             return
-        except subprocess.TimeoutExpired:
-            continue
 
 
 class _Signals:

@@ -70,10 +70,8 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> Ite
     if ended.is_late:
         yield f"it ran out of time after {ended.seconds:.0f} s"
         return
-    if not any(one.steps for one in processes):
-        if not any(one.losses for one in processes):
-            yield "no optimizer step and no backward was seen"
-        return
+    if not processes:
+        yield "no process that imports torch was seen"
     for one in processes:
         few = [f"{_plain(name)} made {count}" for name, count in one.steps if count < min(steps, 1)]
         if few:
@@ -83,6 +81,8 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> Ite
 def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     """Parameters that an optimizer owns and that never had a gradient, though others of it have."""
     notes = []
+    if processes and not any(one.steps or one.losses for one in processes):
+        notes.append("it ran to its end; no optimizer step and no backward was seen")
     for process in processes:
         never = [one.name for one in process.parameters if one.trains and not one.given]
         if never and len(never) < len(process.parameters):

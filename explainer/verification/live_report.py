@@ -47,7 +47,13 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
             for name, one in raw.get("parameters", {}).items()
         ),
         failures=tuple(
-            Failure(type=one["type"], message=one["message"], where=one["where"], steps=tuple(one["steps"].items()))
+            Failure(
+                type=one["type"],
+                message=one["message"],
+                where=one["where"],
+                text=one.get("text", ""),
+                steps=tuple(one["steps"].items()),
+            )
             for one in raw.get("failures", ())
         ),
         step_seconds=raw.get("step_seconds"),

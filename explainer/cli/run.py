@@ -1,0 +1,142 @@
+"""Runs, repairs and verifies for the command line: the program's output first, what gradfix says after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from explainer.catalog.bundle import load_catalog
+from explainer.cli.screen import is_coloured, width
+from explainer.model.environment import Environment
+from explainer.model.incident import Incident
+from explainer.model.repair import PASSED, VERIFIED, Repair
+from explainer.model.report import Report
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
+from explainer.repair import Job, repair, run_program
+from explainer.verification.command import ERR, OUT, show
+from explainer.verification.verify import Watch, verify_command
+
+_STATUS = {GREEN: 0, RED: 1, INCONCLUSIVE: 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of `gradfix run`."""
+
+    command: tuple[str, ...]
+    fix: bool
+    unsafe: bool
+    keep_unproved: bool
+    steps: int
+    timeout: float
+    root: str | None
+    format: str
+    probe: bool
+    knowledge: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of `gradfix verify`."""
+
+    command: tuple[str, ...]
+    steps: int
+    timeout: float
+    allow_writes: bool
+    root: str | None
+    format: str
+
+
+def run_and_explain(options: RunOptions) -> int:
+    """Run the program, explain, repair where asked; its exit status, or 0 where it was repaired and proved."""
+    job = Job(
+        command=options.command,
+        root=os.path.realpath(options.root or os.getcwd()),
+        catalog=load_catalog(options.knowledge),
+        environment_of=_prober(is_wanted=options.probe),
+        watch=Watch(steps=options.steps, timeout=options.timeout),
+        unsafe=options.unsafe,
+        keep_unproved=options.keep_unproved,
+    )
+    is_json = options.format == "json"
+
+    def on_output(stream: int, data: bytes) -> None:
+        show(ERR if is_json else stream, data)
+
+    if options.fix:
+        done = repair(job, on_output, _tell)
+    else:
+        run = run_program(job, on_output)
+        status = PASSED if run.status == 0 else "failed"
+        done = Repair(status=status, exit_status=run.status, report=run.report)
+    return _finish(done, job, is_json=is_json)
+
+
+def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
+    """Print what is to be said; the exit status."""
+    from explainer.workflow import present
+
+    report = present(done.report, root=job.root, mask=True) if done.report is not None else None
+    if is_json:
+        from explainer.render.json import render_json
+        from explainer.render.repair import empty_report
+
+        sys.stdout.write(render_json(replace(done, report=report or empty_report())))
+    elif done.status != PASSED:
+        _card(report)
+        from explainer.render.repair import render_repair
+
+        sys.stderr.write(render_repair(done))
+    return 0 if done.status == VERIFIED else done.exit_status
+
+
+def _card(report: Report | None) -> None:
+    if report is None:
+        print("gradfix: the program failed and printed nothing to explain", file=sys.stderr)
+        return
+    from explainer.render.terminal import Layout, render_terminal
+
+    is_painted = is_coloured("auto", sys.stderr)
+    sys.stderr.write("\n" + render_terminal(report, Layout(width=width(), is_coloured=is_painted)))
+
+
+def verify_and_judge(options: VerifyOptions) -> int:
+    """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
+    root = os.path.realpath(options.root or os.getcwd())
+    watch = Watch(steps=options.steps, timeout=options.timeout, allow_writes=options.allow_writes)
+    proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
+    _print(proof, options.format)
+    return _STATUS[proof.verdict]
+
+
+def _print(proof: Verification, name: str) -> None:
+    if name == "json":
+        from explainer.render.json import render_json
+
+        sys.stdout.write(render_json(proof))
+        return
+    from explainer.render.verification import render_verification
+
+    show(OUT, render_verification(proof, is_coloured=is_coloured("auto")).encode())
+
+
+def _prober(*, is_wanted: bool) -> Callable[[Incident], Environment | None]:
+    """Probes the environment once, for the first incident that asks."""
+    known: list[Environment] = []
+
+    def environment_of(incident: Incident) -> Environment | None:
+        if not is_wanted:
+            return None
+        if not known:
+            from explainer.probe.environment import probe_environment
+
+            known.append(probe_environment(None, incident))
+        return known[0]
+
+    return environment_of
+
+
+def _tell(line: str) -> None:
+    print(f"gradfix: {line}", file=sys.stderr, flush=True)

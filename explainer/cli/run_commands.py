@@ -1,0 +1,93 @@
+"""`gradfix run` and `gradfix verify`, declared with typer."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Optional
+
+import typer
+
+Form = Enum("Form", {"text": "text", "json": "json"}, type=str)
+Formed = Annotated[Form, typer.Option(help="What to print.")]
+Command = Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The program and its arguments.")]
+Root = Annotated[Optional[str], typer.Option(metavar="DIR", help="The project; no file outside of it changes.")]
+Steps = Annotated[int, typer.Option(min=1, max=100_000, help="Optimizer steps that a verification makes.")]
+Timeout = Annotated[float, typer.Option(min=1, help="Seconds for one verification.")]
+_WORDS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+_RUN_HELP = """Run a program; explain its failure; with --fix repair and prove it.
+
+The program's output, input, signals and exit status are its own. With --fix an edit is applied, the program is run again
+for a few optimizer steps under watch, and the edit is taken back unless losses and gradients are healthy.
+
+\b
+Examples:
+  gradfix run -- python train.py --lr 1e-4
+  gradfix run --fix -- python train.py
+  gradfix run --fix --unsafe-fixes -- torchrun --nproc-per-node 2 train.py
+  gradfix run --fix --format json -- python train.py > repair.json
+
+\b
+Exit status: the program's own; 0 when repaired and verified; 2 wrong use.
+"""
+_VERIFY_HELP = """Run a program for a few optimizer steps, and judge losses and gradients.
+
+Trackers are off, saves go to a scratch folder, and the project's files are put back as they were (--allow-writes lifts
+that). Gradients are looked at before each step.
+
+\b
+Examples:
+  gradfix verify -- python train.py
+  gradfix verify --steps 20 --timeout 120 -- accelerate launch train.py
+  gradfix verify --format json -- python -m project.train
+
+\b
+Exit status: 0 green, 1 red, 2 wrong use, 3 inconclusive.
+"""
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Declare the commands of this file."""
+    app.command(help=_RUN_HELP, context_settings=_WORDS)(run)
+    app.command(help=_VERIFY_HELP, context_settings=_WORDS)(verify)
+
+
+def run(
+    command: Command,
+    fix: Annotated[bool, typer.Option("--fix", help="Try the edits of the findings until one is verified.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Also edits that change memory, speed or training.")
+    ] = False,
+    keep_unproved: Annotated[
+        bool, typer.Option("--keep-unproved", help="Keep an edit whose verification was inconclusive.")
+    ] = False,
+    steps: Steps = 3,
+    timeout: Timeout = 600.0,
+    root: Root = None,
+    format: Formed = Form.text,
+    probe: Annotated[bool, typer.Option(help="Look at the installed packages and the GPU of this machine.")] = True,
+    knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules of your own.")] = None,
+) -> None:
+    from explainer.cli.run import RunOptions, run_and_explain
+
+    options = RunOptions(
+        command=tuple(command), fix=fix, unsafe=unsafe_fixes, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
+        root=root, format=format.value, probe=probe, knowledge=knowledge,
+    )  # fmt: skip
+    raise typer.Exit(run_and_explain(options))
+
+
+def verify(
+    command: Command,
+    steps: Steps = 3,
+    timeout: Timeout = 600.0,
+    allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Let the program save and track.")] = False,
+    root: Root = None,
+    format: Formed = Form.text,
+) -> None:
+    from explainer.cli.run import VerifyOptions, verify_and_judge
+
+    options = VerifyOptions(
+        command=tuple(command), steps=steps, timeout=timeout, allow_writes=allow_writes, root=root, format=format.value
+    )
+    raise typer.Exit(verify_and_judge(options))

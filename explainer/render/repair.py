@@ -1,0 +1,34 @@
+"""How a repair ended, as text: what was applied, how it was proved, how to take it back."""
+
+from __future__ import annotations
+
+from explainer.model.incident import Incident
+from explainer.model.repair import FAILED, UNFIXED, UNPROVED, VERIFIED, Repair
+from explainer.model.report import Report
+from explainer.render.visible import visible
+
+
+def render_repair(done: Repair) -> str:
+    """The lines that stand below the card; empty where nothing was tried."""
+    if done.status == FAILED:
+        return ""
+    lines = [""]
+    if done.status == VERIFIED:
+        lines.append("verified: the program trains with this change")
+        lines += [visible(line) for one in done.applied for line in one.patch.splitlines()]
+        lines += [f"take it back: gradfix undo {one.record}" for one in done.applied]
+    elif done.status == UNPROVED and done.applied:
+        lines.append("kept without proof: the verification was inconclusive")
+        lines += [f"take it back: gradfix undo {one.record}" for one in done.applied]
+    elif done.rounds:
+        lines.append(f"not repaired: {len(done.rounds)} tried, none was proved; the project's files are as they were")
+    elif done.status == UNFIXED:
+        lines.append("not repaired: no edit of this program is known to be right; its files are as they were")
+    if done.verification is not None and done.status != VERIFIED:
+        lines += [f"  {reason}" for reason in done.verification.reasons]
+    return "\n".join(lines) + "\n"
+
+
+def empty_report() -> Report:
+    """The report of a run that did not fail."""
+    return Report(incident=Incident())
