@@ -22,9 +22,9 @@ from explainer.model.incident import Incident
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import FAILED, PASSED, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, ProcessReport, Verification
+from explainer.model.verification import GREEN, INCONCLUSIVE, Failure, ProcessReport, Verification
 from explainer.verification.command import OnOutput, run_command
-from explainer.verification.live_report import live_environment, read_reports
+from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import apply, explain_incident, plan_report, undo
 
@@ -99,12 +99,22 @@ class _Reader:
 
 def _explain(incidents: Sequence[Incident], processes: Sequence[ProcessReport], job: Job) -> Report | None:
     """The report of the failure that ended a run: of what was printed, else of what a process noted and did not print."""
-    silent = [failure.text for one in processes for failure in one.failures if failure.text]
-    printed = [one for one in incidents if one.exceptions]
-    tries = [*reversed(printed), *(one for text in reversed(silent) for one in read_text(text)), *reversed(incidents)]
+    failures = [failure for one in processes for failure in one.failures if failure.text]
+    printed = [_with_facts(one, failures) for one in incidents if one.exceptions]
+    noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
+    tries = [*reversed(printed), *noted, *reversed(incidents)]
     reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
     return plan_report(best, job.catalog, job.root) if best is not None else None
+
+
+def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
+    """An incident that was printed, with what was seen live at that failure."""
+    said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
+    for failure in reversed(failures):
+        if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
+            return with_live_facts(incident, failure)
+    return incident
 
 
 def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair:

@@ -71,7 +71,7 @@ def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -
     if isinstance(failure, BaseException):
         from explainer.ingest.exception import read_exception_object
 
-        return [read_exception_object(failure)]
+        return [_with_live_objects(read_exception_object(failure), failure)]
     if isinstance(failure, str):
         from explainer.ingest.text import read_text
 
@@ -81,6 +81,20 @@ def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -
     if isinstance(failure, os.PathLike):
         return read_file(os.fspath(failure))
     return read_stream(failure, getattr(failure, "name", "stream"))
+
+
+def _with_live_objects(incident: Incident, error: BaseException) -> Incident:
+    """The incident with what the tensors and modules of this process say, where torch is in it."""
+    import sys
+
+    if "torch" not in sys.modules:
+        return incident
+    from explainer.verification.live_report import with_live_objects
+
+    try:
+        return with_live_objects(incident, error)
+    except Exception:  # noqa: BLE001 - the user's objects may do anything when they are looked at; the text remains
+        return incident
 
 
 def read_log(

@@ -33,7 +33,7 @@ CONDITIONS = {
     "environment": {"package", "version", "gpu", "has"},
     "interface": {"story", "sure"},
     "source": {"reader"},
-    "live": {"reader"},
+    "live": {"fact", "value"},
     "trace": {"reader"},
 }
 _COMMON = {"id", "reads", "says", "weight", "proves", "absent", "signature"}

@@ -14,6 +14,7 @@ from typing import Any
 
 SCHEMA = "gradfix.live/1"
 MAX_TEXT = 20_000
+MAX_LOOKS = 3
 
 
 class Recorder:
@@ -81,9 +82,21 @@ class Recorder:
                 "text": "".join(traceback.format_exception(type(error), error, error.__traceback__))[-MAX_TEXT:],
                 "steps": dict(self.parts.get("steps", {})),
                 "seconds": round(time.monotonic() - self.started, 3),
+                "seen": self._look(error),
             }
         )
         del self.failures[:-8]
+
+    def _look(self, error: BaseException) -> dict[str, Any]:
+        """What the live objects say; of the first failures only, so that a loop that catches many stays quick."""
+        if len(self.failures) >= MAX_LOOKS or self.options["mode"] != "run":
+            return {}
+        from . import crash
+
+        try:
+            return crash.look(error)
+        except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
+            return {"fault": f"{type(fault).__name__}: {fault}"[:200]}
 
     def write(self) -> None:
         """Write the report of this process; the last writing counts. Nothing to say is no file."""

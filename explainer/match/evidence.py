@@ -328,5 +328,6 @@ _READERS: dict[str, Callable[[Conditions, Scene], Observed | None]] = {
     "warnings": _read_warnings,
     "log": _read_log,
     "environment": _read_environment,
+    "live": _read_fact,
     "interface": _read_interface,
 }

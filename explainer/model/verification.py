@@ -40,13 +40,17 @@ class ParameterHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An exception that a process noted: where it was seen, its traceback as text, and each optimizer's steps so far."""
+    """An exception that a process noted: where it was seen, its traceback as text, and each optimizer's steps so far.
+
+    `facts` are what the live objects said, by name: `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
+    """
 
     type: str
     message: str
     where: str
     text: str = field(default="", repr=False)
     steps: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from explainer.model.incident import Fact, Incident
 from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
 
 SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live", "site")
@@ -53,8 +56,54 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
                 where=one["where"],
                 text=one.get("text", ""),
                 steps=tuple(one["steps"].items()),
+                facts=tuple(_facts(one)),
             )
             for one in raw.get("failures", ())
         ),
         step_seconds=raw.get("step_seconds"),
     )
+
+
+def _facts(failure: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was noted of a failure, as names and values that rules can read."""
+    seen = failure.get("seen") or {}
+    if seen and "fault" not in seen:
+        yield "live_steps", str(sum(failure["steps"].values()))
+        yield from facts_of(seen)
+
+
+def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What `live.crash.look` saw, as names and values."""
+    modules = seen.get("modules", {})
+    yield "live_grad_enabled", "yes" if seen["grad_enabled"] else "no"
+    if modules.get("parameters"):
+        yield "live_parameters", str(modules["parameters"])
+        yield "live_trainable", str(modules["trainable"])
+    for key in ("evaluation", "replaced"):
+        if modules.get(key):
+            yield f"live_{key}", ", ".join(modules[key])
+    if "loss" in seen:
+        yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
+        yield "live_reached", str(seen.get("reached", 0))
+        yield "live_unreached", str(seen.get("unreached", 0))
+    for one in seen.get("moved", ())[:1]:
+        node = one["node"].rstrip("0123456789").removesuffix("Backward")
+        held = one.get("held") or [f"activation saved by {node}"]
+        yield f"live_moved_{one.get('kind', 'activation')}", held[0].partition(" ")[2]
+
+
+def with_live_facts(incident: Incident, failure: Failure) -> Incident:
+    """The incident with what the live objects said at its failure."""
+    return _with(incident, failure.facts)
+
+
+def with_live_objects(incident: Incident, error: BaseException) -> Incident:
+    """The incident of an exception of this process, with what its live objects say."""
+    from explainer.live.crash import look
+
+    seen = look(error)
+    return _with(incident, facts_of(seen)) if seen else incident
+
+
+def _with(incident: Incident, facts: Iterable[tuple[str, str]]) -> Incident:
+    return replace(incident, facts=(*incident.facts, *(Fact(name=name, value=value) for name, value in facts)))

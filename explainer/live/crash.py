@@ -1,0 +1,208 @@
+"""What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
+
+Values are never read: only shapes, dtypes, versions and identities of storages.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+MAX_FRAMES = 60
+MAX_LOCALS = 400
+MAX_NODES = 20_000
+MAX_NAMES = 6
+MAX_MOVED = 8
+
+
+def look(error: BaseException) -> dict[str, Any]:
+    """The facts of a failure, as plain data; {} where torch has nothing to do with it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "autograd"):
+        return {}
+    frames = list(_frames(error.__traceback__))
+    names = _Names(torch, frames)
+    facts: dict[str, Any] = {
+        "grad_enabled": torch.is_grad_enabled(),
+        "inference_mode": torch.is_inference_mode_enabled(),
+        "anomaly_mode": torch.is_anomaly_enabled(),
+        "modules": names.modules_report(),
+    }
+    loss = _loss(torch, frames)
+    if loss is not None:
+        facts["loss"] = _tensor(loss)
+        graph = _Graph(torch, names)
+        facts.update(graph.walk(loss))
+    return facts
+
+
+def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
+    """The frames of a traceback, outermost first, and above them those that called it."""
+    inner: list[FrameType] = []
+    while trace is not None and len(inner) < MAX_FRAMES:
+        inner.append(trace.tb_frame)
+        trace = trace.tb_next
+    outer: list[FrameType] = []
+    above = inner[0].f_back if inner else None
+    while above is not None and len(outer) < MAX_FRAMES:
+        outer.append(above)
+        above = above.f_back
+    yield from reversed(outer)
+    yield from inner
+
+
+def _loss(torch: Any, frames: list[FrameType]) -> Any:
+    """The tensor whose backward failed: `self` of `Tensor.backward`, else the first that `torch.autograd` was given."""
+    for frame in frames:
+        code = frame.f_code
+        if code.co_name == "backward" and code.co_filename.replace("\\", "/").endswith("torch/_tensor.py"):
+            return frame.f_locals.get("self")
+    for frame in frames:
+        path = frame.f_code.co_filename.replace("\\", "/")
+        if path.endswith("torch/autograd/__init__.py"):
+            given = frame.f_locals.get("tensors", frame.f_locals.get("outputs"))
+            given = given if isinstance(given, (tuple, list)) else (given,)
+            return next((one for one in given if isinstance(one, torch.Tensor)), None)
+    return None
+
+
+def _tensor(tensor: Any) -> dict[str, Any]:
+    """A tensor without its values."""
+    node = tensor.grad_fn
+    return {
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "device": str(tensor.device),
+        "requires_grad": tensor.requires_grad,
+        "leaf": tensor.is_leaf,
+        "node": node.name() if node is not None else None,
+    }
+
+
+def _storage(tensor: Any) -> int | None:
+    try:
+        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - the identity that two views share
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return None
+
+
+class _Names:
+    """Which objects of the program hold which storage."""
+
+    def __init__(self, torch: Any, frames: list[FrameType]) -> None:
+        self._torch = torch
+        self._held: dict[int, list[tuple[str, str]]] = {}
+        self.roots = self._find_modules()
+        for root in self.roots:
+            for name, parameter in root.named_parameters():
+                self._hold(parameter, "parameter", f"{type(root).__name__}.{name}")
+            for name, buffer in root.named_buffers():
+                self._hold(buffer, "buffer", f"{type(root).__name__}.{name}")
+        for frame in frames:
+            path = frame.f_code.co_filename.replace("\\", "/")
+            if "site-packages/" not in path and "/lib/python" not in path:
+                self._hold_locals(frame)
+
+    def _find_modules(self) -> list[Any]:
+        import gc
+
+        kind = self._torch.nn.Module
+        modules = [one for one in gc.get_objects() if issubclass(type(one), kind)]
+        inner = {id(child) for one in modules for child in one.children()}
+        return [one for one in modules if id(one) not in inner][:50]
+
+    def _hold(self, tensor: Any, kind: str, name: str) -> None:
+        storage = _storage(tensor)
+        if storage is not None:
+            held = self._held.setdefault(storage, [])
+            if len(held) < MAX_NAMES and (kind, name) not in held:
+                held.append((kind, name))
+
+    def _hold_locals(self, frame: FrameType) -> None:
+        for name, value in list(frame.f_locals.items())[:MAX_LOCALS]:
+            if isinstance(value, self._torch.Tensor):
+                self._hold(value, "local", f"{name} in {frame.f_code.co_name}")
+
+    def of(self, tensor: Any) -> list[tuple[str, str]]:
+        """What holds the tensor's storage, parameters and buffers first."""
+        storage = _storage(tensor)
+        return self._held.get(storage, []) if storage is not None else []
+
+    def modules_report(self) -> dict[str, Any]:
+        """How many parameters there are, how many train, which modules are in evaluation mode, which methods were replaced."""
+        parameters = {id(one): one for root in self.roots for one in root.parameters()}
+        return {
+            "parameters": len(parameters),
+            "trainable": sum(1 for one in parameters.values() if one.requires_grad),
+            "training": sorted({type(root).__name__ for root in self.roots if root.training and any(True for _ in root.parameters())})[:MAX_NAMES],
+            "evaluation": sorted(
+                {type(root).__name__ for root in self.roots if not root.training and any(True for _ in root.parameters())}
+            )[:MAX_NAMES],
+            "replaced": sorted(
+                {f"{type(one).__name__}.{name}" for root in self.roots for one in root.modules() for name in ("forward", "__call__") if name in vars(one)}
+            )[:MAX_NAMES],
+        }  # fmt: skip
+
+
+class _Graph:
+    """The autograd graph below a tensor: what was saved and moved, what was freed, which leaves are reached."""
+
+    def __init__(self, torch: Any, names: _Names) -> None:
+        self._torch = torch
+        self._names = names
+
+    def walk(self, loss: Any) -> dict[str, Any]:
+        """What stands in the graph, walked breadth first, at most 20,000 nodes."""
+        moved: list[dict[str, Any]] = []
+        freed: list[str] = []
+        leaves: set[int] = set()
+        seen: set[Any] = set()
+        queue = [loss.grad_fn] if loss.grad_fn is not None else []
+        while queue and len(seen) < MAX_NODES:
+            node = queue.pop(0)
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                leaves.add(id(variable))
+            for name in self._saved(node):
+                self._inspect(node, name, moved, freed)
+            queue.extend(following for following, _ in node.next_functions)
+        trainable = {id(one) for root in self._names.roots for one in root.parameters() if one.requires_grad}
+        return {
+            "nodes": len(seen),
+            "moved": moved[:MAX_MOVED],
+            "freed": freed[:MAX_MOVED],
+            "reached": len(leaves & trainable),
+            "unreached": len(trainable - leaves),
+        }
+
+    @staticmethod
+    def _saved(node: Any) -> list[str]:
+        return [name[len("_raw_saved_") :] for name in dir(node) if name.startswith("_raw_saved_")]
+
+    def _inspect(self, node: Any, name: str, moved: list[dict[str, Any]], freed: list[str]) -> None:
+        """Ask for a saved tensor; the error that comes tells whether it moved or was freed."""
+        try:
+            getattr(node, f"_saved_{name}")
+        except RuntimeError as error:
+            text = str(error)
+            if "modified by an inplace operation" in text and len(moved) < MAX_MOVED:
+                moved.append(self._describe(node, name))
+            elif "have already been freed" in text and len(freed) < MAX_MOVED:
+                freed.append(node.name())
+        except (AttributeError, TypeError, ValueError):
+            return
+
+    def _describe(self, node: Any, name: str) -> dict[str, Any]:
+        raw = getattr(node, f"_raw_saved_{name}")
+        tensor = getattr(raw, "data", None)
+        told = {"node": node.name(), "saved": name}
+        if isinstance(tensor, self._torch.Tensor):
+            held = self._names.of(tensor)
+            told.update(shape=list(tensor.shape), held=[f"{kind} {what}" for kind, what in held])
+            told["kind"] = held[0][0] if held else "activation"
+        return told
