@@ -88,30 +88,51 @@ def _storage(tensor: Any) -> int | None:
         return None
 
 
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame is of the program itself, not of a library."""
+    path = frame.f_code.co_filename.replace("\\", "/")
+    return "site-packages/" not in path and "/lib/python" not in path
+
+
+def _inside(value: Any) -> list[Any]:
+    """What a plain object or a short list holds, one level deep."""
+    if isinstance(value, (list, tuple)):
+        return list(value[:20])
+    held = getattr(value, "__dict__", None)
+    return list(held.values())[:50] if isinstance(held, dict) and not isinstance(value, type) else []
+
+
 class _Names:
     """Which objects of the program hold which storage."""
 
     def __init__(self, torch: Any, frames: list[FrameType]) -> None:
         self._torch = torch
         self._held: dict[int, list[tuple[str, str]]] = {}
-        self.roots = self._find_modules()
+        self.roots = self._find_modules(frames)
         for root in self.roots:
             for name, parameter in root.named_parameters():
                 self._hold(parameter, "parameter", f"{type(root).__name__}.{name}")
             for name, buffer in root.named_buffers():
                 self._hold(buffer, "buffer", f"{type(root).__name__}.{name}")
         for frame in frames:
-            path = frame.f_code.co_filename.replace("\\", "/")
-            if "site-packages/" not in path and "/lib/python" not in path:
+            if _is_own(frame):
                 self._hold_locals(frame)
 
-    def _find_modules(self) -> list[Any]:
-        import gc
+    def _find_modules(self, frames: list[FrameType]) -> list[Any]:
+        """The modules that the program's own frames hold, by themselves or in an object; of all that live where there is none."""
+        found: dict[int, Any] = {}
+        for frame in frames:
+            if _is_own(frame):
+                for value in [*frame.f_locals.values(), *frame.f_globals.values()][:MAX_LOCALS]:
+                    for one in (value, *_inside(value)):
+                        if issubclass(type(one), self._torch.nn.Module):
+                            found[id(one)] = one
+        if not found:
+            import gc
 
-        kind = self._torch.nn.Module
-        modules = [one for one in gc.get_objects() if issubclass(type(one), kind)]
-        inner = {id(child) for one in modules for child in one.children()}
-        return [one for one in modules if id(one) not in inner][:50]
+            found = {id(one): one for one in gc.get_objects() if issubclass(type(one), self._torch.nn.Module)}
+        inner = {id(child) for one in found.values() for child in one.modules() if child is not one}
+        return [one for key, one in found.items() if key not in inner][:50]
 
     def _hold(self, tensor: Any, kind: str, name: str) -> None:
         storage = _storage(tensor)

@@ -16,7 +16,22 @@ from explainer.workflow import explain_incident, plan_report
 from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
-BY_HAND: dict[str, str] = {}
+BY_HAND: dict[str, str] = {
+    "device/meta-tensor-not-materialised/lazy-module": "the dummy input of the first forward is the author's to choose",
+    "device/mixed-devices/plain": "no recording: it needs two devices",
+    "device/mixed-devices/plain-attribute": "no recording: it needs two devices",
+    "nan/ill-conditioned-linear-algebra/equal-singular-values": "a tie is broken by noise, or the formula changed",
+    "optimizer/option-conflict/tied-weight-in-two-groups": "which group keeps the tied weight is the author's choice",
+    "optimizer/sparse-gradient/dense-in-sparse-adam": "the dense layers need an optimizer of their own, with options of its own",
+    "precision/scaler-misuse/optimizer-without-gradients": "the optimizer is built too early; where it belongs is not local",
+    "shape/index-out-of-range/token-id": "the number of rows comes from the tokenizer",
+    "shape/operand-mismatch/longer-than-the-position-table": "the text or the table: which one is wrong is the author's to say",
+    "shape/operand-mismatch/odd-skip-connection": "padding, cropping or interpolation: a choice of the model",
+    "shape/state-dict-mismatch/class-count": "which layers are left out is the author's to say",
+    "shape/state-dict-mismatch/optimizer-state": "the order of the parameters is known from the run that saved the state",
+    "checkpoint/use-cache-conflict/cache-extended-by-recomputation": "a cache of the program's own, not a setting",
+    "trainer/columns-removed/plain": "the columns are renamed, which only the author can do",
+}
 
 
 # Programs that hold a fault in code that they do not run.

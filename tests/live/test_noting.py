@@ -1,0 +1,184 @@
+"""`gradfix run` notes failures where they happen, whatever the program does with them, and changes nothing of its behaviour."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from explainer.catalog.bundle import load_catalog
+from explainer.repair import Job, Run, run_program
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.torch
+FAIL = "import torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).detach().sum().backward()\n"
+CAUGHT = f"""
+import sys, traceback
+def main():
+{"".join("    " + line + chr(10) for line in FAIL.splitlines())}
+try:
+    main()
+except Exception:
+    traceback.print_exc()
+    sys.exit(1)
+"""
+THREAD = f"""
+import threading, sys
+def main():
+{"".join("    " + line + chr(10) for line in FAIL.splitlines())}
+worker = threading.Thread(target=main)
+worker.start()
+worker.join()
+sys.exit(4)
+"""
+SPAWNED = f"""
+import torch.multiprocessing as mp
+def main(rank):
+{"".join("    " + line + chr(10) for line in FAIL.splitlines())}
+if __name__ == "__main__":
+    mp.spawn(main, nprocs=1)
+"""
+LOGGED = f"""
+import logging, sys
+def main():
+{"".join("    " + line + chr(10) for line in FAIL.splitlines())}
+try:
+    main()
+except Exception:
+    logging.exception("training failed")
+    sys.exit(2)
+"""
+FORKED = f"""
+import os, sys
+child = os.fork()
+if child == 0:
+{"".join("    " + line + chr(10) for line in FAIL.splitlines())}
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+PROGRAMS = {
+    "a plain script": (FAIL, 1),
+    "caught, printed, exit": (CAUGHT, 1),
+    "in a thread": (THREAD, 4),
+    "in a spawned process": (SPAWNED, 1),
+    "logged": (LOGGED, 2),
+    "in a forked process": (FORKED, 1),
+}
+
+
+@pytest.fixture(autouse=True)
+def _torch():
+    pytest.importorskip("torch")
+
+
+def run(folder: pathlib.Path, *command: str, python: str = sys.executable) -> tuple[Run, str]:
+    """Run a command in a folder; what it reported and printed."""
+    output: list[bytes] = []
+    job = Job(command=(python, *command), root=str(folder), catalog=load_catalog())
+    done = run_program(job, lambda _, data: output.append(data), is_shown=False)
+    return done, b"".join(output).decode()
+
+
+@pytest.mark.parametrize(("text", "status"), PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_the_failure_is_noted_and_explained(tmp_path: pathlib.Path, text: str, status: int) -> None:
+    """The exit status is the program's own; the cause is found, with what the live objects said."""
+    (tmp_path / "train.py").write_text(text)
+    done, _ = run(tmp_path, "train.py")
+    assert done.status == status
+    assert done.report is not None
+    assert done.report.findings[0].cause.startswith("no-graph/")
+    noted = [failure for one in done.processes for failure in one.failures]
+    assert any(dict(failure.facts).get("live_grad_enabled") == "yes" for failure in noted)
+
+
+def test_as_a_module(tmp_path: pathlib.Path) -> None:
+    """`python -m package.train` works like a script."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "__init__.py").write_text("")
+    (tmp_path / "project" / "train.py").write_text(FAIL)
+    done, _ = run(tmp_path, "-m", "project.train")
+    assert done.report is not None
+    assert any(one.failures for one in done.processes)
+
+
+def test_under_pytest(tmp_path: pathlib.Path) -> None:
+    """A failing test is explained."""
+    (tmp_path / "test_train.py").write_text(
+        "def test_train():\n" + "".join(f"    {line}\n" for line in FAIL.splitlines())
+    )
+    done, _ = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.status == 1
+    assert done.report is not None
+    assert done.report.findings
+
+
+def test_a_hidden_sitecustomize_still_runs(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """The program's own `sitecustomize` is loaded as if ours were not there, and our folder is not on its path."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import os\nos.environ['OWN'] = 'yes'\n")
+    code = "import os, sys; print(os.environ.get('OWN'), [p for p in sys.path if p.endswith('live/site')])"
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    done, output = run(tmp_path, "-c", code)
+    assert (done.status, output.strip()) == (0, "yes []")
+
+
+def test_without_torch_nothing_changes(tmp_path: pathlib.Path) -> None:
+    """A program that never imports torch runs as it would, and its failure is explained from what it printed."""
+    done, output = run(tmp_path, "-c", "print('hello'); raise ValueError('x')")
+    assert done.status == 1
+    assert output.startswith("hello\n")
+    assert 'File "<string>", line 1' in output
+    assert "gradfix" not in output
+
+
+OUTPUT = "import sys; sys.stdout.write('out\\n'); sys.stdout.flush(); sys.stderr.write('err\\n'); sys.exit(7)"
+
+
+def test_streams_and_status_pass_through(tmp_path: pathlib.Path) -> None:
+    """What goes to standard output stays there, and so does standard error; the exit status is the program's."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gradfix", "run", "--no-probe", "--", sys.executable, "-c", OUTPUT],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert done.stderr.startswith("err\n")
+
+
+def test_input_reaches_the_program(tmp_path: pathlib.Path) -> None:
+    """Standard input is the program's."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gradfix", "run", "--", sys.executable, "-c", "print(input()[::-1])"],
+        input="abc\n", capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "cba\n")
+
+
+@pytest.mark.parametrize(("number", "status"), [(9, 137), (15, 143)], ids=["killed", "terminated"])
+def test_a_signal_is_told_as_a_shell_does(tmp_path: pathlib.Path, number: int, status: int) -> None:
+    """A program that a signal ends has status 128 plus its number."""
+    done, _ = run(tmp_path, "-c", f"import os; os.kill(os.getpid(), {number})")
+    assert done.status == status
+
+
+def test_no_such_program(tmp_path: pathlib.Path) -> None:
+    """One line, and the status for wrong use."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gradfix", "run", "--", "/no/such/program"],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "gradfix: /no/such/program: no such file or directory\n"
+
+
+def test_json_of_a_passed_run(tmp_path: pathlib.Path) -> None:
+    """The object that other programs rely on."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gradfix", "run", "--format", "json", "--", sys.executable, "-c", "print(1)"],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["status"], told["report"]["findings"]) == ("gradfix.run/1", "passed", [])
+    assert done.stderr == "1\n"

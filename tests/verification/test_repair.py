@@ -1,0 +1,103 @@
+"""`gradfix run --fix`: a fix stays only when the program was seen to train with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.torch
+BROKEN = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        h += self.second(h)
+        return h
+
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20):
+    optimizer.zero_grad()
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+"""
+RIGHT = BROKEN.replace("h += self.second(h)", "h = h + self.second(h)")
+
+
+@pytest.fixture(autouse=True)
+def _torch(tmp_path_factory, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+
+
+def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gradfix", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
+    )
+
+
+def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
+    """The edit is applied and proved; exit 0; undo gives the file back byte for byte."""
+    (tmp_path / "train.py").write_text(BROKEN)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (0, "verified")
+    assert told["report"]["findings"][0]["culprits"][0]["line"] == 13
+    assert told["verification"]["verdict"] == "green"
+    assert (tmp_path / "train.py").read_text() == RIGHT
+    assert gradfix(tmp_path, "undo").returncode == 0
+    assert (tmp_path / "train.py").read_text() == BROKEN
+
+
+def test_without_fix_nothing_is_written(tmp_path: pathlib.Path) -> None:
+    """`run` alone explains."""
+    (tmp_path / "train.py").write_text(BROKEN)
+    done = gradfix(tmp_path, "run", "--no-probe", "--", sys.executable, "train.py")
+    assert done.returncode == 1
+    assert "inplace/op-on-saved-tensor" in done.stderr
+    assert (tmp_path / "train.py").read_text() == BROKEN
+
+
+def test_a_red_verification_is_taken_back(tmp_path: pathlib.Path) -> None:
+    """The in-place fault is cured and the program fails elsewhere all the same: the file is as it was."""
+    text = BROKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    open('no/such/folder')\n")
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"], told["applied"]) == (1, "unfixed", [])
+    assert told["rounds"][0]["verdict"] == "red"
+    assert (tmp_path / "train.py").read_text() == text
+
+
+def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
+    """A new failure behind a fix is the next round; both edits are kept when the end is green."""
+    text = BROKEN.replace("        return h\n", "        g = torch.tanh(h)\n        g *= 0.5\n        return g\n")
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert told["status"] == "verified"
+    assert len(told["applied"]) == 2
+
+
+def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
+    """Nothing is said about a run that needs nothing."""
+    (tmp_path / "train.py").write_text(RIGHT)
+    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--", sys.executable, "train.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
