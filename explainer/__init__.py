@@ -6,13 +6,14 @@ The public names live here, loaded on first use: importing this package costs al
 
 from __future__ import annotations
 
-__all__ = ["GradfixError", "Report", "explain"]
+__all__ = ["GradfixError", "Report", "explain", "install"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "GradfixError": "explainer.errors",
     "Report": "explainer.model.report",
     "explain": "explainer.workflow",
+    "install": "explainer.integrations.excepthook",
 }
 
 

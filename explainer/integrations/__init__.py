@@ -1,0 +1,1 @@
+"""gradfix inside other programs: hooks, notebooks, trainers."""
