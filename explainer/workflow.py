@@ -19,7 +19,8 @@ from explainer.model.report import Report
 if TYPE_CHECKING:
     from explainer.model.finding import Fix
     from explainer.model.journal import Record, Refused
-    from explainer.source.notebook import Notebook
+
+MAX_SCRIPTS = 12
 
 
 class Explanation(Report):
@@ -146,11 +147,15 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
     from explainer.source.place import place_of
 
     root = os.path.realpath(root)
-    incident, notebook = _in_notebook(report.incident, root)
-    named = [frame.file for frame in _user_frames(incident)]
+    incident, notebook = report.incident, None
+    if incident.source and incident.source.endswith(".ipynb"):
+        from explainer.source.notebook import in_notebook
+
+        incident, notebook = in_notebook(incident, root)
+    named = [frame.file for frame in _user_frames(incident)] or _scripts(root)
     if not report.findings or not any(place_of(name, root) for name in dict.fromkeys(named)):
         return report
-    from explainer.catalog.interface import gone
+    from explainer.catalog.interface import came, gone
     from explainer.fix.codemod import Context
     from explainer.fix.plan import plan_fixes
     from explainer.match.rerank import rerank
@@ -163,7 +168,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         incident=incident,
         ability=surroundings.can,
         version=surroundings.release,
-        changes=lambda of, name: gone(catalog, of, name),
+        changes=lambda of, name: [*gone(catalog, of, name), *came(catalog, of, name)],
     )
     faults = list(report.faults)
     findings = tuple(
@@ -171,26 +176,8 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         for one in report.findings
     )
     if notebook is not None:
-        from explainer.source.notebook import name_cells
-
-        findings = tuple(name_cells(one, notebook) for one in findings)
+        findings = tuple(notebook.name_cells(one) for one in findings)
     return replace(report, findings=rerank(findings), faults=tuple(dict.fromkeys(faults)))
-
-
-def _in_notebook(incident: Incident, root: str) -> tuple[Incident, Notebook | None]:
-    """The incident with the frames of cells placed in the notebook that it comes from, and that notebook."""
-    if not incident.source or not incident.source.endswith(".ipynb"):
-        return incident, None
-    from explainer.source.notebook import place_frames, read_notebook
-    from explainer.source.place import is_inside
-    from explainer.source.text import Unreadable
-
-    path = os.path.realpath(incident.source)
-    try:
-        notebook = read_notebook(path) if is_inside(path, root) else None
-    except Unreadable:
-        notebook = None
-    return (incident, None) if notebook is None else (place_frames(incident, notebook), notebook)
 
 
 def plan(incident: Incident, environment: Environment | None, catalog: Catalog, *, root: str) -> Report:
@@ -217,9 +204,39 @@ def undo(record: Record) -> Record | Refused:
 
 def history(root: str | None = None) -> list[Record]:
     """The patches of the project that holds the folder `root`, or of all projects, oldest first."""
-    from explainer.transaction import list_records
+    from explainer.transaction import list_records, settle_journal
 
+    if root is not None:
+        settle_journal(root)
     return list_records(root)
+
+
+def find_patch(name: str) -> Record:
+    """The patch whose id begins with `name`, in any project.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    from explainer.transaction import find_record
+
+    return find_record(name)
+
+
+def _scripts(root: str) -> list[str]:
+    """The scripts at the root that import torch, where they are few: the program of a failure that names no file."""
+    from explainer.source.file import read_source
+    from explainer.source.text import Unreadable
+
+    entries = os.scandir(root) if os.path.isdir(root) else ()
+    paths = sorted(entry.path for entry in entries if entry.name.endswith(".py") and entry.is_file())
+    found = []
+    for path in paths if len(paths) <= MAX_SCRIPTS else ():
+        try:
+            if "torch" in read_source(path).text:
+                found.append(path)
+        except Unreadable:
+            continue
+    return found
 
 
 def _user_frames(incident: Incident) -> list[Frame]:

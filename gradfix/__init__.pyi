@@ -1,7 +1,7 @@
 from explainer import __version__ as __version__
 from explainer.errors import GradfixError as GradfixError
-from explainer.model.report import Report as Report
 from explainer.integrations.excepthook import install as install
+from explainer.model.report import Report as Report
 from explainer.workflow import explain as explain
 
 __all__ = ["GradfixError", "Report", "__version__", "explain", "install"]

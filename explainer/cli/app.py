@@ -39,6 +39,23 @@ Examples:
 Exit status: 0 explained, 1 nothing recognised, 2 wrong use or unreadable input.
 """
 
+_PROBE_HELP = """Show the environment: interpreter, packages, GPUs, driver, launcher. torch is never imported.
+
+\b
+Examples:
+  gradfix probe
+  gradfix probe --python .venv/bin/python
+  gradfix probe --format json > env.json      then elsewhere: gradfix explain train.log --env env.json
+"""
+
+_SHOW_HELP = """Show a cause: why it happens, how to fix it.
+
+\b
+Examples:
+  gradfix rules show nan/sqrt-at-zero
+  gradfix rules show nan/sqrt-at-zero --web
+"""
+
 
 def _version(is_wanted: bool) -> None:
     if is_wanted:
@@ -108,19 +125,11 @@ def explain(
     raise typer.Exit(run_explain(options))
 
 
-@app.command()
+@app.command(help=_PROBE_HELP)
 def probe(
     python: Annotated[Optional[str], typer.Option(metavar="PATH", help="Another interpreter than this one.")] = None,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
 ) -> None:
-    r"""Show the environment: interpreter, packages, GPUs, driver, launcher. torch is never imported.
-
-    \b
-    Examples:
-      gradfix probe
-      gradfix probe --python .venv/bin/python
-      gradfix probe --format json > env.json      then elsewhere: gradfix explain train.log --env env.json
-    """
     from explainer.cli.probe import run_probe
 
     raise typer.Exit(run_probe(python, format))
@@ -150,7 +159,7 @@ def list_rules(
     raise typer.Exit(list_causes(family, format, knowledge))
 
 
-@rules.command("show")
+@rules.command("show", help=_SHOW_HELP)
 def show(
     cause: Annotated[str, typer.Argument(metavar="ID", help="family/cause, or a part of it.")],
     knowledge: Knowledge = None,
@@ -159,13 +168,6 @@ def show(
         bool, typer.Option("--web", help="Open its page, with programs and recordings, in a browser.")
     ] = False,
 ) -> None:
-    r"""Show a cause: why it happens, how to fix it.
-
-    \b
-    Examples:
-      gradfix rules show nan/sqrt-at-zero
-      gradfix rules show nan/sqrt-at-zero --web
-    """
     from explainer.cli.rules import show_rule
 
     raise typer.Exit(show_rule(cause, knowledge, color.value, is_web=web))

@@ -28,12 +28,12 @@ def run_explain(options: ExplainOptions) -> int:
     from explainer.cli.report import Printer
 
     catalog = load_catalog(options.knowledge)
-    environments = _Environments(options)
+    environments = Environments(options)
     printer = Printer(options)
     is_any_explained, is_any_unreadable = False, False
     for path in list_inputs(options.files):
         try:
-            incidents = _read(path, options)
+            incidents = read_input(path, options)
         except UnreadableInput as error:
             print(f"gradfix: {error}", file=sys.stderr)
             is_any_unreadable = True
@@ -68,7 +68,12 @@ def list_inputs(files: tuple[str, ...]) -> Iterator[str]:
         yield from found[:MAX_FILES]
 
 
-def _read(path: str, options: ExplainOptions) -> list[Incident]:
+def read_input(path: str, options: ExplainOptions) -> list[Incident]:
+    """The incidents of one input; standard input passes through while it is read, as the options say.
+
+    Raises:
+        UnreadableInput: it is missing, empty or no text.
+    """
     from explainer.workflow import read_log
 
     if path != "-":
@@ -83,14 +88,14 @@ def _read(path: str, options: ExplainOptions) -> list[Incident]:
         return read_log("-", stream=stream, tracebacks_only=options.tracebacks_only, on_chunk=sink)
 
 
-def _explain(incident: Incident, environments: _Environments, options: ExplainOptions, catalog: Catalog) -> Report:
+def _explain(incident: Incident, environments: Environments, options: ExplainOptions, catalog: Catalog) -> Report:
     from explainer.workflow import explain_incident, localise
 
     report = explain_incident(incident, environments.of(incident), catalog)
     return localise(report, catalog, root=options.root or os.getcwd(), mask=options.mask)
 
 
-class _Environments:
+class Environments:
     """The environment for each incident: a file's, a probe's (once), or none."""
 
     def __init__(self, options: ExplainOptions) -> None:
@@ -98,6 +103,7 @@ class _Environments:
         self._known: Environment | None = None
 
     def of(self, incident: Incident) -> Environment | None:
+        """The environment to explain an incident with."""
         options = self._options
         if options.env is not None:
             if self._known is None:

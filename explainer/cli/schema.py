@@ -15,18 +15,19 @@ _NOT_FINITE = {"type": "string", "enum": ["nan", "inf", "-inf"]}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON schema of "report", "environment", "cause" or "signature".
+    """The JSON schema of "report", "environment", "cause", "signature" or "interface".
 
     Raises:
         UsageError: another name.
     """
-    from explainer.catalog.schema import CauseFile, SignatureFile
+    from explainer.catalog.schema import CauseFile, InterfaceFile, SignatureFile
 
     kinds: dict[str, Any] = {
         "report": Report,
         "environment": Environment,
         "cause": CauseFile,
         "signature": SignatureFile,
+        "interface": InterfaceFile,
     }
     if name not in kinds:
         raise UsageError(f"no schema {name!r}; there are {', '.join(kinds)}")

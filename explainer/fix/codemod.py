@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 
 from explainer.model.finding import Culprit
 from explainer.model.incident import Frame, Incident
+from explainer.model.interface import Change
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.text import TextFile
 
 if TYPE_CHECKING:
     from explainer.source.program import Program
@@ -29,12 +31,17 @@ def _unknown(_: str) -> None:
     return None
 
 
+def _unchanged(_: str, __: str) -> Sequence[Change]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The program, the failure, and what is known of the machine.
 
     `fields` are the values that the message names; `options` come from the fix's rule; `ability("bf16")` says whether the
     GPUs can, `version("transformers")` which release is installed; both None where that is not known.
+    `changes("TrainingArguments", "no_cuda")` says what became of a name of a library, or since when it is there.
     """
 
     program: Program
@@ -43,6 +50,7 @@ class Context:
     options: Mapping[str, object] = field(default_factory=dict)
     ability: Callable[[str], bool | None] = _unknown
     version: Callable[[str], str | None] = _unknown
+    changes: Callable[[str, str], Sequence[Change]] = _unchanged
 
     @property
     def has_failed(self) -> bool:
@@ -129,17 +137,21 @@ def _lines(file: SourceFile, statement: ast.stmt, text: str) -> str:
 
 def culprit_of(file: SourceFile, node: ast.AST, why: str) -> Culprit:
     """The line of a node, with the node marked in it, as a finding shows it."""
-    statement = file.statement(node)
-    line: int = node.lineno  # type: ignore[attr-defined]
+    function = file.enclosing(file.statement(node), ast.FunctionDef, ast.AsyncFunctionDef)
+    return culprit_at(file, file.span(node), why, getattr(function, "name", None))
+
+
+def culprit_at(file: TextFile, span: tuple[int, int], why: str, function: str | None = None) -> Culprit:
+    """The line at which some characters of any file begin, with these marked in it."""
+    start, end = span
+    line = file.line_of(start)
     text = file.line(line)
-    start, end = file.span(node)
     begin, lead = file.line_start(line), len(text) - len(text.lstrip())
     mark = (start - begin - lead, min(end - begin, len(text.rstrip())) - lead)
-    function = file.enclosing(statement, ast.FunctionDef, ast.AsyncFunctionDef)
     return Culprit(
         file=file.path,
         line=line,
-        function=getattr(function, "name", None),
+        function=function,
         code=text.strip(),
         mark=mark if 0 <= mark[0] < mark[1] else None,
         why=why,
@@ -148,7 +160,7 @@ def culprit_of(file: SourceFile, node: ast.AST, why: str) -> Culprit:
     )
 
 
-def _shifted(file: SourceFile, line: int, lead: int) -> str:
+def _shifted(file: TextFile, line: int, lead: int) -> str:
     """A line as it stands beside another that is shown without its `lead` columns of indentation."""
     text = file.line(line).rstrip()
     return text[lead:] if not text[:lead].strip() else f"\u2039 {text.lstrip()}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, find_codemod
 from explainer.fix.splice import make_patch
-from explainer.model.finding import Culprit, Evidence, Finding, Fix
+from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import Patch
 from explainer.model.rule import Cause, FixRule
 
@@ -23,38 +23,51 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
 
     What a codemod could not do is left to the cause's other fixes; a codemod that fails is named in `faults`.
     """
-    planned = sorted(_propose(cause, {fix.id for fix in finding.fixes}, context, faults), key=lambda one: -one[0])
+    proposed = sorted(_propose(cause, {fix.id for fix in finding.fixes}, context, faults), key=lambda one: -one[0])
     fixes: list[Fix] = []
     culprits: dict[tuple[str, int | None], Culprit] = {}
     shown: set[str] = set()
-    for _, rule, proposal, patch in planned:
-        culprits.setdefault((proposal.culprit.file, proposal.culprit.line), proposal.culprit)
-        if patch.diff in shown or len(fixes) >= MAX_PROPOSALS:
+    evidence: Evidence | None = None
+    for _, rule, proposal in proposed:
+        if len(fixes) >= MAX_PROPOSALS:
+            break
+        patch = _patch(rule, proposal, context, faults)
+        if patch is None:
             continue
-        shown.add(patch.diff)
-        fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
-    if not fixes:
+        evidence = evidence or _presence(proposal, is_symptom=bool(rule.options.get("symptom")))
+        culprits.setdefault((proposal.culprit.file, proposal.culprit.line), proposal.culprit)
+        if patch.diff not in shown:
+            shown.add(patch.diff)
+            fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
+    if evidence is None:
         return replace(finding, evidence=(*finding.evidence, *_absence(cause, context)))
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
-    others = [fix for fix in finding.fixes if fix.id not in {rule.id for _, rule, _, _ in planned}]
+    others = [fix for fix in finding.fixes if fix.id not in {fix.id.partition("~")[0] for fix in fixes}]
     return replace(
         finding,
         culprits=tuple(culprits.values())[:MAX_CULPRITS],
         fixes=(*fixes, *others),
-        evidence=(*finding.evidence, _presence(planned[0][2])),
+        evidence=(*finding.evidence, evidence),
     )
 
 
-def _presence(proposal: Proposal) -> Evidence:
-    """What the source says for a cause: the line that its codemod would change."""
+def _presence(proposal: Proposal, *, is_symptom: bool) -> Evidence:
+    """What the source says for a cause: the line that its codemod would change.
+
+    A rule with `symptom` in its options cures what another cause names better: its line speaks for that one.
+    """
     culprit = proposal.culprit
     place = f"{os.path.basename(culprit.file)}:{culprit.line}"
-    weight = _BELIEF * min(max(proposal.belief + 0.5, 0.0), 3.0)
+    weight = 0.0 if is_symptom else _BELIEF * min(max(proposal.belief + 0.5, 0.0), 3.0)
     return Evidence(
-        id="source-line", reads="source", says=f"{place} {culprit.why or 'fits'}: {culprit.code}", weight=round(weight, 2),
-        file=culprit.file, line=culprit.line,
-    )  # fmt: skip
+        id=SYMPTOM_LINE if is_symptom else "source-line",
+        reads="source",
+        says=f"{place} {culprit.why or 'fits'}: {culprit.code}",
+        weight=round(weight, 2),
+        file=culprit.file,
+        line=culprit.line,
+    )
 
 
 def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
@@ -70,19 +83,26 @@ def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
 
 def _propose(
     cause: Cause, allowed: Container[str], context: Context, faults: list[str]
-) -> Iterator[tuple[float, FixRule, Proposal, Patch]]:
-    """Every proposal of the cause's codemods that makes a patch, with its rank."""
+) -> Iterator[tuple[float, FixRule, Proposal]]:
+    """Every proposal of the cause's codemods, with its rank."""
     later = 0.0
     for rule in cause.fixes:
         if rule.codemod is None or rule.id not in allowed:
             continue
         for proposal in _proposals(rule, context, faults):
-            patch = make_patch(proposal.edits, context.program.files, context.program.root)
-            if isinstance(patch, Patch):
-                yield proposal.belief - later, rule, proposal, patch
-            elif patch != "nothing changes":
-                faults.append(f"{rule.codemod}: {patch}")
+            yield proposal.belief - later, rule, proposal
         later += _LATER_RULE
+
+
+def _patch(rule: FixRule, proposal: Proposal, context: Context, faults: list[str]) -> Patch | None:
+    """The patch of a proposal; None where it changes nothing, or, named in `faults`, breaks the program."""
+    files = context.program.editable(edit.file for edit in proposal.edits)
+    patch = make_patch(proposal.edits, files, context.program.root)
+    if isinstance(patch, Patch):
+        return patch
+    if patch != "nothing changes":
+        faults.append(f"{rule.codemod}: {patch}")
+    return None
 
 
 def _proposals(rule: FixRule, context: Context, faults: list[str]) -> Sequence[Proposal]:

@@ -7,34 +7,79 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from explainer.model.patch import Edit, FilePatch, Patch
-from explainer.source.file import SourceFile, parse_text
+from explainer.source.file import parse_text
+from explainer.source.notebook import Notebook, cell_name, is_python
+from explainer.source.setting import kind_of, read_document
+from explainer.source.text import TextFile, make_text
 
 CONTEXT = 3
+NOTHING = "nothing changes"
 
 
-def make_patch(edits: Sequence[Edit], files: Mapping[str, SourceFile], root: str) -> Patch | str:
+def make_patch(edits: Sequence[Edit], files: Mapping[str, TextFile], root: str) -> Patch | str:
     """The patch of some edits, or, as a string, why there is none: they overlap, change nothing, or break the syntax."""
     changed: list[FilePatch] = []
     diffs: list[str] = []
     for path in dict.fromkeys(edit.file for edit in edits):
         file = files[path]
+        if isinstance(file, Notebook):
+            found = patch_cells(file, [edit for edit in edits if edit.file == path], os.path.relpath(path, root))
+            if found == NOTHING:
+                continue
+            if isinstance(found, str):
+                return found
+            changed += found.files
+            diffs.append(found.diff)
+            continue
         text = splice(file.text, [edit for edit in edits if edit.file == path])
         if text is None:
             return "two edits overlap"
         if text == file.text:
             continue
-        fault = parse_text(text)[1] if path.endswith(".py") else None
-        if fault:
-            return f"{os.path.relpath(path, root)}: the result {fault}"
         try:
             after = file.encode(text)
         except UnicodeEncodeError:
             return f"{os.path.relpath(path, root)}: the result does not fit its {file.encoding} encoding"
+        fault = _fault(path, text, after)
+        if fault:
+            return f"{os.path.relpath(path, root)}: the result {fault}"
         changed.append(FilePatch(file=path, before=file.data, after=after))
         diffs.append(unified_diff(file.text, text, os.path.relpath(path, root)))
     if not changed:
-        return "nothing changes"
+        return NOTHING
     return Patch(files=tuple(changed), diff="".join(diffs))
+
+
+def patch_cells(notebook: Notebook, edits: Sequence[Edit], name: str) -> Patch | str:
+    """The patch of the cells of a notebook, shown as their source; why there is none, as a string."""
+    edits = notebook.in_cells(edits) or ()
+    changed: list[Edit] = []
+    diffs: list[str] = []
+    for cell in notebook.cells:
+        own = [edit for edit in edits if edit.cell == cell.index]
+        text = splice(cell.text, own)
+        if text is None:
+            return "two edits overlap"
+        if text == cell.text:
+            continue
+        if is_python(cell.text) and not is_python(text):
+            return f"{name}: the result of {cell_name(cell)} does not parse"
+        changed += own
+        before, after = (f"{one.rstrip()}\n" for one in (cell.text, text))  # the last line of a cell has no end to show
+        diffs.append(unified_diff(before, after, f"{name} {cell_name(cell)}"))
+    if not edits:
+        return f"{name}: an edit reaches over the end of a cell"
+    if not changed:
+        return NOTHING
+    file = FilePatch(file=notebook.path, before=notebook.data, after=notebook.written(changed))
+    return Patch(files=(file,), diff="".join(diffs))
+
+
+def _fault(path: str, text: str, data: bytes) -> str | None:
+    """Why a file would not parse any more; None for one that does, or that nobody here can parse."""
+    if path.endswith(".py"):
+        return parse_text(text)[1]
+    return read_document(make_text(path, data)).fault if kind_of(path) else None
 
 
 def splice(text: str, edits: Iterable[Edit]) -> str | None:

@@ -4,70 +4,25 @@ from __future__ import annotations
 
 import ast
 import io
-import os
-import re
-import stat
 import tokenize
-from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+
+from explainer.source.text import TextFile, Unreadable, read_bytes
+
+__all__ = ["SourceFile", "Unreadable", "parse_source", "parse_text", "read_source"]
 
 MAX_SOURCE = 4 << 20
 _BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(r"\r\n|\r|\n")
-
-
-class Unreadable(Exception):
-    """A source file that cannot be read or edited; the text says why, in one clause."""
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A Python file as it lay on disk.
+class SourceFile(TextFile):
+    """A Python file as it lay on disk; `tree` is None where the file does not parse, and `fault` then says why."""
 
-    `text` is the decoded source without a byte order mark, with its own line ends; offsets into it count characters.
-    `tree` is None where the file does not parse, and `fault` then says why.
-    """
-
-    path: str
-    data: bytes
-    text: str
-    encoding: str
     tree: ast.Module | None
     fault: str | None = None
-    is_marked: bool = field(default=False, kw_only=True)
-
-    def encode(self, text: str) -> bytes:
-        """`text` as this file would hold it: its encoding, its byte order mark."""
-        return (_BOM if self.is_marked else b"") + text.encode(self.encoding)
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
-
-    def line_start(self, line: int) -> int:
-        """The offset at which line `line` (from 1) begins; that of the end for a line past it."""
-        return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
-
-    def line_of(self, offset: int) -> int:
-        """The line (from 1) that holds an offset."""
-        return bisect_right(self._starts, offset)
-
-    def line(self, line: int) -> str:
-        """The text of a line without its end; "" past the last one."""
-        return self.text[self.line_start(line) : self.line_start(line + 1)].rstrip("\r\n")
-
-    def indent(self, line: int) -> str:
-        """The white space that a line begins with."""
-        text = self.line(line)
-        return text[: len(text) - len(text.lstrip())]
-
-    @cached_property
-    def newline(self) -> str:
-        """The line end that the file uses."""
-        found = _LINE_END.search(self.text)
-        return found.group() if found else "\n"
 
     def offset(self, line: int, column: int) -> int:
         """The offset of what `ast` calls line and column, which counts UTF-8 bytes."""
@@ -89,7 +44,12 @@ class SourceFile:
 
     def walk(self) -> Iterator[ast.AST]:
         """Every node of the tree; none where the file does not parse."""
-        return ast.walk(self.tree) if self.tree is not None else iter(())
+        return iter(self.nodes)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree, outer ones before inner ones."""
+        return tuple(ast.walk(self.tree)) if self.tree is not None else ()
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -118,17 +78,7 @@ def read_source(path: str) -> SourceFile:
     Raises:
         Unreadable: no regular file, too large, not readable, or in an encoding that it does not hold to.
     """
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreadable(f"{path}: is no regular file")
-        if status.st_size > MAX_SOURCE:
-            raise Unreadable(f"{path}: is larger than {MAX_SOURCE >> 20} MiB")
-        with open(path, "rb") as file:
-            data = file.read()
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    return parse_source(path, data)
+    return parse_source(path, read_bytes(path, MAX_SOURCE))
 
 
 def parse_source(path: str, data: bytes) -> SourceFile:

@@ -102,12 +102,23 @@ class Names:
 
     def assignments(self, name: str, within: ast.AST) -> list[ast.Assign | ast.AnnAssign | ast.AugAssign]:
         """The statements under `within` that bind or augment the dotted `name`, in the order of the file."""
-        found = [
-            node
-            for node in ast.walk(within)
-            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and name in set(bound_names(node))
-        ]
-        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+        found = self._bindings.get(name, [])
+        if isinstance(within, ast.Module):
+            return list(found)
+        first, last = within.lineno, within.end_lineno  # type: ignore[attr-defined]
+        return [node for node in found if first <= node.lineno <= last]
+
+    @cached_property
+    def _bindings(self) -> dict[str, list[ast.Assign | ast.AnnAssign | ast.AugAssign]]:
+        """The assignments of the file by the names that they bind, each list in the order of the file."""
+        found: dict[str, list[ast.Assign | ast.AnnAssign | ast.AugAssign]] = {}
+        for node in self.file.nodes:
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                for name in dict.fromkeys(bound_names(node)):
+                    found.setdefault(name, []).append(node)
+        for nodes in found.values():
+            nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+        return found
 
     def attribute_value(self, owner: ast.ClassDef, attribute: str) -> ast.expr | None:
         """What `self.<attribute>` is assigned in a class, in `__init__` first; None where it is not, or more than once."""

@@ -12,7 +12,7 @@ def place_of(name: str, root: str) -> str | None:
 
     A path of another machine is tried by its last parts: `/content/project/model.py` may be `model.py` here.
     """
-    if not name.endswith(".py") or "\x00" in name:
+    if not name.endswith((".py", ".ipynb")) or "\x00" in name:
         return None
     parts = name.replace("\\", "/").split("/")
     tries = [name if os.path.isabs(name) else os.path.join(root, name)]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from explainer.source.file import SourceFile, Unreadable, read_source
 from explainer.source.name import Function, Names
+from explainer.source.notebook import read_notebook
 from explainer.source.place import is_inside, place_of
+from explainer.source.text import TextFile
 
+if TYPE_CHECKING:
+    from explainer.source.setting import Document
+
+T = TypeVar("T")
 MAX_FILES = 200
 MAX_BYTES = 16 << 20
 
@@ -23,11 +30,37 @@ class Program:
         self.order = tuple(files)
         self.faults = faults
         self._names: dict[str, Names] = {}
+        self._known: dict[Callable[[Program], Iterator[Any]], tuple[Any, ...]] = {}
+
+    def once(self, read: Callable[[Program], Iterator[T]]) -> tuple[T, ...]:
+        """What a reader finds in this program, read the first time only: several codemods ask the same."""
+        if read not in self._known:
+            self._known[read] = tuple(read(self))
+        return self._known[read]
 
     @cached_property
     def files(self) -> dict[str, SourceFile]:
         """The files by absolute path."""
         return {file.path: file for file in self.order}
+
+    @cached_property
+    def texts(self) -> tuple[TextFile, ...]:
+        """The configuration files and scripts that belong to the program; read when first asked for."""
+        from explainer.source.setting_file import find_texts
+
+        return find_texts(self.root, self.order)
+
+    def documents(self, word: str = "") -> tuple[Document, ...]:
+        """The configuration files and scripts whose text holds a word, with their settings."""
+        from explainer.source.setting import read_document
+
+        return tuple(read_document(text) for text in self.texts if word in text.text)
+
+    def editable(self, paths: Iterable[str]) -> Mapping[str, TextFile]:
+        """Files by absolute path, in which those of `paths` are; configuration files only where they are wanted."""
+        if all(path in self.files for path in paths):
+            return self.files
+        return {**{text.path: text for text in self.texts}, **self.files}
 
     def names(self, file: SourceFile) -> Names:
         """What names mean in a file of this program."""
@@ -73,7 +106,7 @@ class Program:
 def read_program(root: str, named: Iterable[str]) -> Program:
     """The files that `named` lists (as frames write them) and the project's files that they import, read and parsed.
 
-    Only `.py` files under `root`, none of an installed package; at most 200 files and 16 MiB.
+    Only `.py` files and notebooks under `root`, none of an installed package; at most 200 files and 16 MiB.
     """
     root = os.path.realpath(root)
     queue = [path for name in named if (path := place_of(name, root))]
@@ -85,12 +118,12 @@ def read_program(root: str, named: Iterable[str]) -> Program:
         if path in seen:
             continue
         try:
-            file = read_source(path)
+            file = read_notebook(path) if path.endswith(".ipynb") else read_source(path)
         except Unreadable as error:
             faults.append(str(error))
             continue
         seen[path] = file
-        size += len(file.data)
+        size += len(file.text)
         queue.extend(imported for imported in _imported(file, root) if imported not in seen)
     return Program(root, seen.values(), tuple(faults))
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.operation import SAVES_INPUT, SAVES_OUTPUT, Operation, node_name, operation_of, operator_name
 from explainer.source.program import Program
+from explainer.source.setting import Setting
+from explainer.source.setting_flow import members_behind, settings_behind
+from explainer.source.setting_python import read_python
 
 AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
@@ -37,7 +41,7 @@ class Write:
 
     `node` is the statement (augmented and subscript assignments) or the call. `overwrites` is the operation that made
     the value, `makes` the write's own operation; `is_needed` says whether a backward reads the old value: True by what
-    the source shows, None where it does not show.
+    the source shows, None where it does not show. `settings` are where an `inplace` argument comes from, if not from here.
     """
 
     kind: str
@@ -48,10 +52,15 @@ class Write:
     overwrites: Operation | None = None
     makes: str | None = None
     is_needed: bool | None = None
+    settings: tuple[Setting, ...] = ()
 
 
-def find_writes(program: Program) -> Iterator[Write]:
+def find_writes(program: Program) -> tuple[Write, ...]:
     """Every in-place write to what may be a tensor, outside `no_grad`, file by file, nearest to the failure first."""
+    return program.once(_find_writes)
+
+
+def _find_writes(program: Program) -> Iterator[Write]:
     for file in program.parsed():
         for node in file.walk():
             found = _write_at(node, file, program)
@@ -94,19 +103,45 @@ def _own_operation(kind: str, node: ast.stmt | ast.Call) -> str | None:
 
 def _call(node: ast.Call, file: SourceFile, program: Program) -> Write | None:
     func = node.func
-    if any(
-        one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
-        for one in node.keywords
-    ):
+    settings = None if _is_inplace(node) else _inplace_settings(node, file, program)
+    if settings or settings is None:
         called = program.names(file).qualified(func) or ""
         target = node.args[0] if called.startswith("torch.nn.functional") and node.args else node
-        return _write(ARGUMENT, file, node, target)
+        return replace(_write(ARGUMENT, file, node, target), settings=settings or ())
     if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.startswith("_"):
         called = program.names(file).qualified(func) or ""
         if func.attr in _NOT_WRITES or called.startswith("torch."):
             return None
         return _write(METHOD, file, node, func.value)
     return None
+
+
+def _is_inplace(node: ast.Call) -> bool:
+    return any(
+        one.arg == "inplace" and isinstance(one.value, ast.Constant) and one.value.value is True
+        for one in node.keywords
+    )
+
+
+def _inplace_settings(node: ast.Call, file: SourceFile, program: Program) -> tuple[Setting, ...]:
+    """The settings that are true and that a call gets as its `inplace`, by name or in `**mapping`."""
+    found: list[Setting] = []
+    for one in node.keywords:
+        if one.arg == "inplace" and not isinstance(one.value, ast.Constant):
+            found += settings_behind(one.value, file, program)
+        elif one.arg is None and _has_inplace_setting(program):
+            found += members_behind(one.value, "inplace", file, program)
+    return tuple(setting for setting in found if setting.value is True)
+
+
+@lru_cache(maxsize=4)
+def _has_inplace_setting(program: Program) -> bool:
+    """Whether a configuration file, a script, a dictionary or a default switches an `inplace` on."""
+    written = [one for document in program.documents("inplace") for one in document.settings]
+    for file in program.parsed():
+        if "inplace" in file.text:
+            written += [one for one in read_python(file) if not (one.owner or "").startswith("torch.")]
+    return any("inplace" in one.name and one.value is True for one in written)
 
 
 def _is_number(node: ast.AugAssign, file: SourceFile, program: Program) -> bool:
@@ -167,8 +202,6 @@ def is_without_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
 
 def _judged(write: Write, program: Program) -> Write:
     """`write` with the operation whose value it overwrites, and whether a backward needs that value."""
-    from dataclasses import replace
-
     definition = definition_before(write.name, write.node, write.file, program) if write.name else None
     made = definition if definition is not None else (None if write.name else write.target)
     operation = operation_of(made, write.file, program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -291,7 +292,7 @@ def test_attributes_and_group(root: pathlib.Path) -> None:
         os.setxattr(path, "user.note", b"mine")
     except OSError:
         pytest.skip("this file system has no extended attributes")
-    if os.geteuid() == 0:
+    with contextlib.suppress(PermissionError):  # only root may give a file away
         os.chown(path, 12345, 23456)
     before = path.stat()
     assert isinstance(run(root), Record)

@@ -189,7 +189,11 @@ def is_apart(text: str, edit: Edit, setting: Setting, what: str) -> bool:
         return (edit.start, edit.end) == setting.key
     if what == "add":
         return edit.start == edit.end
-    others = [one for one in read_document(setting.file).settings if one.group == setting.group and not is_nested(one, setting)]
+    others = [
+        one
+        for one in read_document(setting.file).settings
+        if one.group == setting.group and not is_nested(one, setting)
+    ]
     return all(one.span[1] <= edit.start or edit.end <= one.span[0] for one in others)
 
 
@@ -218,7 +222,9 @@ def test_every_setting_of_a_file(name: str, what: str) -> None:
     trees = load(name, data)
     kept = []
     for setting in read_document(file).settings:
-        value = "other" if isinstance(setting.value, str) else not setting.value if isinstance(setting.value, bool) else 7
+        value = (
+            "changed" if isinstance(setting.value, str) else not setting.value if isinstance(setting.value, bool) else 7
+        )
         edit = edited(setting, what, value)
         if isinstance(edit, str):
             kept.append((".".join(setting.path), edit))

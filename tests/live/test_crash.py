@@ -7,9 +7,13 @@ import pytest
 pytestmark = pytest.mark.torch
 
 
+@pytest.fixture(autouse=True)
+def _torch():
+    pytest.importorskip("torch")
+
+
 def facts(step) -> dict[str, str]:
     """What is seen when `step` fails."""
-    pytest.importorskip("torch")
     from explainer.live.crash import look
     from explainer.verification.live_report import facts_of
 

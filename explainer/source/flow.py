@@ -1,0 +1,342 @@
+"""Where gradients flow: which names and expressions of a program depend on parameters, followed through calls.
+
+A value is differentiable where it comes from a module with parameters, from `nn.Parameter` or a tensor that requires grad,
+and no `detach`, comparison, integer cast or `no_grad` lies between. Functions that nobody is seen to call may get anything:
+what depends on their parameters only may be differentiable.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import lru_cache
+
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, Names, bound_names, dotted_name
+from explainer.source.program import Program
+from explainer.source.write import is_without_grad
+
+Scope = Function | ast.Module
+_ROUNDS = 8
+_CUTS = frozenset(
+    {"detach", "item", "tolist", "numpy", "argmax", "argmin", "argsort", "long", "int", "bool", "size", "dim", "numel", "parameters"}
+    | {"isnan", "isfinite", "isinf", "eq", "ne", "gt", "lt", "ge", "le", "any", "all", "new_zeros", "new_ones", "multinomial"}
+)  # fmt: skip
+_ATTRIBUTES = frozenset({"shape", "dtype", "device", "data", "ndim", "training", "grad"})
+_FUNCTIONS = frozenset({"len", "int", "bool", "range", "isinstance", "float", "print", "str"})
+_LIKE = frozenset({"zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "argmax", "argmin"})
+_PLAIN_LAYERS = frozenset(
+    {"ReLU", "ReLU6", "GELU", "SiLU", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Dropout", "Flatten", "Identity", "MaxPool2d"}
+    | {"AvgPool2d", "AdaptiveAvgPool2d", "Softplus", "ELU", "LeakyReLU", "Unflatten", "Upsample", "ZeroPad2d", "LogSigmoid"}
+)  # fmt: skip
+
+
+_MOVES = frozenset(
+    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "to_empty"}
+)
+_WRAPPERS = ("torch.compile", "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.jit.script")
+
+
+class Reach(IntEnum):
+    """How sure it is that a gradient passes through a value."""
+
+    NONE = 0
+    MAYBE = 1
+    SURE = 2
+
+
+class Flow:
+    """The differentiable names of a program. Built once a program; `reach_of` answers for one expression."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._known: dict[tuple[ast.AST, str], Reach] = {}
+        self._returns: dict[ast.AST, Reach] = {}
+        self._called: set[ast.AST] = set()
+        self._targets: dict[ast.Call, tuple[SourceFile, Function] | None] = {}
+        self._made = {file.path: dict(_constructors(file, program)) for file in program.parsed()}
+        self._functions: dict[str, list[tuple[SourceFile, Function]]] = {}
+        for file, function in program.functions():
+            self._functions.setdefault(function.name, []).append((file, function))
+        self.modules = {name for file in program.parsed() for name in _stepped_modules(file)}
+        for _ in range(_ROUNDS):
+            if not self._pass():
+                break
+        self._open_unseen()
+        for _ in range(_ROUNDS):
+            if not self._pass():
+                break
+
+    def reach_of(self, node: ast.expr, file: SourceFile) -> Reach:
+        """Whether a gradient passes through an expression."""
+        if is_without_grad(node, file, self.program):
+            return Reach.NONE
+        return self._expression(node, file)
+
+    def _pass(self) -> bool:
+        before = (dict(self._known), dict(self._returns))
+        for file in self.program.parsed():
+            for node in file.walk():
+                self._visit(node, file)
+        return before != (self._known, self._returns)
+
+    def _visit(self, node: ast.AST, file: SourceFile) -> None:
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            self._bind(node, self._value(node.value, file), file)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self._bind(node, self._expression(node.iter, file), file)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            function = self.program.names(file).function_of(node)
+            if function is not None:
+                self._returns[function] = max(
+                    self._returns.get(function, Reach.NONE), self._expression(node.value, file)
+                )
+        elif isinstance(node, ast.Call):
+            self._pass_arguments(node, file)
+
+    def _value(self, node: ast.expr, file: SourceFile) -> Reach:
+        return Reach.NONE if is_without_grad(node, file, self.program) else self._expression(node, file)
+
+    def _bind(self, node: ast.AST, reach: Reach, file: SourceFile) -> None:
+        if not reach:
+            return
+        for name in bound_names(node):
+            key = (self._scope(node, name, file), name)
+            self._known[key] = max(self._known.get(key, Reach.NONE), reach)
+
+    def _scope(self, node: ast.AST, name: str, file: SourceFile) -> ast.AST:
+        """What owns a name at a node: the class for `self.x`, the function, or the file."""
+        names = self.program.names(file)
+        if name.startswith("self."):
+            return names.class_of(node) or file.tree or node
+        return names.function_of(node) or file.tree or node
+
+    def _pass_arguments(self, node: ast.Call, file: SourceFile) -> None:
+        target = self.target_of(node, file)
+        if target is None:
+            return
+        _, function = target
+        self._called.add(function)
+        for name, value in arguments_of(node, function):
+            reach = self._value(value, file)
+            if reach:
+                self._known[function, name] = max(self._known.get((function, name), Reach.NONE), reach)
+
+    def target_of(self, node: ast.Call, file: SourceFile) -> tuple[SourceFile, Function] | None:
+        """The program's own function that a call runs: a function, a method of the same class, a module's `forward`."""
+        if node not in self._targets:
+            self._targets[node] = self._find_target(node, file)
+        return self._targets[node]
+
+    def _find_target(self, node: ast.Call, file: SourceFile) -> tuple[SourceFile, Function] | None:
+        called = dotted_name(node.func)
+        if called is None:
+            return None
+        owner, _, last = called.rpartition(".")
+        names = self.program.names(file)
+        own = names.class_of(node)
+        if owner == "self" and own is not None:
+            method = _method(own, last)
+            if method is not None:
+                return file, method
+        made = self.constructor_of(node.func, file)
+        if made is not None:
+            found = self.program.find_class(names.qualified(made.func) or "")
+            body = _method(found[1], "forward", "__call__") if found else None
+            return (found[0], body) if found and body else None
+        found_here = self._functions.get(last, ())
+        return found_here[0] if len(found_here) == 1 and "self" not in owner and "." not in owner else None
+
+    def constructor_of(self, func: ast.expr, file: SourceFile) -> ast.Call | None:
+        """The one call that made the module behind `name` or `self.name`; None where it is not one."""
+        name = dotted_name(func)
+        if name is None:
+            return None
+        owner = self.program.names(file).class_of(func) if name.startswith("self.") else None
+        return self._made[file.path].get((owner, name))
+
+    def _open_unseen(self) -> None:
+        """Functions without a call in sight, and `forward`s of modules that are called through containers, may get anything."""
+        for _, function in self.program.functions():
+            if function in self._called or function.name == "__init__":
+                continue
+            for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                if argument.arg not in ("self", "cls"):
+                    self._known.setdefault((function, argument.arg), Reach.MAYBE)
+
+    def _expression(self, node: ast.expr | ast.AST, file: SourceFile) -> Reach:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self._name(node, file)
+        if isinstance(node, ast.Call):
+            return self._call(node, file)
+        if isinstance(node, (ast.Compare, ast.Constant, ast.Lambda, ast.JoinedStr)):
+            return Reach.NONE
+        if isinstance(node, ast.IfExp):
+            return max(self._expression(node.body, file), self._expression(node.orelse, file))
+        if isinstance(node, ast.Subscript):
+            return self._expression(node.value, file)
+        return max((self._expression(child, file) for child in ast.iter_child_nodes(node)), default=Reach.NONE)
+
+    def _name(self, node: ast.Name | ast.Attribute, file: SourceFile) -> Reach:
+        name = dotted_name(node)
+        if name is None:
+            assert isinstance(node, ast.Attribute)
+            return Reach.NONE if node.attr in _ATTRIBUTES else self._expression(node.value, file)
+        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+            return Reach.NONE
+        parts = name.split(".")
+        for end in range(len(parts), 0, -1):
+            prefix = ".".join(parts[:end])
+            found = self._looked_up(node, prefix, file)
+            if found:
+                return found
+        return Reach.NONE
+
+    def _looked_up(self, node: ast.AST, name: str, file: SourceFile) -> Reach:
+        """The reach of a name, looked for outwards through the functions around it."""
+        scope: ast.AST | None = self._scope(node, name, file)
+        while scope is not None:
+            found = self._known.get((scope, name))
+            if found:
+                return found
+            scope = file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+        return Reach.NONE
+
+    def _call(self, node: ast.Call, file: SourceFile) -> Reach:
+        names = self.program.names(file)
+        called = names.qualified(node.func) or ""
+        last = called.rpartition(".")[2]
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method in _CUTS or called in _FUNCTIONS or last in _LIKE or called.startswith(("numpy.", "math.")):
+            return Reach.NONE
+        if called in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") or _requires_grad(node):
+            return Reach.SURE
+        if method == "requires_grad_" and not any(
+            isinstance(one, ast.Constant) and one.value is False for one in node.args
+        ):
+            return Reach.SURE
+        if called.startswith("torch.nn.") and last[:1].isupper():
+            return Reach.NONE  # a module's constructor
+        target = self.target_of(node, file)
+        if target is not None:
+            return self._returns.get(target[1], Reach.NONE)
+        if self._is_module(node.func, file):
+            return Reach.SURE
+        parts = [*node.args, *(one.value for one in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            parts.append(node.func.value)
+        return max((self._expression(one, file) for one in parts), default=Reach.NONE)
+
+    def _is_module(self, func: ast.expr, file: SourceFile) -> bool:
+        """Whether calling `func` runs a module that has parameters."""
+        name = dotted_name(func)
+        if name and name in self.modules:
+            return True
+        made = self.constructor_of(func, file)
+        if made is None:
+            return False
+        called = self.program.names(file).qualified(made.func) or ""
+        owner, _, last = called.rpartition(".")
+        return owner == "torch.nn" and last not in _PLAIN_LAYERS and not last.endswith("Loss")
+
+
+@lru_cache(maxsize=2)
+def flow_of(program: Program) -> Flow:
+    """The flow of a program, read once."""
+    return Flow(program)
+
+
+def _constructors(file: SourceFile, program: Program) -> Iterator[tuple[tuple[ast.ClassDef | None, str], ast.Call]]:
+    """What the file's names are made of, by owning class and dotted name, where there is one assignment of a call."""
+    names = program.names(file)
+    found: dict[tuple[ast.ClassDef | None, str], list[ast.expr | None]] = {}
+    for node in file.walk():
+        if isinstance(node, ast.Assign):
+            for name, value in _assigned(node):
+                owner = names.class_of(node) if name.startswith("self.") else None
+                found.setdefault((owner, name), []).append(value)
+    for (owner, name), values in found.items():
+        made = [_unwrapped(value, names) for value in values if not _is_moved(value, name, names)]
+        if len(made) == 1 and isinstance(made[0], ast.Call):
+            yield (owner, name), made[0]
+
+
+def _unwrapped(value: ast.expr | None, names: Names) -> ast.expr | None:
+    """What was made before it was moved, cast or compiled: `Net()` of `torch.compile(Net().to(device))`."""
+    while isinstance(value, ast.Call):
+        if (
+            isinstance(value.func, ast.Attribute)
+            and value.func.attr in _MOVES
+            and isinstance(value.func.value, ast.Call)
+        ):
+            value = value.func.value
+        elif names.is_call(value, *_WRAPPERS) and value.args:
+            value = value.args[0]
+        else:
+            break
+    return value
+
+
+def _is_moved(value: ast.expr | None, name: str, names: Names) -> bool:
+    """Whether an assignment gives a name only itself again: `model = model.to(device)`, `net = torch.compile(net)`."""
+    if not isinstance(value, ast.Call):
+        return False
+    if names.is_call(value, *_WRAPPERS) and value.args:
+        return dotted_name(value.args[0]) == name
+    return isinstance(value.func, ast.Attribute) and value.func.attr in _MOVES and dotted_name(value.func.value) == name
+
+
+def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr | None]]:
+    """Each name that a statement binds with its value; None for a part of a value that is no tuple."""
+    for target in node.targets:
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(target.elts) == len(node.value.elts)
+        ):
+            for one, value in zip(target.elts, node.value.elts, strict=True):
+                name = dotted_name(one)
+                if name:
+                    yield name, value
+        elif name := dotted_name(target):
+            yield name, node.value
+        else:
+            yield from ((one, None) for one in bound_names(node))
+
+
+def _stepped_modules(file: SourceFile) -> Iterator[str]:
+    """Names whose parameters a program trains or moves: `net` of `net.parameters()`, also in tuples of `for`."""
+    for node in file.walk():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = dotted_name(node.func.value)
+            if name and node.func.attr in ("parameters", "named_parameters", "state_dict", "train"):
+                yield name
+
+
+def _requires_grad(node: ast.Call) -> bool:
+    return any(
+        one.arg == "requires_grad" and isinstance(one.value, ast.Constant) and one.value.value is True
+        for one in node.keywords
+    )
+
+
+def _method(owner: ast.ClassDef, *names: str) -> Function | None:
+    for one in owner.body:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name in names:
+            return one
+    return None
+
+
+def arguments_of(call: ast.Call, function: Function) -> Iterator[tuple[str, ast.expr]]:
+    """Which parameter of a function gets which argument of a call, `self` left out; starred ones are not followed."""
+    given = [*function.args.posonlyargs, *function.args.args]
+    if given and given[0].arg in ("self", "cls"):
+        given = given[1:]
+    for parameter, value in zip(given, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            break
+        yield parameter.arg, value
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            yield keyword.arg, keyword.value

@@ -1,0 +1,138 @@
+"""Expressions whose derivative is infinite or undefined somewhere: roots, logarithms, quotients, powers, inverse cosines, exponentials.
+
+A hazard is left out where the source shows that its argument stays away from the bad place (`x + eps`, `clamp_min(1e-8)`, a
+safe `where`), and where no gradient passes through it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.source.file import SourceFile
+from explainer.source.flow import Reach, flow_of
+from explainer.source.name import Names
+from explainer.source.program import Program
+from explainer.source.sign import Sign, definition_of, is_positive, number_of, value_of
+
+LOG, ROOT, QUOTIENT, POWER, ARC, NORM, EXP = "log", "root", "quotient", "power", "arc", "norm", "exp"
+DEVIATION = "deviation"
+_KINDS = {
+    "log": LOG, "log2": LOG, "log10": LOG, "sqrt": ROOT, "rsqrt": ROOT, "reciprocal": QUOTIENT, "acos": ARC, "asin": ARC,
+    "arccos": ARC, "arcsin": ARC, "atanh": ARC, "pow": POWER, "div": QUOTIENT, "divide": QUOTIENT, "true_divide": QUOTIENT,
+    "norm": NORM, "vector_norm": NORM, "exp": EXP,
+}  # fmt: skip
+_OWNERS = ("torch", "torch.special", "torch.linalg", "torch.nn.functional")
+# autograd's nodes of each kind, without `Backward0`.
+NODES = {
+    LOG: {"Log", "Log2", "Log10"},
+    ROOT: {"Sqrt", "Rsqrt"},
+    QUOTIENT: {"Div", "Reciprocal", "Mul"},
+    POWER: {"Pow"},
+    ARC: {"Acos", "Asin", "Atanh"},
+    NORM: {"LinalgVectorNorm", "Norm", "Div"},
+    EXP: {"Exp", "Expm1"},
+    DEVIATION: set(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazard:
+    """An expression and the operand at fault: `argument` is what must stay away from the bad place.
+
+    `reach` says whether a gradient passes through; `sign` what the source shows of the argument.
+    """
+
+    kind: str
+    file: SourceFile
+    node: ast.expr
+    argument: ast.expr
+    reach: Reach
+    sign: Sign
+
+
+def find_hazards(program: Program) -> Iterator[Hazard]:
+    """Every hazard of a program through which a gradient may pass, file by file, nearest to the failure first."""
+    flow = flow_of(program)
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            found = _operand(node, names)
+            if found is None:
+                continue
+            kind, argument = found
+            assert isinstance(node, ast.expr)
+            reach = flow.reach_of(node if kind == QUOTIENT else argument, file)
+            if reach and not _is_safe(kind, argument, file, program):
+                yield Hazard(
+                    kind=kind,
+                    file=file,
+                    node=node,
+                    argument=argument,
+                    reach=reach,
+                    sign=value_of(argument, file, program),
+                )
+
+
+def find_deviations(program: Program) -> Iterator[Hazard]:
+    """Divisions of data by a standard deviation, which is 0 for a constant column; no gradient passes through them."""
+    for file in program.parsed():
+        for node in file.walk():
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            value = definition_of(node.right, file, program) or node.right
+            is_deviation = (
+                isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "std"
+            )
+            if is_deviation and not flow_of(program).reach_of(node, file):
+                sign = value_of(node.right, file, program)
+                yield Hazard(kind=DEVIATION, file=file, node=node, argument=node.right, reach=Reach.SURE, sign=sign)
+
+
+def _operand(node: ast.AST, names: Names) -> tuple[str, ast.expr] | None:
+    """The kind of a singular operation and its dangerous operand; None for anything else."""
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Div) and number_of(node.right, names) is None:
+            return QUOTIENT, node.right
+        if isinstance(node.op, ast.Pow) and _is_singular_power(node.right, names):
+            return POWER, node.left
+        return None
+    if not isinstance(node, ast.Call):
+        return None
+    called = names.qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    if owner in _OWNERS and last in _KINDS:
+        operands: list[ast.expr] = list(node.args)
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in _KINDS and not _is_foreign(called):
+        last, operands = node.func.attr, [node.func.value, *node.args]
+    else:
+        return None
+    kind = _KINDS[last]
+    if kind == POWER:
+        return (POWER, operands[0]) if len(operands) > 1 and _is_singular_power(operands[1], names) else None
+    at = 1 if last in ("div", "divide", "true_divide") else 0
+    return (kind, operands[at]) if at < len(operands) and number_of(operands[at], names) is None else None
+
+
+def _is_foreign(called: str) -> bool:
+    return called.startswith(("numpy.", "math.", "scipy.", "torch.distributions", "cmath."))
+
+
+def _is_singular_power(exponent: ast.expr, names: Names) -> bool:
+    """Whether a power has a singular derivative at 0: a fraction below 1, a negative one, or one that is not known."""
+    number = number_of(exponent, names)
+    if number is None:
+        return True
+    return number < 0 or (number < 1 and number != 0)
+
+
+def _is_safe(kind: str, argument: ast.expr, file: SourceFile, program: Program) -> bool:
+    sign = value_of(argument, file, program)
+    if kind == ARC:
+        return sign.inside
+    if kind == EXP:
+        return sign.bounded
+    if kind == NORM:
+        return False
+    return is_positive(sign)

@@ -1,0 +1,87 @@
+"""The losses of a program: which calls compute one, what they compare, what dtype their target has to have."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.source.file import SourceFile
+from explainer.source.flow import flow_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+
+_FUNCTIONAL = "torch.nn.functional"
+# Function and module names of each loss, and whether its target holds class indices.
+_CLASSES = frozenset(
+    {"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss", "MultiMarginLoss"}
+)
+_VALUES = frozenset(
+    {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"}
+    | {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "poisson_nll_loss"}
+    | {"PoissonNLLLoss", "soft_margin_loss", "SoftMarginLoss", "multilabel_soft_margin_loss", "MultiLabelSoftMarginLoss"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A call of one of torch's losses; `takes_classes` where its target holds class indices."""
+
+    file: SourceFile
+    call: ast.Call
+    name: str
+    prediction: ast.expr
+    target: ast.expr
+    takes_classes: bool
+
+
+def find_losses(program: Program) -> Iterator[Loss]:
+    """Every call of a loss of torch, as a function, a module, or a module's call in place."""
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call):
+                found = _loss(node, file, program)
+                if found is not None:
+                    yield found
+
+
+def _loss(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
+    name = _name(node, file, program)
+    if name is None:
+        return None
+    given = {one.arg: one.value for one in node.keywords}
+    prediction = node.args[0] if node.args else given.get("input")
+    target = node.args[1] if len(node.args) > 1 else given.get("target")
+    if prediction is None or target is None or isinstance(prediction, ast.Starred):
+        return None
+    return Loss(file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES)
+
+
+def _name(node: ast.Call, file: SourceFile, program: Program) -> str | None:
+    """The loss that a call computes; None where it is none."""
+    names = program.names(file)
+    called = names.qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    if owner == _FUNCTIONAL and last in _CLASSES | _VALUES:
+        return last
+    made = node.func if isinstance(node.func, ast.Call) else flow_of(program).constructor_of(node.func, file)
+    if made is None and isinstance(node.func, ast.Name):
+        made = _elsewhere(node.func.id, program)
+    if not isinstance(made, ast.Call):
+        return None
+    for one in program.parsed():
+        owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
+        if owner == "torch.nn" and last in _CLASSES | _VALUES:
+            return last
+    return None
+
+
+def _elsewhere(name: str, program: Program) -> ast.Call | None:
+    """The loss that a parameter is given: `criterion` where one `criterion = nn.CrossEntropyLoss()` is in the program."""
+    found = [
+        node.value
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and dotted_name(node.targets[0]) == name
+    ]
+    return found[0] if len(found) == 1 else None

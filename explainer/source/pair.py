@@ -1,0 +1,119 @@
+"""Two backward calls of one training step, what lies between them, and what their losses share."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.source.backward import Backward, calls_of, find_backwards, owned_by, stepped
+from explainer.source.file import SourceFile
+from explainer.source.lineage import Scope, before, lineage, scope_of, sources, statements_of
+from explainer.source.program import Program
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two backward calls, one after the other. `lines` are the statements that each loss was computed by.
+
+    `steps` are the optimizer steps between them, with the modules that these own; `later` those after the second one, up to
+    the next backward.
+    """
+
+    first: Backward
+    second: Backward
+    first_lines: tuple[ast.stmt, ...]
+    second_lines: tuple[ast.stmt, ...]
+    steps: tuple[tuple[ast.stmt, frozenset[str]], ...]
+    later: tuple[tuple[ast.stmt, frozenset[str]], ...]
+
+    @property
+    def file(self) -> SourceFile:
+        """The file of both calls."""
+        return self.first.file
+
+    @property
+    def shared(self) -> tuple[ast.stmt, ...]:
+        """The statements that both losses go through."""
+        return tuple(one for one in self.second_lines if one in self.first_lines)
+
+    @property
+    def stepped(self) -> frozenset[str]:
+        """The modules that are stepped between the two calls."""
+        return _NOTHING.union(*(owned for _, owned in self.steps))
+
+    @property
+    def trained_later(self) -> frozenset[str]:
+        """The modules that are stepped after the second call."""
+        return _NOTHING.union(*(owned for _, owned in self.later))
+
+
+def find_pairs(program: Program) -> Iterator[Pair]:
+    """Each two backward calls that follow each other in one function."""
+    calls = list(find_backwards(program))
+    for first, second in itertools.pairwise(calls):
+        scope = scope_of(first.call, first.file, program)
+        if first.file is not second.file or scope is None or scope is not scope_of(second.call, second.file, program):
+            continue
+        if not before(first.statement, second.statement) or _are_alternatives(first, second):
+            continue
+        third = next((one for one in calls[calls.index(second) + 1 :] if one.file is second.file), None)
+        yield _pair(first, second, third, scope, program)
+
+
+def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scope, program: Program) -> Pair:
+    file = first.file
+    found = [(one, name) for one in statements_of(scope) if (name := stepped(one))]
+    steps = [(one, owned_by(name, one, file, program)) for one, name in found]
+    end = third.statement if third is not None else None
+    return Pair(
+        first=first,
+        second=second,
+        first_lines=tuple(lineage(first.loss, first.statement, file, program)),
+        second_lines=tuple(lineage(second.loss, second.statement, file, program)),
+        steps=tuple(one for one in steps if before(first.statement, one[0]) and before(one[0], second.statement)),
+        later=tuple(
+            one for one in steps if before(second.statement, one[0]) and (end is None or not before(end, one[0]))
+        ),
+    )
+
+
+def _are_alternatives(first: Backward, second: Backward) -> bool:
+    """Whether the two stand in different branches of one `if` or `try`."""
+    file = first.file
+    above: ast.AST | None = first.statement
+    while above is not None:
+        parent = file.parents.get(above)
+        if isinstance(parent, ast.If) and _is_within(second.statement, parent, file):
+            branch = parent.body if above in parent.body else parent.orelse
+            if not any(_is_within(second.statement, one, file) for one in branch):
+                return True
+        above = parent
+    return False
+
+
+def _is_within(node: ast.AST, outer: ast.AST, file: SourceFile) -> bool:
+    above: ast.AST | None = node
+    while above is not None and above is not outer:
+        above = file.parents.get(above)
+    return above is outer
+
+
+def runs(modules: frozenset[str], loss: Backward, lines: tuple[ast.stmt, ...], program: Program) -> bool:
+    """Whether a loss goes through one of the modules."""
+    return any(calls_of(modules, one, loss.file, program) for one in (*lines, loss.loss))
+
+
+def feeds(upstream: frozenset[str], modules: frozenset[str], pair: Pair, program: Program) -> bool:
+    """Whether the second loss gives what `upstream` made to one of `modules`."""
+    file = pair.file
+    for line in (*pair.second_lines, pair.second.statement):
+        for call in calls_of(modules, line, file, program):
+            for argument in (*call.args, *(one.value for one in call.keywords)):
+                parts = [argument, *(part for _, part in sources(argument, line, file, program))]
+                if any(calls_of(upstream, part, file, program) for part in parts):
+                    return True
+    return False

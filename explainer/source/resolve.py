@@ -1,0 +1,374 @@
+"""What an expression of the program stands for: the values behind a name, the function or module that a call runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property, lru_cache
+
+from explainer.source.binding import (
+    Value,
+    all_parameters,
+    bind_call,
+    bounds_of,
+    default_of,
+    find_calls,
+    parameters_of,
+    reaching,
+    scope_of,
+)
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+
+DEPTH = 14
+_SAME = frozenset(
+    {"to", "cuda", "cpu", "train", "eval", "double", "float", "half", "bfloat16", "requires_grad_", "compile", "apply", "module"}
+)  # fmt: skip
+_WRAPPERS = frozenset(
+    {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "compile", "fully_shard", "prepare", "setup"}
+    | {"get_peft_model", "prepare_model_for_kbit_training", "checkpoint_wrapper", "weight_norm", "spectral_norm", "script"}
+    | {"setup_module", "prepare_model", "DDP", "FSDP"}
+)  # fmt: skip
+
+
+class Resolver:
+    """Answers what names and calls of one program stand for. Built once a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def _functions(self) -> dict[str, list[tuple[SourceFile, Function]]]:
+        found: dict[str, list[tuple[SourceFile, Function]]] = {}
+        for file, function in self.program.functions():
+            found.setdefault(function.name, []).append((file, function))
+        return found
+
+    @cached_property
+    def _calls(self) -> dict[str, list[tuple[SourceFile, ast.Call]]]:
+        found: dict[str, list[tuple[SourceFile, ast.Call]]] = {}
+        for file, call in find_calls(self.program):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            found.setdefault(name, []).append((file, call))
+        return found
+
+    def behind(self, value: Value) -> Iterator[Value]:
+        """The values that a name or `self.x` stands for, the latest binding first; none where that is not known."""
+        name = dotted_name(value.node)
+        if name is None:
+            return
+        if name.startswith("self.") or name.startswith("cls."):
+            yield from self._attribute(name, value)
+        elif "." not in name:
+            yield from self._variable(name, value)
+        else:
+            found = reaching(name, value.node, value.file)
+            yield from (self._value(one, value) for one in found)
+            if not found:
+                yield from self._member(value)
+
+    def _value(self, bound: object, near: Value) -> Value:
+        from explainer.source.binding import Bound
+
+        assert isinstance(bound, Bound)
+        return Value(bound.node, near.file, near.arguments, bound.pick, bound.is_element, bound.statement)
+
+    def _variable(self, name: str, value: Value) -> Iterator[Value]:
+        found = reaching(name, value.node, value.file)
+        scope = scope_of(value.node, value.file)
+        yield from (self._value(one, value) for one in found)
+        is_parameter = not isinstance(scope, ast.Module) and name in all_parameters(scope)
+        certain = any(not bound.fills and _is_straight(bound.statement, scope, value.file) for bound in found)
+        if is_parameter and not certain:
+            yield from self._parameter(name, scope, value)  # type: ignore[arg-type]
+        elif not found and not isinstance(scope, ast.Module):
+            yield from self._outer(name, scope, value)
+        elif not found:
+            yield from self._imported(name, value)
+
+    def _outer(self, name: str, scope: ast.AST, value: Value) -> Iterator[Value]:
+        """A name of the function around, or of the module."""
+        around = value.file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+        while around is not None:
+            found = [one for one in bounds_of(around) if one.name == name]
+            if found:
+                yield from (self._value(one, value) for one in reversed(found))
+                return
+            if not isinstance(around, ast.Module) and name in all_parameters(around):  # type: ignore[arg-type]
+                yield from self._parameter(name, around, value)  # type: ignore[arg-type]
+                return
+            around = value.file.enclosing(around, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+        yield from self._imported(name, value)
+
+    def _imported(self, name: str, value: Value) -> Iterator[Value]:
+        """A module-level name of another file of the project."""
+        target = self.program.names(value.file).imports.get(name, "")
+        module, _, last = target.rpartition(".")
+        for file in self.program.parsed() if module else ():
+            if self.program.names(file).module == module and file.tree is not None:
+                for one in bounds_of(file.tree):
+                    if one.name == last:
+                        yield Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+
+    def _parameter(self, name: str, function: Function | ast.Lambda, value: Value) -> Iterator[Value]:
+        """What a parameter stands for: the argument of the call that is followed, else of every call in sight."""
+        if name in value.arguments:
+            yield value.arguments[name]
+            return
+        if isinstance(function, ast.Lambda):
+            return
+        for file, call in self.calls_of(function, value.file):
+            bound = bind_call(call, function, Value(call, file))
+            if name in bound:
+                yield bound[name]
+            elif (default := default_of(function, name)) is not None:
+                yield Value(default, value.file)
+
+    def calls_of(self, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
+        """The calls that run a function of the program, by its name or, for `__init__` and `forward`, its class."""
+        owner = self.program.names(file).class_of(function)
+        direct = owner is None or file.parents.get(function) is not owner
+        if direct:
+            yield from self._calls.get(function.name, ())
+            return
+        assert owner is not None
+        if function.name == "__init__":
+            yield from self._calls.get(owner.name, ())
+            for other_file, other in self._derived(owner):
+                if not any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in other.body):
+                    yield from self._calls.get(other.name, ())
+                else:
+                    yield from self._super_calls(other_file, other)
+        elif function.name in ("forward", "__call__"):
+            for called_file, call in find_calls(self.program):
+                if any(one is owner for _, one in self.classes_of(Value(call.func, called_file))):
+                    yield called_file, call
+        else:
+            yield from self._calls.get(function.name, ())
+
+    def _derived(self, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+        for file in self.program.parsed():
+            for one in self.program.names(file).classes.values():
+                if any((dotted_name(base) or "").rpartition(".")[2] == owner.name for base in one.bases):
+                    yield file, one
+
+    def _super_calls(self, file: SourceFile, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.Call]]:
+        for called, call in self._calls.get("__init__", ()):
+            if called is file and self.program.names(file).class_of(call) is owner:
+                yield file, call
+
+    def _attribute(self, name: str, value: Value) -> Iterator[Value]:
+        """`self.x`: what the same function bound it to before, else all that the class and its bases assign to it."""
+        found = reaching(name, value.node, value.file)
+        yield from (self._value(one, value) for one in found)
+        if any(not one.fills for one in found):
+            return
+        owner = self.program.names(value.file).class_of(value.node)
+        if owner is not None:
+            yield from self._assigned(name.partition(".")[2], owner, value.file)
+
+    def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:
+        found = False
+        for method in owner.body:
+            if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                for one in bounds_of(method):
+                    if one.name == f"self.{attribute}":
+                        found = True
+                        yield Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+        if not found and depth < DEPTH:
+            for base in owner.bases:
+                above = self.find_class(base, file)
+                if above is not None:
+                    yield from self._assigned(attribute, above[1], above[0], depth + 1)
+
+    def _member(self, value: Value) -> Iterator[Value]:
+        """`model.head`: what the class of `model` assigns to `self.head`."""
+        assert isinstance(value.node, ast.Attribute)
+        owner = Value(value.node.value, value.file, value.arguments)
+        for file, one in self.classes_of(owner):
+            yield from self._assigned(value.node.attr, one, file)
+
+    def find_class(self, node: ast.expr, file: SourceFile) -> tuple[SourceFile, ast.ClassDef] | None:
+        """The project's class that an expression names."""
+        name = self.program.names(file).qualified(node)
+        if name is None:
+            return None
+        here = self.program.names(file).classes.get(name)
+        return (file, here) if here is not None else self.program.find_class(name)
+
+    def classes_of(self, value: Value, depth: int = 0) -> list[tuple[SourceFile, ast.ClassDef]]:
+        """The project's classes that the object behind an expression may be an instance of."""
+        return [
+            found
+            for call in self.constructors_of(value, depth)
+            if isinstance(call.node, ast.Call) and (found := self.find_class(call.node.func, call.file)) is not None
+        ]
+
+    def constructors_of(self, value: Value, depth: int = 0) -> list[Value]:
+        """The calls that made the object behind an expression, seen through wrappers, `.to(device)` and factories."""
+        if depth > DEPTH:
+            return []
+        node = value.node
+        if isinstance(node, ast.Call):
+            return self._constructed(node, value, depth)
+        if isinstance(node, (ast.Tuple, ast.List)) and value.pick is not None and value.pick < len(node.elts):
+            return self.constructors_of(replace(value, node=node.elts[value.pick], pick=None), depth + 1)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return [made for one in node.elts for made in self.constructors_of(replace(value, node=one), depth + 1)]
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.constructors_of(replace(value, node=node.elt), depth + 1)
+        if isinstance(node, ast.Subscript):
+            return self.constructors_of(replace(value, node=node.value, is_element=True), depth + 1)
+        if isinstance(node, ast.IfExp):
+            return [
+                made
+                for one in (node.body, node.orelse)
+                for made in self.constructors_of(replace(value, node=one), depth + 1)
+            ]
+        if isinstance(node, ast.Attribute) and node.attr == "module":
+            inner = self.constructors_of(replace(value, node=node.value), depth + 1)
+            return inner
+        found = []
+        for one in self.behind(value):
+            is_element = value.is_element or one.is_element
+            found += self.constructors_of(replace(one, is_element=is_element), depth + 1)
+        return found
+
+    def _constructed(self, node: ast.Call, value: Value, depth: int) -> list[Value]:
+        called = self.program.names(value.file).qualified(node.func) or ""
+        last = called.rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        if self.find_class(node.func, value.file) is not None:
+            return [value]
+        function = self.function_of(node, value)
+        if function is not None:
+            return [
+                made
+                for one in self.returns_of(function, node, value)
+                for made in self.constructors_of(_picked(one, value.pick), depth + 1)
+            ]
+        if last in _WRAPPERS and node.args:
+            at = value.pick if value.pick is not None and value.pick < len(node.args) else 0
+            inner = self.constructors_of(Value(node.args[at], value.file, value.arguments), depth + 1)
+            return inner or [value]
+        if last in ("ModuleList", "Sequential", "ModuleDict", "list", "values", "children") and (
+            value.is_element or last in ("list", "values")
+        ):
+            parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+            inner = [
+                made
+                for one in parts
+                for made in self.constructors_of(Value(_bare(one), value.file, value.arguments), depth + 1)
+            ]
+            return inner or [value]
+        if isinstance(node.func, ast.Attribute) and last in _SAME and not called.startswith("torch."):
+            inner = self.constructors_of(
+                Value(node.func.value, value.file, value.arguments, is_element=value.is_element), depth + 1
+            )
+            return inner or [value]
+        return [value]
+
+    def function_of(self, call: ast.Call, value: Value) -> tuple[SourceFile, Function] | None:
+        """The program's own function or method that a call runs; None for libraries, modules and what is not known."""
+        func, file = call.func, value.file
+        names = self.program.names(file)
+        if isinstance(func, ast.Name):
+            return self._named(func.id, file)
+        if not isinstance(func, ast.Attribute):
+            return None
+        if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
+            owner = names.class_of(call)
+            return self.method(owner, func.attr, file) if owner is not None else None
+        if isinstance(func.value, ast.Call) and names.qualified(func.value.func) == "super":
+            owner = names.class_of(call)
+            bases = [self.find_class(one, file) for one in owner.bases] if owner else []
+            found = [self.method(one[1], func.attr, one[0]) for one in bases if one is not None]
+            return next((one for one in found if one is not None), None)
+        called = names.qualified(func) or ""
+        if called.partition(".")[0] in ("torch", "numpy", "math"):
+            return None
+        target = self.program.find_function(called) if names.imports.get(called.partition(".")[0]) else None
+        target = target or (self.program.find_function(called) if self._is_imported(func, file) else None)
+        if target is not None:
+            return target
+        for where, owner in self.classes_of(Value(func.value, file, value.arguments)):
+            found_method = self.method(owner, func.attr, where)
+            if found_method is not None:
+                return found_method
+        return None
+
+    def _is_imported(self, func: ast.Attribute, file: SourceFile) -> bool:
+        return isinstance(func.value, ast.Name) and func.value.id in self.program.names(file).imports
+
+    def _named(self, name: str, file: SourceFile) -> tuple[SourceFile, Function] | None:
+        names = self.program.names(file)
+        here = [one for where, one in self._functions.get(name, ()) if where is file]
+        plain = [one for one in here if not isinstance(file.parents.get(one), ast.ClassDef)]
+        if plain:
+            return file, plain[0]
+        target = names.imports.get(name)
+        if target is None:
+            return None
+        wanted = target.rpartition(".")[2]
+        found = [
+            (where, one)
+            for where, one in self._functions.get(wanted, ())
+            if not isinstance(where.parents.get(one), ast.ClassDef)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def method(
+        self, owner: ast.ClassDef, name: str, file: SourceFile, depth: int = 0
+    ) -> tuple[SourceFile, Function] | None:
+        """The method of a class or of a base of it that the program holds."""
+        for one in owner.body:
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name:
+                return file, one
+        for base in owner.bases if depth < DEPTH else ():
+            above = self.find_class(base, file)
+            found = self.method(above[1], name, above[0], depth + 1) if above is not None else None
+            if found is not None:
+                return found
+        return None
+
+    def returns_of(
+        self, target: tuple[SourceFile, Function], call: ast.Call, value: Value, skip: int = 0
+    ) -> list[Value]:
+        """What a function returns in a call, its parameters bound to the arguments."""
+        file, function = target
+        arguments = bind_call(call, function, value, skip)
+        scope = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
+        return [Value(one.value, file, arguments, statement=one) for one in scope if one.value is not None]
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    from explainer.source.binding import walk_scope
+
+    return walk_scope(function)
+
+
+def _picked(value: Value, pick: int | None) -> Value:
+    if pick is not None and isinstance(value.node, ast.Tuple) and pick < len(value.node.elts):
+        return replace(value, node=value.node.elts[pick])
+    return replace(value, pick=pick) if pick is not None else value
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Starred) else node
+
+
+def _is_straight(statement: ast.AST, scope: ast.AST, file: SourceFile) -> bool:
+    """Whether a statement is executed whenever its scope is: it stands in the scope's own block."""
+    if isinstance(statement, ast.comprehension):
+        return True
+    return file.parents.get(statement) is scope
+
+
+@lru_cache(maxsize=2)
+def resolver_of(program: Program) -> Resolver:
+    """The resolver of a program, built once."""
+    return Resolver(program)
+
+
+__all__ = ["Resolver", "parameters_of", "resolver_of"]

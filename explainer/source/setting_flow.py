@@ -1,0 +1,446 @@
+"""From the use of a setting to the place where it is written: `nn.ReLU(inplace=cfg["inplace"])` to the line of a file.
+
+Values are followed through names, attributes, subscripts, `.get`, `**mapping`, dictionaries, parameters and their calls,
+classes, argparse and Hydra. Where several places may be meant all are given; where none is known, none.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program, module_name
+from explainer.source.setting import ARGPARSE, COMMAND, DEFAULT, JSON, Document, Path, Setting
+from explainer.source.setting_file import names_file
+from explainer.source.setting_python import read_python, setting_at
+
+_MAX_STEPS = 400
+_LOADERS = frozenset(
+    {"load", "loads", "safe_load", "full_load", "unsafe_load", "from_json_file", "from_yaml", "parse_yaml_file", "parse_json_file"}
+)  # fmt: skip
+_READERS = frozenset(
+    {"json", "yaml", "tomllib", "tomli", "toml", "OmegaConf", "omegaconf", "HfArgumentParser", "ruamel"}
+)
+_SAME = frozenset(
+    {"dict", "copy", "deepcopy", "SimpleNamespace", "Namespace", "EasyDict", "edict", "Box", "DictConfig", "create", "to_container", "vars"}
+)  # fmt: skip
+_PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses", "cli"})
+
+
+class _Entry(NamedTuple):
+    """A place in a configuration file."""
+
+    document: Document
+    path: Path
+    group: int
+
+
+class _Written(NamedTuple):
+    """An expression in the program."""
+
+    node: ast.expr
+    file: SourceFile
+
+
+class _Parsed(NamedTuple):
+    """What a parser makes of the command line: the attributes are flags, or fields of dataclasses."""
+
+    file: SourceFile
+
+
+class _Composed(NamedTuple):
+    """What Hydra makes of a folder of files."""
+
+    documents: tuple[Document, ...]
+
+
+_Value = _Entry | _Written | _Parsed | _Composed
+
+
+def settings_behind(expr: ast.expr, file: SourceFile, program: Program) -> list[Setting]:
+    """The settings that an expression's value comes from, nearest first; none where that is not known.
+
+    Example: for `cfg["act"]["inplace"]` with `cfg = json.load(open("config.json"))`, the entry `act.inplace` of that file.
+    """
+    return _settings(_Flow(program).values(expr, file), program)
+
+
+def members_behind(mapping: ast.expr, name: str, file: SourceFile, program: Program) -> list[Setting]:
+    """The settings that `**mapping` passes on under a name."""
+    flow = _Flow(program)
+    return _settings(flow.members(flow.values(mapping, file), name), program)
+
+
+def documents_behind(mapping: ast.expr, file: SourceFile, program: Program) -> list[tuple[Document, Path, int]]:
+    """The places in configuration files that a mapping was read from: the file, the path in it, and which of its documents."""
+    return [
+        (one.document, one.path, one.group) for one in _Flow(program).values(mapping, file) if isinstance(one, _Entry)
+    ]
+
+
+def _settings(values: list[_Value], program: Program) -> list[Setting]:
+    found: list[Setting] = []
+    for value in values:
+        if isinstance(value, _Entry):
+            found.extend(value.document.at(value.path, value.group))
+        elif isinstance(value, _Written):
+            setting = setting_at(value.node, value.file, program.names(value.file))
+            found.extend([setting] if setting else [])
+    return list({(one.file.path, one.span): one for one in found}.values())
+
+
+@lru_cache(maxsize=4)
+def _calls(program: Program) -> dict[str, list[tuple[SourceFile, ast.Call]]]:
+    """Every call of the program by the last part of what it calls."""
+    found: dict[str, list[tuple[SourceFile, ast.Call]]] = {}
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call):
+                name = (program.names(file).qualified(node.func) or "").rpartition(".")[2]
+                found.setdefault(name, []).append((file, node))
+                if name == "partial" and node.args:
+                    partial = (dotted_name(node.args[0]) or "").rpartition(".")[2]
+                    found.setdefault(partial, []).append((file, node))
+    return found
+
+
+class _Binding(NamedTuple):
+    """A value that a statement gives to a name, in a function or in the module; `end` is where that is done."""
+
+    scope: ast.AST | None
+    end: tuple[int, int]
+    value: ast.expr
+
+
+@lru_cache(maxsize=256)
+def _bindings(file: SourceFile) -> dict[str, list[_Binding]]:
+    """Every binding of a file by name, in the order of the text."""
+    found: dict[str, list[_Binding]] = {}
+    for node in file.walk():
+        for name, value in _bound_values(node):
+            scope = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) or file.tree
+            if isinstance(node, ast.With):  # what it binds is known in its own block
+                end = node.lineno, node.col_offset
+            else:
+                end = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+            found.setdefault(name, []).append(_Binding(scope, end, value))
+    return {name: sorted(ones, key=lambda one: one.end) for name, ones in found.items()}
+
+
+class _Flow:
+    """Follows values back; the number of steps is bounded."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.steps = 0
+        self.active: set[int] = set()
+
+    def values(self, node: ast.expr | None, file: SourceFile) -> list[_Value]:
+        """What an expression may be: places in files, or expressions that lead no further."""
+        self.steps += 1
+        if node is None or self.steps > _MAX_STEPS or id(node) in self.active:
+            return []
+        self.active.add(id(node))
+        try:
+            return self._values(node, file)
+        finally:
+            self.active.discard(id(node))
+
+    def _values(self, node: ast.expr, file: SourceFile) -> list[_Value]:
+        if isinstance(node, ast.Name):
+            return self._name(node, file)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, file)
+        if isinstance(node, ast.Subscript):
+            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            return self.members(self.values(node.value, file), str(key)) if key is not None else []
+        if isinstance(node, ast.IfExp):
+            return [*self.values(node.body, file), *self.values(node.orelse, file)]
+        if isinstance(node, ast.BoolOp):
+            return [one for value in node.values for one in self.values(value, file)]
+        if isinstance(node, ast.Call):
+            return self._call(node, file)
+        return [_Written(node, file)]
+
+    def members(self, values: list[_Value], key: str) -> list[_Value]:
+        """What a mapping or an object holds under a name."""
+        return [one for value in values for one in self._member(value, key)]
+
+    def _member(self, value: _Value, key: str) -> list[_Value]:
+        if isinstance(value, _Entry):
+            path = (*value.path, key)
+            return [_Entry(value.document, path, value.group)] if value.document.at(path, value.group) else []
+        if isinstance(value, _Composed):
+            return _composed(value, key)
+        if isinstance(value, _Parsed):
+            return self._flag(value, key)
+        if isinstance(value.node, ast.Dict):
+            return self._item(value.node, key, value.file)
+        return self._field(value.node, key, value.file) if isinstance(value.node, ast.Call) else []
+
+    def _item(self, node: ast.Dict, key: str, file: SourceFile) -> list[_Value]:
+        found: list[_Value] = []
+        for name, value in zip(node.keys, node.values, strict=True):
+            if isinstance(name, ast.Constant) and name.value == key:
+                found.extend(self._kept(value, file))
+            elif name is None:
+                found.extend(self.members(self.values(value, file), key))
+        return found
+
+    def _kept(self, node: ast.expr, file: SourceFile) -> list[_Value]:
+        """A value where it is written, if it leads no further."""
+        return self.values(node, file) or [_Written(node, file)]
+
+    def _name(self, node: ast.Name, file: SourceFile) -> list[_Value]:
+        names = self.program.names(file)
+        function = names.function_of(node)
+        while function is not None:
+            bound = self._bound(node, function, file)
+            if bound:
+                return self.values(bound[-1], file)
+            if node.id in _parameters(function):
+                return self._parameter(node.id, function, file)
+            function = names.function_of(function)
+        if file.tree is None:
+            return []
+        bound = self._bound(node, file.tree, file)
+        if bound:
+            return [one for value in bound for one in self.values(value, file)]
+        return self._imported(names.imports.get(node.id, ""))
+
+    def _bound(self, node: ast.Name, scope: Function | ast.Module, file: SourceFile) -> list[ast.expr]:
+        """What a name is bound to in a scope: before its use in a function, anywhere in a module."""
+        place = (node.lineno, node.col_offset)
+        return [
+            one.value
+            for one in _bindings(file).get(node.id, ())
+            if one.scope is scope and (isinstance(scope, ast.Module) or one.end < place)
+        ]
+
+    def _imported(self, name: str) -> list[_Value]:
+        module, _, last = name.rpartition(".")
+        for file in self.program.parsed():
+            if module and module_name(file.path, self.program.root) == module and file.tree is not None:
+                place = ast.Name(id=last, ctx=ast.Load(), lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+                bound = self._bound(place, file.tree, file)
+                return [one for value in bound for one in self.values(value, file)]
+        return []
+
+    def _attribute(self, node: ast.Attribute, file: SourceFile) -> list[_Value]:
+        names = self.program.names(file)
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            owner = names.class_of(node)
+            value = names.attribute_value(owner, node.attr) if owner else None
+            return self._kept(value, file) if value is not None else self._class_field(owner, node.attr, file)
+        return self.members(self.values(node.value, file), node.attr)
+
+    def _call(self, node: ast.Call, file: SourceFile) -> list[_Value]:
+        called = self.program.names(file).qualified(node.func) or ""
+        owner, _, last = called.rpartition(".")
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else last
+        if method in ("get", "pop", "setdefault") and isinstance(node.func, ast.Attribute) and node.args:
+            return self._get(node.func.value, node.args[0], node.args[1:], file)
+        if called == "getattr" and len(node.args) > 1:
+            return self._get(node.args[0], node.args[1], node.args[2:], file)
+        if method in _LOADERS and _READERS & set(called.split(".")):
+            return self._loaded(node, called, file)
+        if method in _PARSERS:
+            return [_Parsed(file)]
+        if method in _SAME and not self.program.find_class(last) and not self.program.find_function(last):
+            return self._same(node, file)
+        function = self.program.find_function(last) if called and not owner.startswith("torch") else None
+        if function and self.program.names(function[0]).class_of(function[1]) is None:
+            return self._returned(*function)
+        return [_Written(node, file)]
+
+    def _get(self, mapping: ast.expr, key: ast.expr, default: list[ast.expr], file: SourceFile) -> list[_Value]:
+        if not isinstance(key, ast.Constant):
+            return []
+        found = self.members(self.values(mapping, file), str(key.value))
+        return found or [one for value in default for one in self.values(value, file)]
+
+    def _same(self, node: ast.Call, file: SourceFile) -> list[_Value]:
+        """`dict(cfg)`, `deepcopy(cfg)`, `SimpleNamespace(**cfg)`: what it is made of; a call with keywords stays itself."""
+        inner = [*node.args[:1], *(one.value for one in node.keywords if one.arg is None)]
+        found = [one for value in inner for one in self.values(value, file)]
+        return [_Written(node, file), *found] if any(one.arg for one in node.keywords) else found
+
+    def _returned(self, file: SourceFile, function: Function) -> list[_Value]:
+        returns = [one for one in ast.walk(function) if isinstance(one, ast.Return)]
+        return [one for node in returns for one in self.values(node.value, file)]
+
+    def _loaded(self, node: ast.Call, called: str, file: SourceFile) -> list[_Value]:
+        """The documents that a call of a reader gives."""
+        names = {os.path.basename(name) for name in self._literals(node, file, 0)}
+        documents = [one for one in self.program.documents() if os.path.basename(one.file.path) in names]
+        if not documents:
+            is_json = called.startswith("json") or "json" in called.rpartition(".")[2]
+            same = [
+                one
+                for one in self.program.documents()
+                if one.kind != COMMAND and (one.kind == JSON) == is_json and not one.fault
+            ]
+            documents = same if len(same) == 1 else []
+        return [_Entry(one, (), 0) for one in documents]
+
+    def _literals(self, node: ast.expr, file: SourceFile, depth: int) -> Iterator[str]:
+        """The names of files in an expression, also behind the names in it."""
+        for one in ast.walk(node):
+            name = names_file(one)
+            if name:
+                yield name
+            elif isinstance(one, ast.Name) and depth < 4:
+                function = self.program.names(file).function_of(one)
+                scopes = [function, file.tree] if function is not None else [file.tree]
+                for scope in scopes:
+                    for bound in self._bound(one, scope, file) if scope is not None else ():
+                        yield from self._literals(bound, file, depth + 1)
+                if function is not None and one.id in _parameters(function):
+                    for where, value in self._arguments(one.id, function, file):
+                        yield from self._literals(value, where, depth + 1)
+
+    def _parameter(self, name: str, function: Function, file: SourceFile) -> list[_Value]:
+        if any(
+            "hydra" in (self.program.names(file).qualified(getattr(one, "func", one)) or "")
+            for one in function.decorator_list
+        ):
+            return [_Composed(self.program.documents())]
+        found: list[_Value] = []
+        calls = self._calls_of(function, file)
+        for where, call in calls:
+            found.extend(self._passed(name, function, call, where))
+        default = _default(name, function)
+        return found or (self._kept(default, file) if default is not None else [])
+
+    def _passed(self, name: str, function: Function, call: ast.Call, file: SourceFile) -> list[_Value]:
+        """What one call gives to a parameter."""
+        value = _argument(name, function, call)
+        if value is not None:
+            return self._kept(value, file)
+        spread = [one.value for one in call.keywords if one.arg is None]
+        return [found for one in spread for found in self.members(self.values(one, file), name)]
+
+    def _arguments(self, name: str, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.expr]]:
+        for where, call in self._calls_of(function, file):
+            value = _argument(name, function, call)
+            if value is not None:
+                yield where, value
+        default = _default(name, function)
+        if default is not None:
+            yield file, default
+
+    def _calls_of(self, function: Function, file: SourceFile) -> list[tuple[SourceFile, ast.Call]]:
+        owner = self.program.names(file).class_of(function)
+        name = owner.name if owner is not None and function.name == "__init__" else function.name
+        return _calls(self.program).get(name, [])
+
+    def _flag(self, parsed: _Parsed, key: str) -> list[_Value]:
+        """A flag: as a script gives it, as a configuration file does, or by its default."""
+        found: list[_Value] = [
+            _Entry(document, one.path, one.group)
+            for document in self.program.documents()
+            for one in document.named(key)
+        ]
+        for file in (parsed.file, *self.program.parsed()):
+            for setting in read_python(file):
+                if setting.name == key and setting.kind in (ARGPARSE, DEFAULT):
+                    node = next(
+                        (one for one in file.walk() if isinstance(one, ast.expr) and file.span(one) == setting.span),
+                        None,
+                    )
+                    found.extend([_Written(node, file)] if node is not None else [])
+        return list(dict.fromkeys(found))
+
+    def _field(self, call: ast.Call, key: str, file: SourceFile) -> list[_Value]:
+        """What an object of a class of the program, or a `dict(...)`, holds under a name."""
+        for one in call.keywords:
+            if one.arg == key:
+                return self._kept(one.value, file)
+        found = self.program.find_class(self.program.names(file).qualified(call.func) or "")
+        if found is None:
+            spread = [one.value for one in call.keywords if one.arg is None]
+            return [value for one in spread for value in self.members(self.values(one, file), key)]
+        where, owner = found
+        value = self.program.names(where).attribute_value(owner, key)
+        if value is not None:
+            return self._kept(value, where)
+        fields = [
+            one.target.id for one in owner.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        ]
+        if key in fields[: len(call.args)]:
+            return self._kept(call.args[fields.index(key)], file)
+        spread = [one.value for one in call.keywords if one.arg is None]
+        given = [value for one in spread for value in self.members(self.values(one, file), key)]
+        return given or self._class_field(owner, key, where)
+
+    def _class_field(self, owner: ast.ClassDef | None, key: str, file: SourceFile) -> list[_Value]:
+        for one in owner.body if owner is not None else ():
+            for name, value in _bound_values(one):
+                if name == key:
+                    return self._kept(value, file)
+        return []
+
+
+def _composed(value: _Composed, key: str) -> list[_Value]:
+    """Hydra's files: a key of one of them, or a folder whose files stand under its name."""
+    found: list[_Value] = []
+    for document in value.documents:
+        if document.at((key,)):
+            found.append(_Entry(document, (key,), 0))
+        if os.path.basename(os.path.dirname(document.file.path)) == key:
+            found.append(_Entry(document, (), 0))
+    return found
+
+
+def _bound_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The plain names that a statement binds, each with its value; a whole tuple where its parts are not written."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Name):
+            yield target.id, value
+        elif isinstance(target, ast.Tuple):
+            parts = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else []
+            for at, one in enumerate(target.elts):
+                if isinstance(one, ast.Name):
+                    yield one.id, parts[at] if parts else value
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        yield node.target.id, node.value
+    elif isinstance(node, ast.With):
+        for item in node.items:
+            if isinstance(item.optional_vars, ast.Name):
+                yield item.optional_vars.id, item.context_expr
+
+
+def _parameters(function: Function) -> list[str]:
+    arguments = function.args
+    return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def _argument(name: str, function: Function, call: ast.Call) -> ast.expr | None:
+    """The expression that a call gives to a parameter, by keyword or by position."""
+    for one in call.keywords:
+        if one.arg == name:
+            return one.value
+    positional = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    if positional[:1] in (["self"], ["cls"]):
+        positional = positional[1:]
+    if name not in positional:
+        return None
+    at = positional.index(name)
+    given = call.args[: at + 1]
+    return given[at] if len(given) > at and not any(isinstance(one, ast.Starred) for one in given) else None
+
+
+def _default(name: str, function: Function) -> ast.expr | None:
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((value for one, value in pairs if one.arg == name), None)

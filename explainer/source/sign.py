@@ -1,0 +1,286 @@
+"""What the source shows of a value: is it a number, can it be 0, can it be negative, is it bounded."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from explainer.source.file import SourceFile
+from explainer.source.name import Names, bound_names, dotted_name
+from explainer.source.program import Program
+
+_DEPTH = 6
+_KEEP = frozenset(
+    {"sum", "mean", "float", "double", "half", "unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "expand_as", "to"}
+    | {"contiguous", "clone", "detach", "max", "min", "amax", "amin", "transpose", "permute", "median", "t", "type", "type_as"}
+)  # fmt: skip
+_NOT_NEGATIVE = frozenset(
+    {"relu", "sigmoid", "softmax", "abs", "norm", "vector_norm", "std", "var", "square", "mse_loss", "l1_loss", "cross_entropy"}
+    | {"count_nonzero", "cdist", "pairwise_distance", "smooth_l1_loss", "sqrt", "exp", "softplus", "rand", "bincount", "cumprod"}
+    | {"binary_cross_entropy", "nll_loss", "huber_loss", "one_hot", "dist"}
+)  # fmt: skip
+_COUNTS = frozenset(
+    {"ne", "eq", "gt", "lt", "ge", "le", "isfinite", "logical_not", "logical_and", "logical_or", "bool"}
+)
+_NUMBERS = frozenset(
+    {
+        "item",
+        "size",
+        "numel",
+        "dim",
+        "ones",
+        "ones_like",
+        "full",
+        "tensor",
+        "arange",
+        "linspace",
+        "as_tensor",
+        "full_like",
+    }
+)
+_BUILTINS = ("len", "int", "float", "max", "min", "sum", "round")
+_BOUNDED = frozenset({"sigmoid", "tanh", "softmax", "log_softmax", "sin", "cos", "logsigmoid", "normalize"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """`positive`: above 0 by at least an epsilon. `not_negative`: 0 or more. `inside`: strictly between -1 and 1.
+
+    `bounded`: not large. `counts`: a number of things, so that its smallest value but 0 is 1.
+    """
+
+    positive: bool = False
+    not_negative: bool = False
+    inside: bool = False
+    bounded: bool = False
+    counts: bool = False
+    is_number: bool = False
+
+
+UNKNOWN = Sign()
+
+
+def is_positive(sign: Sign) -> bool:
+    """Whether a value stays above 0, or is a plain number of the program, such as a size."""
+    return sign.positive or sign.is_number
+
+
+def number_of(node: ast.AST | None, names: Names) -> float | None:
+    """The number that an expression is, of constants, names of the file's constants, and arithmetic on them."""
+    if isinstance(node, ast.Constant):
+        is_plain = isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
+        return float(node.value) if is_plain else None  # type: ignore[arg-type]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = number_of(node.operand, names)
+        return None if inner is None else -inner
+    if isinstance(node, ast.BinOp):
+        return _arithmetic(node, names)
+    if isinstance(node, ast.Name):
+        tree = names.file.tree
+        bound = names.assignments(node.id, tree) if tree is not None else []
+        plain = len(bound) == 1 and isinstance(bound[0], ast.Assign) and isinstance(bound[0].targets[0], ast.Name)
+        return number_of(bound[0].value, names) if plain and isinstance(bound[0].value, ast.Constant) else None
+    return None
+
+
+def _arithmetic(node: ast.BinOp, names: Names) -> float | None:
+    left, right = number_of(node.left, names), number_of(node.right, names)
+    if left is None or right is None:
+        return None
+    try:
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.Div):
+            return left / right
+        result = left**right if isinstance(node.op, ast.Pow) and abs(right) < 100 else None
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return result if isinstance(result, float) else None
+
+
+def value_of(node: ast.expr, file: SourceFile, program: Program, depth: int = 0) -> Sign:
+    """What the source shows of an expression."""
+    names = program.names(file)
+    number = number_of(node, names)
+    if number is not None:
+        return Sign(
+            positive=number > 0, not_negative=number >= 0, inside=abs(number) < 1, bounded=abs(number) < 80, is_number=True
+        )  # fmt: skip
+    if depth > _DEPTH:
+        return UNKNOWN
+    if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Invert, ast.Not))):
+        return Sign(not_negative=True, bounded=True, counts=True)
+    if isinstance(node, ast.BinOp):
+        return _of_operator(node, file, program, depth)
+    if isinstance(node, ast.Call):
+        return _of_call(node, file, program, depth)
+    if isinstance(node, ast.Subscript):
+        return _of_subscript(node, file, program, depth)
+    return _of_name(node, file, program, depth)
+
+
+def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int) -> Sign:
+    left, right = (value_of(one, file, program, depth + 1) for one in (node.left, node.right))
+    numbers = left.is_number and right.is_number
+    if isinstance(node.op, ast.Add):
+        # `x + eps` is taken at its word, also where the source does not show the sign of x.
+        positive = left.positive or right.positive or is_epsilon(node.left) or is_epsilon(node.right)
+        return Sign(
+            positive=positive, not_negative=positive or (left.not_negative and right.not_negative), is_number=numbers
+        )
+    if isinstance(node.op, (ast.Mult, ast.Div)):
+        positive, sign = left.positive and right.positive, left.not_negative and right.not_negative
+        same = ast.dump(node.left) == ast.dump(node.right)
+        counts = left.counts and right.counts and isinstance(node.op, ast.Mult)
+        return Sign(positive=positive, not_negative=sign or same, counts=counts, is_number=numbers)
+    if isinstance(node.op, ast.Pow):
+        even = number_of(node.right, program.names(file)) in {2.0, 4.0}
+        return Sign(positive=left.positive, not_negative=even or left.not_negative, is_number=numbers)
+    if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return Sign(not_negative=True, bounded=True, counts=True)
+    if isinstance(node.op, ast.Sub):
+        one = number_of(node.left, program.names(file)) == 1.0
+        probability = one and _is_probability(node.right, file, program)
+        return Sign(not_negative=probability, bounded=left.bounded and right.bounded, is_number=numbers)
+    return Sign(is_number=numbers)
+
+
+def is_epsilon(node: ast.expr) -> bool:
+    """Whether a name calls itself an epsilon: `eps`, `self.eps`, `EPSILON`."""
+    name = (dotted_name(node) or "").rpartition(".")[2].lower().strip("_")
+    return name in ("eps", "epsilon", "tiny", "delta") or name.endswith("_eps") or name.startswith("eps_")
+
+
+def _is_probability(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    call = definition_of(node, file, program) if isinstance(node, ast.Name) else node
+    if not isinstance(call, ast.Call):
+        return False
+    called = program.names(file).qualified(call.func) or ""
+    return called.rpartition(".")[2] in ("sigmoid", "softmax") or getattr(call.func, "attr", "") in (
+        "sigmoid",
+        "softmax",
+    )
+
+
+def _of_call(node: ast.Call, file: SourceFile, program: Program, depth: int) -> Sign:
+    names = program.names(file)
+    called = names.qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    if owner in ("math", "numpy") or called in _BUILTINS:
+        return Sign(is_number=called != "sum", not_negative=called == "len", bounded=True)
+    is_method = isinstance(node.func, ast.Attribute) and not owner.startswith("torch")
+    subject = next(iter(node.args), None)
+    if is_method and isinstance(node.func, ast.Attribute):
+        subject, last = node.func.value, node.func.attr
+    if last in ("clamp", "clamp_min", "clip", "clamp_", "clamp_min_"):
+        return _of_clamp(node, names, is_method=is_method)
+    if last in _NUMBERS:
+        return Sign(is_number=True, bounded=True)
+    if last in _COUNTS:
+        return Sign(not_negative=True, bounded=True, counts=True)
+    if last in ("where", "maximum"):
+        return _of_choice(node, file, program, depth)
+    inner = value_of(subject, file, program, depth + 1) if subject is not None else UNKNOWN
+    return _of_method(last, node, inner, names)
+
+
+def _of_choice(node: ast.Call, file: SourceFile, program: Program, depth: int) -> Sign:
+    """`maximum(x, low)` and `where(condition, x, safe)`, which is what a careful program writes."""
+    signs = [value_of(one, file, program, depth + 1) for one in node.args[-2:]]
+    if len(node.args) == 2:  # maximum
+        return Sign(positive=any(one.positive for one in signs), not_negative=any(one.not_negative for one in signs))
+    safe = any(one.is_number for one in signs)
+    return Sign(
+        positive=safe and any(one.positive for one in signs),
+        not_negative=all(one.not_negative for one in signs),
+        inside=safe,
+        bounded=safe,
+    )
+
+
+def _of_method(last: str, node: ast.Call, inner: Sign, names: Names) -> Sign:
+    """A function or method by its name, with what is known of what it is applied to."""
+    if last in _KEEP:
+        bounded = inner.bounded and last != "sum"
+        return Sign(positive=inner.positive, not_negative=inner.not_negative, counts=inner.counts, bounded=bounded)
+    if last == "pow":
+        even = number_of(node.args[-1] if node.args else None, names) in {2.0, 4.0}
+        return Sign(positive=inner.positive, not_negative=even or inner.not_negative)
+    if last == "add" and node.args:
+        added = node.args[-1]
+        number = number_of(added, names)
+        return Sign(positive=is_epsilon(added) or (number is not None and number > 0))
+    if last == "sqrt":
+        return Sign(positive=inner.positive, not_negative=True)
+    return Sign(not_negative=last in _NOT_NEGATIVE, bounded=last in _BOUNDED)
+
+
+def _of_clamp(node: ast.Call, names: Names, *, is_method: bool) -> Sign:
+    """A clamp's bounds: `clamp(x, low, high)`, `x.clamp_min(low)`, `clamp(min=..., max=...)`."""
+    given: list[ast.expr] = list(node.args if is_method else node.args[1:])
+    bounds = {one.arg: one.value for one in node.keywords}
+    low = bounds.get("min", given[0] if given else None)
+    high = bounds.get("max", given[1] if len(given) > 1 else None)
+    least, most = number_of(low, names), number_of(high, names)
+    named = low is not None and (is_epsilon(low) or (least is None and not isinstance(low, ast.Constant)))
+    inside = (least is None or least > -1) and (most is None or most < 1) and high is not None
+    return Sign(
+        positive=named or (least is not None and least > 0),
+        not_negative=named or (least is not None and least >= 0),
+        inside=inside,
+        bounded=high is not None,
+    )
+
+
+def _of_subscript(node: ast.Subscript, file: SourceFile, program: Program, depth: int) -> Sign:
+    """`x[x > 0]` is what the mask lets through; `x.shape[1]` is a number; another part of a value is as the value."""
+    if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        return Sign(is_number=True, not_negative=True, bounded=True)
+    index = node.slice
+    if (
+        isinstance(index, ast.Compare)
+        and ast.dump(index.left) == ast.dump(node.value)
+        and isinstance(index.ops[0], ast.Gt)
+    ):
+        return Sign(positive=True, not_negative=True)
+    return value_of(node.value, file, program, depth + 1)
+
+
+def _of_name(node: ast.expr, file: SourceFile, program: Program, depth: int) -> Sign:
+    name = dotted_name(node)
+    if name is None:
+        return UNKNOWN
+    if is_epsilon(node):
+        return Sign(positive=True, not_negative=True, is_number=True)
+    value = definition_of(node, file, program)
+    return value_of(value, file, program, depth + 1) if value is not None else UNKNOWN
+
+
+def definition_of(node: ast.expr, file: SourceFile, program: Program) -> ast.expr | None:
+    """The one value that a name has at a place: its last assignment before it, or the attribute's in its class."""
+    name = dotted_name(node)
+    names = program.names(file)
+    if name is None:
+        return None
+    if name.startswith("self."):
+        owner = names.class_of(node)
+        return names.attribute_value(owner, name.removeprefix("self.")) if owner else None
+    scope = names.function_of(node) or file.tree
+    if scope is None:
+        return None
+    place = (node.lineno, node.col_offset)
+    before = [one for one in names.assignments(name, scope) if (one.end_lineno or 0, one.end_col_offset or 0) < place]
+    last = before[-1] if before else None
+    if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Tuple) and isinstance(last.value, ast.Tuple):
+        pairs = zip(last.targets[0].elts, last.value.elts, strict=False)
+        return next((value for target, value in pairs if dotted_name(target) == name), None)
+    if not isinstance(last, ast.Assign) or dotted_name(last.targets[0]) != name:
+        return None
+    loops = [
+        one for one in ast.walk(scope) if isinstance(one, (ast.For, ast.AsyncFor)) and name in set(bound_names(one))
+    ]
+    return None if loops else last.value

@@ -1,0 +1,57 @@
+"""A loss gets its target in the dtype that it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+net = nn.Linear(3, 2)
+x = torch.randn(6, 3)
+out = net(x)
+"""
+RIGHT = {
+    "integers for classes": (HEAD + "y = torch.randint(0, 2, (6,)).long()\nloss = F.cross_entropy(out, y)\n", "loss =", {}),
+    "floats for values": (HEAD + "y = torch.ones(6, 2).float()\nloss = F.mse_loss(out, y)\n", "loss =", {}),
+    "cast in the call": (HEAD + "y = torch.ones(6)\nloss = F.cross_entropy(out, y.long())\n", "loss =", {}),
+    "a loss on another line": (HEAD + "y = torch.ones(6)\nprint(y)\nloss = F.cross_entropy(out, y)\n", "print(y)", {}),
+    "no loss of torch": (HEAD + "y = torch.ones(6)\nloss = my_loss(out, y)\n", "loss =", {}),
+}
+WRONG = {
+    "labels made floats": (
+        HEAD + "y = (x[:, 0] > 0).float()\nloss = F.cross_entropy(out, y)\n", "loss =", {}, ["y = (x[:, 0] > 0).long()"],
+    ),
+    "labels with a float dtype": (
+        HEAD + "y = torch.zeros(6, dtype=torch.float32)\nloss = nn.CrossEntropyLoss()(out, y)\n", "loss =", {}, ["y = torch.zeros(6, dtype=torch.long)"],
+    ),
+    "a column of a table": (
+        HEAD + "table = torch.tensor([[0.5, 1.0]])\ny = table[:, 1]\nloss = F.nll_loss(out, y)\n", "loss =", {}, ["y = table[:, 1].long()"],
+    ),
+    "integers for probabilities": (
+        HEAD + "criterion = nn.BCEWithLogitsLoss()\ny = torch.tensor([0, 1])\nloss = criterion(out[:2, 0], y)\n", "loss =", {},
+        ["loss = criterion(out[:2, 0], y.float())"],
+    ),
+    "float64 targets, seen in the backward": (
+        HEAD + "y = torch.from_numpy(np.zeros((6, 2)))\nloss = F.mse_loss(out, y)\nloss.backward()\n", "loss.backward()", {},
+        ["y = torch.from_numpy(np.zeros((6, 2))).float()"],
+    ),
+    "one_hot of floats": (HEAD + "y = F.one_hot(labels, 2)\n", "one_hot", {}, ["y = F.one_hot(labels.long(), 2)"]),
+}
+
+
+@pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
+    """Targets of the right dtype, and losses that the failure does not name, are left alone."""
+    assert rewritten(tmp_path, "cast_target", source, at or None, **given) == source
+
+
+@pytest.mark.parametrize(("source", "at", "given", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: list[str]) -> None:
+    """Class indices become integers and values floats, where they are made or in the call; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "cast_target", source, at or None, **given)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "cast_target", after, None if at not in after else at or None, **given) == after

@@ -1,0 +1,49 @@
+"""The loader of the failing loop drops its last, incomplete batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.randn(9, 4))
+net = nn.BatchNorm1d(4)
+"""
+RIGHT = {
+    "dropped already": (HEAD + "loader = DataLoader(data, batch_size=4, drop_last=True)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}),
+    "two loaders and no loop": (HEAD + "a = DataLoader(data)\nb = DataLoader(data)\nnet(torch.randn(1, 4))\n", "net(torch", {}),
+    "a batch sampler": (HEAD + "loader = DataLoader(data, batch_sampler=s)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}),
+    "no loader": (HEAD + "net(torch.randn(1, 4))\n", "net(torch", {}),
+}
+WRONG = {
+    "a loader by name": (
+        HEAD + "train = DataLoader(data, batch_size=4)\nvalid = DataLoader(data)\nfor (x,) in train:\n    net(x)\n", "net(x)", {},
+        ["train = DataLoader(data, batch_size=4, drop_last=True)"],
+    ),
+    "a loader in the loop, enumerated": (
+        HEAD + "for i, (x,) in enumerate(DataLoader(data, 4)):\n    net(x)\n", "net(x)", {}, ["for i, (x,) in enumerate(DataLoader(data, 4, drop_last=True)):"],
+    ),
+    "the argument set to False": (
+        HEAD + "loader = DataLoader(data, 4, drop_last=False)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}, ["loader = DataLoader(data, 4, drop_last=True)"],
+    ),
+    "a loader handed to a function": (
+        HEAD + "def run(loader):\n    for (x,) in loader:\n        net(x)\n\n\nrun(DataLoader(data, 4))\n", "net(x)", {}, ["run(DataLoader(data, 4, drop_last=True))"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
+    """Loaders that drop it already, and loaders that the failing loop does not walk, are left alone."""
+    assert rewritten(tmp_path, "drop_last_batch", source, at or None, **given) == source
+
+
+@pytest.mark.parametrize(("source", "at", "given", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: list[str]) -> None:
+    """Only the loader of the loop gets the argument; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "drop_last_batch", source, at or None, **given)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "drop_last_batch", after, None if at not in after else at or None, **given) == after

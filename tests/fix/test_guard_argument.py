@@ -1,0 +1,125 @@
+"""Arguments of roots, logarithms, quotients and powers are kept away from where the derivative is infinite."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+EPS = 1e-8
+net = nn.Linear(4, 4)
+x, y = torch.randn(8, 4), torch.randn(8, 4)
+out = net(x)
+"""
+ALL = {"kinds": ["root", "log", "quotient", "power", "arc"]}
+
+RIGHT = {
+    "an epsilon inside the root": "loss = ((out - y) ** 2).sum(-1).add(1e-12).sqrt().mean() + torch.sqrt(out.pow(2) + 1e-6).mean()",
+    "a clamped argument": "loss = torch.log(out.sigmoid().clamp(min=1e-7)).mean()",
+    "a clamp to a named bound": "loss = torch.log(out.sigmoid().clamp(min=EPS)).mean()",
+    "an epsilon by name": "loss = (out / (out.norm() + EPS)).mean()",
+    "a square root of a size": "loss = (out @ y.T / math.sqrt(out.shape[-1])).mean() / len(x)",
+    "a division by a temperature": "loss = (out / 0.07).logsumexp(-1).mean()",
+    "a library norm, differentiated once": "loss = out.norm(dim=-1).mean()",
+    "a logarithm of data": "loss = (out * torch.log(y.abs())).mean()",
+    "a root under no_grad": "with torch.no_grad():\n    scale = (out - y).pow(2).sum().sqrt()\nloss = out.mean()",
+    "a root of a detached value": "loss = out.mean() * out.detach().pow(2).sum().sqrt()",
+    "a whole power": "loss = (out ** 3).mean()",
+    "a denominator of unknown sign": "loss = (out / (out - y)).mean()",
+    "a logarithm of what a mask lets through": "loss = torch.log(out[out > 0]).mean()",
+    "a denominator that is an exponential plus one": "loss = (out / (1 + out.exp())).mean()",
+    "a number's logarithm": "loss = out.mean() * math.log(10)",
+    "normalize, which has its own epsilon": "loss = F.normalize(out, dim=-1).sum()",
+}
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_right_arguments_stay(tmp_path, body: str) -> None:
+    """What stays away from the bad place, or has no gradient, is left alone."""
+    source = f"{HEAD}{body}\nloss.backward()\n"
+    assert rewritten(tmp_path, "guard_argument", source, "loss.backward()", options=ALL) == source
+
+
+WRONG = {
+    "a distance": (
+        "loss = ((out - y) ** 2).sum(-1).sqrt().mean()",
+        "loss = ((out - y) ** 2).sum(-1).clamp_min(1e-12).sqrt().mean()",
+    ),
+    "a root of a mean squared error": (
+        "loss = torch.sqrt(F.mse_loss(out, y))",
+        "loss = torch.sqrt(F.mse_loss(out, y).clamp_min(1e-12))",
+    ),
+    "a root of a sum": ("loss = torch.sqrt(out + y).mean()", "loss = torch.sqrt((out + y).clamp_min(1e-12)).mean()"),
+    "a logarithm of a probability": ("loss = -torch.log(out.relu()).mean()", "loss = -torch.log(out.relu().clamp_min(1e-8)).mean()"),
+    "a method": ("loss = out.relu().log().mean()", "loss = out.relu().clamp_min(1e-8).log().mean()"),
+    "a clamp to exactly 0": ("loss = torch.log(out.clamp(min=0)).mean()", "loss = torch.log(out.clamp(min=0).clamp_min(1e-8)).mean()"),
+    "a norm as a denominator": ("loss = (out / out.norm()).sum()", "loss = (out / out.norm().clamp_min(1e-8)).sum()"),
+    "a product of norms": (
+        "loss = ((out * y).sum(-1) / (out.norm(dim=-1) * y.norm(dim=-1))).sum()",
+        "loss = ((out * y).sum(-1) / (out.norm(dim=-1) * y.norm(dim=-1)).clamp_min(1e-8)).sum()",
+    ),
+    "a count of a mask": (
+        "mask = (y > 0).float()\nloss = ((out * mask).sum(1) / mask.sum(1)).mean()",
+        "loss = ((out * mask).sum(1) / mask.sum(1).clamp_min(1)).mean()",
+    ),
+    "an arc cosine": ("loss = torch.acos(out).mean()", "loss = torch.acos(out.clamp(-1 + 1e-6, 1 - 1e-6)).mean()"),
+    "an arc cosine clamped to its edges": (
+        "loss = torch.acos(out.clamp(-1, 1)).mean()",
+        "loss = torch.acos(out.clamp(-1, 1).clamp(-1 + 1e-6, 1 - 1e-6)).mean()",
+    ),
+    "a fractional power": ("loss = (out.abs() ** 0.5).mean()", "loss = (out.abs().clamp_min(1e-6) ** 0.5).mean()"),
+    "a generalised mean": (
+        "p = nn.Parameter(torch.tensor(3.0))\nloss = out.pow(p).mean(-1).pow(1.0 / p).sum()",
+        "loss = out.clamp_min(1e-6).pow(p).mean(-1).pow(1.0 / p).sum()",
+    ),
+    "a variance that is divided by too": (
+        "var = out.relu()\nloss = (torch.log(var) + (y - out) ** 2 / var).mean()",
+        "loss = (torch.log(var.clamp_min(1e-8)) + (y - out) ** 2 / var.clamp_min(1e-8)).mean()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), WRONG.values(), ids=WRONG)
+def test_dangerous_arguments_are_guarded(tmp_path, body: str, wanted: str) -> None:
+    """The argument, and nothing else, is guarded; a second time nothing is left to do."""
+    source = f"{HEAD}{body}\nloss.backward()\n"
+    after = rewritten(tmp_path, "guard_argument", source, "loss.backward()", options=ALL)
+    assert wanted in changed_lines(source, after)
+    assert rewritten(tmp_path, "guard_argument", after, "loss.backward()", options=ALL) == after
+
+
+def test_follows_a_helper_of_another_file(tmp_path) -> None:
+    """The root in a module's loss is found from the call in the training script; data that only pass through are not."""
+    from tests.fix.rewriting import best, failed, write
+
+    losses = "import torch\nfrom torch import nn\n\n\nclass Rmse(nn.Module):\n    def forward(self, a, b):\n        return (a - b).square().mean(-1).sqrt().mean()\n"
+    train = "import torch\nfrom torch import nn\nfrom losses import Rmse\n\nmodel = nn.Linear(3, 3)\nrmse = Rmse()\nloss = rmse(model(torch.randn(2, 3)), torch.zeros(2, 3))\nloss.backward()\n"
+    program = write(tmp_path, {"train.py": train, "losses.py": losses})
+    found = best("guard_argument", program, incident=failed({"train.py": 8}), options=ALL)
+    assert found is not None
+    assert (found.culprit.file, found.culprit.line) == (str(tmp_path / "losses.py"), 7)
+
+
+def test_second_derivative_of_a_norm(tmp_path) -> None:
+    """A norm is written with an epsilon where the program differentiates twice."""
+    body = "(g,) = torch.autograd.grad(out.norm(dim=-1, keepdim=True).sum(), [net.weight], create_graph=True)\nloss = g.pow(2).sum()"
+    source = f"{HEAD}{body}\nloss.backward()\n"
+    after = rewritten(tmp_path, "guard_argument", source, "loss.backward()", options={"kinds": ["norm"]})
+    assert "(out.pow(2).sum(-1, keepdim=True) + 1e-12).sqrt()" in after
+
+
+DATA = {
+    "NumPy": ("import numpy as np\n", "a = np.random.randn(9, 4)", "np.maximum(sd, 1e-8)"),
+    "torch": ("", "a = torch.randn(9, 4)", "sd.clamp_min(1e-8)"),
+}
+
+
+@pytest.mark.parametrize(("head", "made", "wanted"), DATA.values(), ids=DATA)
+def test_deviation_of_data(tmp_path, head: str, made: str, wanted: str) -> None:
+    """Data are divided by a deviation that is kept away from 0, as NumPy or torch writes it."""
+    source = f"import torch\n{head}{made}\nmu, sd = a.mean(0), a.std(0)\nx = (a - mu) / sd\n"
+    assert f"x = (a - mu) / {wanted}" in rewritten(tmp_path, "guard_argument", source, options={"kinds": ["deviation"]})

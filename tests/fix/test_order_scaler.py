@@ -1,0 +1,66 @@
+"""GradScaler's calls stand in their order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for step in range(4):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+"""
+RIGHT = {
+    "the plain order": (HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n    scaler.update()\n", "loss =", {}),
+    "with clipping": (
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    scaler.step(opt)\n    scaler.update()\n",
+        "loss =", {},
+    ),
+    "accumulation": (
+        HEAD + "    scaler.scale(loss).backward()\n    if step % 2:\n        scaler.unscale_(opt)\n        scaler.step(opt)\n        scaler.update()\n", "loss =", {},
+    ),
+    "a loss scaled under a name": (
+        HEAD + "    scaled = scaler.scale(loss)\n    scaled.backward()\n    scaler.step(opt)\n    scaler.update()\n", "loss =", {},
+    ),
+    "no scaler": (HEAD + "    loss.backward()\n    opt.step()\n", "loss =", {}),
+}
+WRONG = {
+    "a loss that is not scaled": (
+        HEAD + "    loss.backward()\n    scaler.step(opt)\n    scaler.update()\n", "scaler.step", {}, ["scaler.scale(loss).backward()"],
+    ),
+    "a sum that is not scaled": (
+        HEAD + "    (loss + 1).backward()\n    scaler.step(opt)\n    scaler.update()\n", "scaler.step", {}, ["(scaler.scale(loss + 1)).backward()"],
+    ),
+    "unscaled with every batch": (
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    if step % 2:\n        scaler.step(opt)\n        scaler.update()\n", "scaler.unscale_", {},
+        ["scaler.unscale_(opt)"],
+    ),
+    "unscaled twice in a row": (
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    scaler.unscale_(opt)\n    scaler.step(opt)\n    scaler.update()\n", "scaler.unscale_", {}, [],
+    ),
+    "stepped past the scaler": (
+        HEAD + "    scaler.scale(loss).backward()\n    opt.step()\n", "opt.step", {}, ["scaler.step(opt)", "scaler.update()"],
+    ),
+    "never updated": (
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n", "scaler.step", {"message": "step() has already been called since the last update()."},
+        ["scaler.update()"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
+    """A loop in the right order, with or without accumulation, is left alone."""
+    assert rewritten(tmp_path, "order_scaler", source, at or None, **given) == source
+
+
+@pytest.mark.parametrize(("source", "at", "given", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: list[str]) -> None:
+    """The call that is out of order moves, and nothing else; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "order_scaler", source, at or None, **given)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "order_scaler", after, None if at not in after else at or None, **given) == after

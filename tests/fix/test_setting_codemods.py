@@ -1,0 +1,131 @@
+"""Codemods that edit settings: the file in which they are written, not the code that reads them."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import make_patch
+from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.interface import Change
+from explainer.model.patch import Patch
+from explainer.source.program import read_program
+
+FAILED = Incident(exceptions=(ExceptionRecord(type="RuntimeError", message="failed"),))
+TO_BF16 = {"swap": ["fp16=true -> fp16=false, bf16=true"], "gpu": "bf16"}
+NO_REENTRY = {"swap": ["use_reentrant=true -> use_reentrant=false"], "not_in_place": True}
+ONE = {"swap": ["bf16=true, fp16=true -> -fp16"]}
+NO_CACHE = {
+    "swap": ["use_cache=true -> use_cache=false"],
+    "add": "-> use_cache=false",
+    "owner": ["Auto.from_pretrained"],
+}
+BEST = {"swap": ["best=true, save=* -> eval=@save"]}
+CHANGES = {
+    "evaluation_strategy": Change(library="l", kind="argument", of="Args", old="evaluation_strategy", new="eval_strategy", write="x", checked="run"),
+    "tpu": Change(library="l", kind="argument", of="Args", old="tpu", write="nothing: found by itself", checked="run"),
+    "packing": Change(library="l", kind="argument", of="Args", old="packing", new="Config.packing", write="x", checked="run"),
+    "mode": Change(library="l", kind="argument", of="Args", old="mode", write="call it yourself", checked="run"),
+}  # fmt: skip
+CODE = "import yaml\nfrom lib import Args\nArgs(**yaml.safe_load(open('a.yaml')))\n"
+
+# Options, files, what the GPU can: nothing is proposed.
+STAYS = {
+    "a setting that is off": (TO_BF16, {"a.yaml": "fp16: false\n"}, True),
+    "a GPU that cannot": (TO_BF16, {"a.yaml": "fp16: true\n"}, False),
+    "a bare variable": (TO_BF16, {"train.py": "fp16 = True\n"}, True),
+    "a value that aliases repeat": (NO_REENTRY, {"a.yaml": "a: &x {use_reentrant: true}\nb: *x\n"}, None),
+    "reentry where a tensor is written in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": "def f(x):\n    x.relu_()\n    return x\n"}, None),
+    "two settings in two places": (ONE, {"a.yaml": "a: {bf16: true}\nb: {fp16: true}\n"}, None),
+    "two settings in two files": (ONE, {"a.yaml": "bf16: true\n", "config.yaml": "fp16: true\n"}, None),
+    "two settings in two calls": (ONE, {"train.py": "f(bf16=True)\ng(fp16=True)\n"}, None),
+    "a loader that is no model's": (NO_CACHE, {"train.py": "Tok.from_pretrained('x', a=1)\n"}, None),
+    "a loader with another setting elsewhere": (NO_CACHE, {"train.py": "Auto.from_pretrained('x', a=1)\n", "config.yaml": "use_cache: false\n"}, None),
+    "a file that does not load": (TO_BF16, {"a.yaml": "fp16: true\n  x: [\n"}, True),
+}  # fmt: skip
+# ... and what is proposed: the file and its new text.
+CHANGED = {
+    "a file": (TO_BF16, {"a.yaml": "fp16: true # T4\nlr: 1\n"}, True, ("a.yaml", "fp16: false # T4\nbf16: true\nlr: 1\n")),
+    "a file with both": (TO_BF16, {"a.yaml": "bf16: False\nfp16: True\n"}, True, ("a.yaml", "bf16: True\nfp16: False\n")),
+    "a script": (TO_BF16, {"run.sh": "python t.py --fp16 True\n"}, True, ("run.sh", "python t.py --fp16 False --bf16 True\n")),
+    "an argument": (TO_BF16, {"train.py": "f(fp16=True)\n"}, True, ("train.py", "f(fp16=False, bf16=True)\n")),
+    "a mapping in a mapping": (NO_REENTRY, {"a.yaml": "k: {use_reentrant: true}\n"}, None, ("a.yaml", "k: {use_reentrant: false}\n")),
+    "one of two": (ONE, {"a.json": '{\n  "bf16": true,\n  "fp16": true\n}\n'}, None, ("a.json", '{\n  "bf16": true\n}\n')),
+    "one of two arguments": (ONE, {"train.py": "f(bf16=True, fp16=True)\n"}, None, ("train.py", "f(bf16=True)\n")),
+    "the value of another": (BEST, {"a.yaml": "best: true\nsave: epoch\n"}, None, ("a.yaml", "best: true\nsave: epoch\neval: epoch\n")),
+    "the value of another, changed": (BEST, {"a.yaml": "eval: 'no'\nbest: true\nsave: epoch\n"}, None, ("a.yaml", "eval: 'epoch'\nbest: true\nsave: epoch\n")),
+    "a new argument": (NO_CACHE, {"train.py": "Auto.from_pretrained('x', a=1)\n"}, None, ("train.py", "Auto.from_pretrained('x', a=1, use_cache=False)\n")),
+}  # fmt: skip
+# The name that the message complains of, files: what the renamed argument becomes; None for nothing.
+RENAMED = {
+    "an argument that the table does not know": ("lr", {"a.yaml": "lr: 1\n", "train.py": CODE}, None),
+    "an argument of another class": ("mode", {"train.py": "Args(mode=1)\n"}, None),
+    "an argument that moved to another class": ("packing", {"train.py": "Args(packing=True)\n"}, None),
+    "a file that has both names": ("evaluation_strategy", {"a.yaml": "evaluation_strategy: steps\neval_strategy: steps\n", "train.py": CODE}, None),
+    "a file": ("evaluation_strategy", {"a.yaml": "evaluation_strategy: steps # x\n", "train.py": CODE}, ("a.yaml", "eval_strategy: steps # x\n")),
+    "the file that reaches the call, not another": ("evaluation_strategy", {"a.yaml": "evaluation_strategy: x\n", "config.yaml": "evaluation_strategy: y\n", "train.py": CODE}, ("a.yaml", "eval_strategy: x\n")),
+    "a call": ("evaluation_strategy", {"train.py": "Args(evaluation_strategy='steps')\n"}, ("train.py", "Args(eval_strategy='steps')\n")),
+    "a script": ("evaluation_strategy", {"run.sh": "x --evaluation_strategy steps\n"}, ("run.sh", "x --eval_strategy steps\n")),
+    "an argument that is gone": ("tpu", {"train.py": "Args(tpu=1, lr=2)\n"}, ("train.py", "Args(lr=2)\n")),
+}  # fmt: skip
+
+
+def proposed(name: str, folder: pathlib.Path, files: dict[str, str], **known) -> list[dict[str, str]]:
+    """What each proposal makes of the files that it changes."""
+    for path, text in {"train.py": "import a\nopen('a.yaml'), open('a.json')\n", **files}.items():
+        (folder / path).write_text(text)
+    program = read_program(str(folder), ["train.py"])
+    found = []
+    for one in find_codemod(name)(Context(program=program, incident=FAILED, **known)):
+        patch = make_patch(one.edits, program.editable(edit.file for edit in one.edits), program.root)
+        assert isinstance(patch, Patch), patch
+        assert one.culprit.code
+        found.append({pathlib.Path(file.file).name: file.after.decode() for file in patch.files})
+    return found
+
+
+@pytest.mark.parametrize(("options", "files", "can"), STAYS.values(), ids=STAYS)
+def test_settings_stay(options: dict, files: dict, can: bool | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the conditions are not met in one place, or the edit could harm."""
+    assert proposed("setting", tmp_path, files, options=options, ability=lambda _: can) == []
+
+
+@pytest.mark.parametrize(("options", "files", "can", "wanted"), CHANGED.values(), ids=CHANGED)
+def test_settings_change(options: dict, files: dict, can: bool | None, wanted: tuple, tmp_path: pathlib.Path) -> None:
+    """The settings are changed where they are written, and a second time nothing is left to do."""
+    assert proposed("setting", tmp_path, files, options=options, ability=lambda _: can) == [dict([wanted])]
+    again = {**files, wanted[0]: wanted[1]}
+    assert proposed("setting", tmp_path, again, options=options, ability=lambda _: can) == []
+
+
+def test_unknown_gpu(tmp_path: pathlib.Path) -> None:
+    """Where it is not known whether the GPU can, the fix is unsafe and says why."""
+    (tmp_path / "config.yaml").write_text("fp16: true\n")
+    (tmp_path / "train.py").write_text("")
+    context = Context(program=read_program(str(tmp_path), ["train.py"]), incident=FAILED, options=TO_BF16)
+    (one,) = find_codemod("setting")(context)
+    assert (one.applicability, one.because) == ("unsafe", "whether the GPU has bf16 is not known")
+
+
+@pytest.mark.parametrize(("argument", "files", "wanted"), RENAMED.values(), ids=RENAMED)
+def test_renamed_argument(argument: str, files: dict, wanted: tuple | None, tmp_path: pathlib.Path) -> None:
+    """The argument gets the name of this release where it is written; its value moves along."""
+    fields = {"callee": "Args.__init__", "argument": argument}
+    changes = lambda owner, name: [CHANGES[name]] if owner == "Args" and name in CHANGES else []  # noqa: E731
+    assert proposed("renamed_argument", tmp_path, files, fields=fields, changes=changes) == (
+        [dict([wanted])] if wanted else []
+    )
+
+
+INPLACE = {
+    "a file": ({"a.json": '{"inplace": true}', "train.py": "import json\nfrom torch import nn\nc = json.load(open('a.json'))\nnn.ReLU(**c)\n"}, ("a.json", '{"inplace": false}')),
+    "a default": ({"train.py": "from torch import nn\ndef act(inplace=True):\n    return nn.ReLU(inplace=inplace)\nact()\n"}, ("train.py", "from torch import nn\ndef act(inplace=False):\n    return nn.ReLU(inplace=inplace)\nact()\n")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "wanted"), INPLACE.values(), ids=INPLACE)
+def test_inplace_from_settings(files: dict, wanted: tuple, tmp_path: pathlib.Path) -> None:
+    """An `inplace` that comes from a setting is switched off there."""
+    assert proposed("inplace_argument_off", tmp_path, files) == [dict([wanted])]
