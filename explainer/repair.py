@@ -6,6 +6,7 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -18,12 +19,13 @@ from explainer.ingest.source import LogReader
 from explainer.ingest.text import read_text
 from explainer.model.environment import Environment
 from explainer.model.finding import Finding, Fix
-from explainer.model.incident import Incident
+from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
+from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Failure, ProcessReport, Verification
 from explainer.verification.command import OnOutput, run_command
+from explainer.verification.judge import silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import apply, explain_incident, plan_report, undo
@@ -65,8 +67,20 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
         processes = read_reports(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    report = _explain(reader.close(), processes, job) if ended.status else None
+    incidents = reader.close()
+    silent = silent_faults(processes) if ended.status == 0 else ()
+    report = _explain(_told(incidents, silent), processes, job) if ended.status or silent else None
     return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes)
+
+
+def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
+    """What was printed, with what the processes were seen to do wrong without a word, as lines and metrics of the log."""
+    if not silent:
+        return incidents
+    base = incidents[-1] if incidents else Incident()
+    lines = tuple(LogLine(text=f"seen in the live program: {one}") for one in silent)
+    rows = tuple(MetricRow(values=(("grad_norm", math.nan),)) for one in silent if "not finite" in one)
+    return [replace(base, log=(*base.log, *lines), metrics=(*base.metrics, *rows))]
 
 
 class _Reader:
@@ -126,10 +140,10 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         CannotStart: there is no such program.
     """
     run = run_program(job, on_output)
-    if run.status == 0:
+    if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings:
-        return Repair(status=FAILED, exit_status=run.status, report=run.report)
+        return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
     attempt = _Attempt(job, tell, _steps_so_far(run.processes))
     try:
         proof = attempt.search(run.report, depth=0)
@@ -146,7 +160,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
             status=UNPROVED, exit_status=run.status, report=run.report, rounds=rounds, applied=attempt.told,
             verification=attempt.unproved,
         )  # fmt: skip
-    status = UNPROVED if attempt.unproved is not None else UNFIXED
+    status = UNPROVED if attempt.unproved is not None else UNFIXED if run.status else SUSPECT
     return Repair(
         status=status, exit_status=run.status, report=run.report, rounds=rounds, verification=attempt.unproved
     )

@@ -11,7 +11,7 @@ from explainer.catalog.bundle import load_catalog
 from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
 from explainer.model.incident import Incident
-from explainer.model.repair import PASSED, VERIFIED, Repair
+from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.repair import Job, repair, run_program
@@ -69,7 +69,7 @@ def run_and_explain(options: RunOptions) -> int:
         done = repair(job, on_output, _tell)
     else:
         run = run_program(job, on_output)
-        status = PASSED if run.status == 0 else "failed"
+        status = FAILED if run.status else PASSED if run.report is None else SUSPECT
         done = Repair(status=status, exit_status=run.status, report=run.report)
     return _finish(done, job, is_json=is_json)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from explainer.fix.codemod import Context
+from explainer.fix.crash import crash_places
 from explainer.source.operation import Operation, is_named
 from explainer.source.write import ARGUMENT, Write
 
@@ -16,6 +18,8 @@ def suspect(write: Write, context: Context) -> float | None:
 
     Without a failure only what the source proves counts: the write destroys a value that a backward reads.
     """
+    if context.options.get("at") == "raise":
+        return _raised(write, context)
     node = str(context.fields.get("node") or context.fields.get("op") or "")
     node = re.sub(r"(?:Backward)?\d*$", "", node)
     if not context.has_failed:
@@ -28,6 +32,17 @@ def suspect(write: Write, context: Context) -> float | None:
         belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites or write.makes else 0.0
     belief += _nearness(write, context)
     return belief if belief > UNLIKELY else None
+
+
+def _raised(write: Write, context: Context) -> float | None:
+    """For messages that come at the write itself: the line that raised, or an in-place activation under the call that did."""
+    if write.kind == ARGUMENT:
+        return 0.5
+    for file, statement in crash_places(context):
+        is_update = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+        is_here = file is write.file and statement is file.statement(write.node)
+        return 2.0 if is_here and not is_update else None
+    return None
 
 
 def _nearness(write: Write, context: Context) -> float:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,7 @@ class Recorder:
         self.started = time.monotonic()
         self.failures: list[dict[str, Any]] = []
         self.parts: dict[str, Any] = {}
+        self.at_end: list[Callable[[], None]] = []
         self._folder = options["folder"]
         self._owner = os.getpid()
         self._noted: set[int] = set()
@@ -33,8 +35,17 @@ class Recorder:
         """Take part in what Python does with exceptions and at the end."""
         self._chain_hooks()
         self._watch_printing()
-        atexit.register(self.write)
+        atexit.register(self._end)
         os.register_at_fork(after_in_child=self._forked)
+
+    def _end(self) -> None:
+        """The last look, and the last writing."""
+        for look in self.at_end if os.getpid() == self._owner and not self.failures else ():
+            try:
+                look()
+            except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
+                self.parts["fault"] = f"{type(fault).__name__}: {fault}"[:200]
+        self.write()
 
     def _forked(self) -> None:
         """A forked child reports for itself, from now on."""

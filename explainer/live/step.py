@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 MAX_STEPS_KEPT = 200
+LOOKS = 3
 MAX_GROUPS = 400
 
 
@@ -22,9 +23,11 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
 
     watcher = _Watcher(recorder, options)
     module.register_optimizer_step_post_hook(watcher.after_step)
+    module.register_optimizer_step_pre_hook(watcher.before_step)
     if options["mode"] == "verify":
-        module.register_optimizer_step_pre_hook(watcher.before_step)
         _watch_backward(watcher)
+    else:
+        recorder.at_end.append(watcher.look_at_the_end)
 
 
 def _watch_backward(watcher: _Watcher) -> None:
@@ -58,8 +61,7 @@ class _Watcher:
         self._rows: list[dict[str, Any]] = []
         self._losses: list[float] = []
         self._began = time.monotonic()
-        if self._enough is not None:
-            recorder.parts.update(rows=self._rows, losses=self._losses, parameters=self._parameters)
+        recorder.parts.update(rows=self._rows, losses=self._losses, parameters=self._parameters)
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -78,7 +80,9 @@ class _Watcher:
         key = self._key(optimizer)
         if len(self._rows) >= MAX_STEPS_KEPT:
             return
-        names = self._named()
+        if self._enough is None and self._steps.get(key, 0) >= LOOKS:
+            return  # a run that is not verified is only looked at where it begins, and at its end
+        names = self._named() if self._enough is not None else {}
         square, finite, given, zero = 0.0, True, 0, 0
         owned = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         for index, parameter in enumerate(owned):
@@ -125,6 +129,18 @@ class _Watcher:
                 for name, parameter in one.named_parameters():
                     self._names.setdefault(id(parameter), f"{type(one).__name__}.{name}")
         return self._names
+
+    def look_at_the_end(self) -> None:
+        """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
+        import torch
+
+        for optimizer in self._keep:
+            owned = [one.detach() for group in optimizer.param_groups for one in group["params"]]
+            floating = [
+                one for one in owned if one.is_floating_point() and not one.is_meta and type(one).__name__ != "DTensor"
+            ]
+            if floating and not bool(torch.stack([one.float().sum().isfinite().cpu() for one in floating]).all()):
+                self._recorder.parts.setdefault("not_finite", []).append(self._key(optimizer))
 
     def after_step(self, optimizer: Any, *_: Any) -> None:
         """Count, and end the program where it has made enough."""

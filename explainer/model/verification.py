@@ -55,7 +55,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
-    """What one process of the run reported."""
+    """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end."""
 
     pid: int
     rank: str | None = None
@@ -66,6 +66,7 @@ class ProcessReport:
     parameters: tuple[ParameterHealth, ...] = ()
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
+    not_finite: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explainer.model.incident import Incident
-from explainer.model.repair import FAILED, UNFIXED, UNPROVED, VERIFIED, Repair
+from explainer.model.repair import FAILED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.render.visible import visible
 
@@ -13,6 +13,9 @@ def render_repair(done: Repair) -> str:
     if done.status == FAILED:
         return ""
     lines = [""]
+    if done.status == SUSPECT and done.report is not None:
+        seen = [line.text for line in done.report.incident.log if line.text.startswith("seen in the live program")]
+        lines += [f"suspect: the program ended with status 0, but {one.partition(': ')[2]}" for one in seen]
     if done.status == VERIFIED:
         lines.append("verified: the program trains with this change")
         lines += [visible(line) for one in done.applied for line in one.patch.splitlines()]

@@ -20,16 +20,17 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
 class Value:
     """An expression in its file, with what the parameters of the function around it stand for.
 
-    `pick` is the element that is taken of it where it is unpacked (`a, b = f()`); `is_element` says that a loop hands out
-    its elements. `statement` is what binds it.
+    `pick` is the element that is taken of it where it is unpacked (`a, b = f()`) or looked up (`out["loss"]`); `is_element`
+    says that a loop hands out its elements. `statement` is what binds it, `key` the entry that it fills.
     """
 
     node: ast.expr
     file: SourceFile
     arguments: Mapping[str, Value] = field(default_factory=dict)
-    pick: int | None = None
+    pick: int | str | None = None
     is_element: bool = False
     statement: ast.AST | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Bound:
     pick: int | None = None
     is_element: bool = False
     fills: bool = False
+    key: str | None = None
 
 
 def scope_of(node: ast.AST, file: SourceFile) -> Scope:
@@ -110,7 +112,8 @@ def _unpack(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[B
                 yield Bound(name, value, statement, pick=at)
     elif isinstance(target, ast.Subscript):
         if name := dotted_name(target.value):
-            yield Bound(name, value, statement, fills=True)
+            key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+            yield Bound(name, value, statement, fills=True, key=key if isinstance(key, str) else None)
     elif name := dotted_name(target):
         yield Bound(name, value, statement)
 

@@ -169,6 +169,8 @@ def grad_state(node: ast.expr, names: Names) -> bool | None:
 
 def _switched(scope: ast.AST, node: ast.AST, file: SourceFile, names: Names) -> Cut | None:
     """The last plain `torch.set_grad_enabled(False)` of a scope before a node, where none switches it on again."""
+    if not any(mode.rpartition(".")[2] in file.text for mode in _MODES):
+        return None  # asked of every expression on a path: most files hold no such statement at all
     last: Cut | None = None
     place = getattr(node, "lineno", 0)
     for one in ast.walk(scope):

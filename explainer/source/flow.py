@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 
+from explainer.source.construct import constructors, stepped_modules
 from explainer.source.file import SourceFile
-from explainer.source.name import Function, Names, bound_names, dotted_name
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.write import is_without_grad
 
@@ -30,12 +31,6 @@ _PLAIN_LAYERS = frozenset(
     {"ReLU", "ReLU6", "GELU", "SiLU", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Dropout", "Flatten", "Identity", "MaxPool2d"}
     | {"AvgPool2d", "AdaptiveAvgPool2d", "Softplus", "ELU", "LeakyReLU", "Unflatten", "Upsample", "ZeroPad2d", "LogSigmoid"}
 )  # fmt: skip
-
-
-_MOVES = frozenset(
-    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "to_empty"}
-)
-_WRAPPERS = ("torch.compile", "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.jit.script")
 
 
 class Reach(IntEnum):
@@ -55,11 +50,11 @@ class Flow:
         self._returns: dict[ast.AST, Reach] = {}
         self._called: set[ast.AST] = set()
         self._targets: dict[ast.Call, tuple[SourceFile, Function] | None] = {}
-        self._made = {file.path: dict(_constructors(file, program)) for file in program.parsed()}
+        self._made = {file.path: dict(constructors(file, program.names(file))) for file in program.parsed()}
         self._functions: dict[str, list[tuple[SourceFile, Function]]] = {}
         for file, function in program.functions():
             self._functions.setdefault(function.name, []).append((file, function))
-        self.modules = {name for file in program.parsed() for name in _stepped_modules(file)}
+        self.modules = {name for file in program.parsed() for name in stepped_modules(file)}
         for _ in range(_ROUNDS):
             if not self._pass():
                 break
@@ -245,73 +240,6 @@ class Flow:
 def flow_of(program: Program) -> Flow:
     """The flow of a program, read once."""
     return Flow(program)
-
-
-def _constructors(file: SourceFile, program: Program) -> Iterator[tuple[tuple[ast.ClassDef | None, str], ast.Call]]:
-    """What the file's names are made of, by owning class and dotted name, where there is one assignment of a call."""
-    names = program.names(file)
-    found: dict[tuple[ast.ClassDef | None, str], list[ast.expr | None]] = {}
-    for node in file.walk():
-        if isinstance(node, ast.Assign):
-            for name, value in _assigned(node):
-                owner = names.class_of(node) if name.startswith("self.") else None
-                found.setdefault((owner, name), []).append(value)
-    for (owner, name), values in found.items():
-        made = [_unwrapped(value, names) for value in values if not _is_moved(value, name, names)]
-        if len(made) == 1 and isinstance(made[0], ast.Call):
-            yield (owner, name), made[0]
-
-
-def _unwrapped(value: ast.expr | None, names: Names) -> ast.expr | None:
-    """What was made before it was moved, cast or compiled: `Net()` of `torch.compile(Net().to(device))`."""
-    while isinstance(value, ast.Call):
-        if (
-            isinstance(value.func, ast.Attribute)
-            and value.func.attr in _MOVES
-            and isinstance(value.func.value, ast.Call)
-        ):
-            value = value.func.value
-        elif names.is_call(value, *_WRAPPERS) and value.args:
-            value = value.args[0]
-        else:
-            break
-    return value
-
-
-def _is_moved(value: ast.expr | None, name: str, names: Names) -> bool:
-    """Whether an assignment gives a name only itself again: `model = model.to(device)`, `net = torch.compile(net)`."""
-    if not isinstance(value, ast.Call):
-        return False
-    if names.is_call(value, *_WRAPPERS) and value.args:
-        return dotted_name(value.args[0]) == name
-    return isinstance(value.func, ast.Attribute) and value.func.attr in _MOVES and dotted_name(value.func.value) == name
-
-
-def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr | None]]:
-    """Each name that a statement binds with its value; None for a part of a value that is no tuple."""
-    for target in node.targets:
-        if (
-            isinstance(target, ast.Tuple)
-            and isinstance(node.value, ast.Tuple)
-            and len(target.elts) == len(node.value.elts)
-        ):
-            for one, value in zip(target.elts, node.value.elts, strict=True):
-                name = dotted_name(one)
-                if name:
-                    yield name, value
-        elif name := dotted_name(target):
-            yield name, node.value
-        else:
-            yield from ((one, None) for one in bound_names(node))
-
-
-def _stepped_modules(file: SourceFile) -> Iterator[str]:
-    """Names whose parameters a program trains or moves: `net` of `net.parameters()`, also in tuples of `for`."""
-    for node in file.walk():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = dotted_name(node.func.value)
-            if name and node.func.attr in ("parameters", "named_parameters", "state_dict", "train"):
-                yield name
 
 
 def _requires_grad(node: ast.Call) -> bool:

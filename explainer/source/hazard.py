@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.name import Names
+from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.sign import Sign, definition_of, is_positive, number_of, value_of
+from explainer.source.sign import Sign, definition_of, is_positive, value_of
 
 LOG, ROOT, QUOTIENT, POWER, ARC, NORM, EXP = "log", "root", "quotient", "power", "arc", "norm", "exp"
 DEVIATION = "deviation"
@@ -37,7 +38,7 @@ NODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hazard:
     """An expression and the operand at fault: `argument` is what must stay away from the bad place.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
@@ -78,10 +79,16 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> str | None:
 
 def _elsewhere(name: str, program: Program) -> ast.Call | None:
     """The loss that a parameter is given: `criterion` where one `criterion = nn.CrossEntropyLoss()` is in the program."""
-    found = [
-        node.value
-        for file in program.parsed()
-        for node in file.walk()
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and dotted_name(node.targets[0]) == name
-    ]
+    found = _assigned_calls(program).get(name, [])
     return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=2)
+def _assigned_calls(program: Program) -> dict[str, list[ast.Call]]:
+    """The calls that are given to each name of a program."""
+    found: dict[str, list[ast.Call]] = {}
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                found.setdefault(dotted_name(node.targets[0]) or "", []).append(node.value)
+    return found

@@ -15,7 +15,7 @@ from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 
 HEAD = re.compile(
-    r"head|^fc\d*$|classif|^out(put)?(_|$)|readout|score|^cls$|^lm_head$|predict|regress|logits|final", re.I
+    r"head|^fc\d*$|classif|^out(put)?(_|$)|readout|score|^cls$|^lm_head$|predict|regress|logits|final", re.IGNORECASE
 )
 _PLAIN = frozenset(
     {"ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Softmax", "Flatten", "Identity", "SiLU", "MaxPool2d", "LeakyReLU"}

@@ -41,6 +41,10 @@ def origins(value: Value, program: Program, depth: int = 0) -> Iterator[Value]:
             for one in found:
                 yield from origins(one, program, depth + 1)
             return
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        taken = list(origins(replace(value, node=node.value, pick=node.slice.value), program, depth + 1))
+        yield from [one for one in taken if one.pick is None] or [value]
+        return
     if isinstance(node, ast.IfExp):
         for branch in (node.body, node.orelse):
             yield from origins(replace(value, node=branch), program, depth + 1)
@@ -54,16 +58,35 @@ def _taken(value: Value, program: Program, resolver: Resolver, depth: int) -> It
     whole = replace(value, pick=None, is_element=False)
     if not value.is_element:
         for one in origins(whole, program, depth + 1):
-            if isinstance(one.node, (ast.Tuple, ast.List)) and pick is not None and pick < len(one.node.elts):
+            if isinstance(one.node, (ast.Tuple, ast.List)) and isinstance(pick, int) and pick < len(one.node.elts):
                 yield from origins(replace(one, node=one.node.elts[pick]), program, depth + 1)
-            else:
+            elif isinstance(one.node, ast.Dict) and isinstance(pick, str):
+                for key, item in zip(one.node.keys, one.node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == pick:
+                        yield from origins(replace(one, node=item), program, depth + 1)
+            elif isinstance(one.node, ast.DictComp) and (walked := _walked(one.node)) is not None:
+                yield from origins(replace(one, node=walked, pick=pick), program, depth + 1)
+            elif one.pick is None:
                 yield replace(one, pick=pick)
+            else:
+                yield one
         return
     for made in resolver.constructors_of(whole):
         yield from _element(made, pick, program, depth + 1)
 
 
-def _element(made: Value, pick: int | None, program: Program, depth: int) -> Iterator[Value]:
+def _walked(node: ast.DictComp) -> ast.expr | None:
+    """The dictionary whose items a comprehension hands on: `batch` of `{k: v.to(d) for k, v in batch.items()}`."""
+    source = node.generators[0].iter
+    is_items = isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
+    return (
+        source.func.value
+        if is_items and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)
+        else None
+    )
+
+
+def _element(made: Value, pick: int | str | None, program: Program, depth: int) -> Iterator[Value]:
     """What a loop over a loader or a data set hands out: `TensorDataset`'s columns, what `__getitem__` returns."""
     call = made.node
     if not isinstance(call, ast.Call) or depth > _DEPTH:
@@ -76,7 +99,7 @@ def _element(made: Value, pick: int | None, program: Program, depth: int) -> Ite
         if data is not None:
             for one in resolver.constructors_of(replace(made, node=data, pick=None, is_element=False)):
                 yield from _element(one, pick, program, depth + 1)
-    elif name in _TENSORS and pick is not None and pick < len(call.args):
+    elif name in _TENSORS and isinstance(pick, int) and pick < len(call.args):
         yield from origins(replace(made, node=call.args[pick], pick=None, is_element=False), program, depth + 1)
     else:
         for file, owner in resolver.classes_of(made):

@@ -58,7 +58,7 @@ class Provenance:
         self.program = program
         self.resolver: Resolver = resolver_of(program)
         self._steps = 0
-        self._open: set[tuple[int, int | None, int]] = set()
+        self._open: set[tuple[int, int | str | None, int]] = set()
 
     def trace(self, value: Value) -> Trace:
         """The trace of an expression that stands in `value.file`."""
@@ -112,23 +112,28 @@ class Provenance:
         return inner if inner.chains else Trace(live=True, sources=(node,))
 
     def _parts(self, node: ast.expr, value: Value, depth: int) -> Trace:
-        if isinstance(node, (ast.Tuple, ast.List)) and value.pick is not None and value.pick < len(node.elts):
+        if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
             return self._each([node.elts[value.pick]], value, depth)
+        if isinstance(node, ast.Dict) and isinstance(value.pick, str):
+            entries = [one for key, one in zip(node.keys, node.values, strict=True) if _is_key(key, value.pick)]
+            return self._each(entries, value, depth)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, value, depth)
         return self._each(_parts_of(node), value, depth)
 
     def _subscript(self, node: ast.Subscript, value: Value, depth: int) -> Trace:
-        """`f(x)[0]` is that element of what `f` returns; of a name any element counts."""
+        """`out["loss"]` is that entry, `f(x)[0]` that element of what `f` returns; of a name any element counts."""
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         is_result = isinstance(key, int) and not isinstance(node.value, ast.Name)
-        return self._value(replace(value, node=node.value, pick=key if is_result else None), depth)
+        pick = key if is_result or isinstance(key, str) else None
+        return self._value(replace(value, node=node.value, pick=pick), depth)
 
     def _bound(self, found: Iterable[Value], value: Value, depth: int) -> Trace:
         """The union of what a name is bound to, or of what a function returns; the pick of an unpacking goes along."""
         return _union(
             self._entered(replace(one, pick=value.pick) if one.pick is None and value.pick is not None else one, depth)
             for one in found
+            if one.key is None or not isinstance(value.pick, str) or one.key == value.pick
         )
 
     def _attribute(self, node: ast.Attribute, value: Value, depth: int) -> Trace:
@@ -167,6 +172,10 @@ class Provenance:
             return ran
         if is_blind(node, names):
             return Trace()
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("parameters", "named_parameters"):
+            made = self.resolver.constructors_of(Value(node.func.value, value.file, value.arguments))
+            frozen = frozen_constructors(self.program)
+            return Trace(live=not made or any(one.node not in frozen for one in made), sources=(node,))
         parts = [*node.args, *(one.value for one in node.keywords)]
         if isinstance(node.func, ast.Attribute) and not is_library:
             parts.append(node.func.value)
@@ -230,6 +239,11 @@ class Provenance:
             returned = [replace(one, arguments=_Frozen(one.arguments)) for one in returned]
         found = self._bound(returned, value, depth)
         return replace(found, sources=(node, *found.sources)[:_CHAINS])
+
+
+def _is_key(node: ast.expr | None, key: str) -> bool:
+    """Whether an entry of a dictionary can be the wanted one."""
+    return not isinstance(node, ast.Constant) or node.value == key
 
 
 def _parts_of(node: ast.expr) -> list[ast.expr]:

@@ -38,6 +38,7 @@ class Resolver:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._callers: dict[ast.AST, list[tuple[SourceFile, ast.Call]]] = {}
 
     @cached_property
     def _functions(self) -> dict[str, list[tuple[SourceFile, Function]]]:
@@ -52,6 +53,15 @@ class Resolver:
         for file, call in find_calls(self.program):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             found.setdefault(name, []).append((file, call))
+        return found
+
+    @cached_property
+    def _runs(self) -> dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]]:
+        """The calls of instances of the project's classes, `model(x)`, by class."""
+        found: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] = {}
+        for file, call in find_calls(self.program):
+            for _, owner in self.classes_of(Value(call.func, file)):
+                found.setdefault(owner, []).append((file, call))
         return found
 
     def behind(self, value: Value) -> Iterator[Value]:
@@ -73,7 +83,7 @@ class Resolver:
         from explainer.source.binding import Bound
 
         assert isinstance(bound, Bound)
-        return Value(bound.node, near.file, near.arguments, bound.pick, bound.is_element, bound.statement)
+        return Value(bound.node, near.file, near.arguments, bound.pick, bound.is_element, bound.statement, bound.key)
 
     def _variable(self, name: str, value: Value) -> Iterator[Value]:
         found = reaching(name, value.node, value.file)
@@ -126,8 +136,14 @@ class Resolver:
             elif (default := default_of(function, name)) is not None:
                 yield Value(default, value.file)
 
-    def calls_of(self, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
+    def calls_of(self, function: Function, file: SourceFile) -> list[tuple[SourceFile, ast.Call]]:
         """The calls that run a function of the program, by its name or, for `__init__` and `forward`, its class."""
+        if function not in self._callers:
+            self._callers[function] = []  # what asks for itself on the way finds none
+            self._callers[function] = list(self._find_calls(function, file))
+        return self._callers[function]
+
+    def _find_calls(self, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
         owner = self.program.names(file).class_of(function)
         direct = owner is None or file.parents.get(function) is not owner
         if direct:
@@ -142,9 +158,7 @@ class Resolver:
                 else:
                     yield from self._super_calls(other_file, other)
         elif function.name in ("forward", "__call__"):
-            for called_file, call in find_calls(self.program):
-                if any(one is owner for _, one in self.classes_of(Value(call.func, called_file))):
-                    yield called_file, call
+            yield from self._runs.get(owner, ())
         else:
             yield from self._calls.get(function.name, ())
 
@@ -166,8 +180,13 @@ class Resolver:
         if any(not one.fills for one in found):
             return
         owner = self.program.names(value.file).class_of(value.node)
-        if owner is not None:
-            yield from self._assigned(name.partition(".")[2], owner, value.file)
+        if owner is None:
+            return
+        attribute = name.partition(".")[2]
+        assigned = list(self._assigned(attribute, owner, value.file))
+        for file, one in self._derived(owner) if not assigned else ():
+            assigned += self._assigned(attribute, one, file)
+        yield from assigned
 
     def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:
         found = False
@@ -213,7 +232,7 @@ class Resolver:
         node = value.node
         if isinstance(node, ast.Call):
             return self._constructed(node, value, depth)
-        if isinstance(node, (ast.Tuple, ast.List)) and value.pick is not None and value.pick < len(node.elts):
+        if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
             return self.constructors_of(replace(value, node=node.elts[value.pick], pick=None), depth + 1)
         if isinstance(node, (ast.Tuple, ast.List)):
             return [made for one in node.elts for made in self.constructors_of(replace(value, node=one), depth + 1)]
@@ -248,8 +267,11 @@ class Resolver:
                 for one in self.returns_of(function, node, value)
                 for made in self.constructors_of(_picked(one, value.pick), depth + 1)
             ]
+        ran = self._run(node, value, depth) if not called.startswith("torch.") else []
+        if ran:
+            return ran
         if last in _WRAPPERS and node.args:
-            at = value.pick if value.pick is not None and value.pick < len(node.args) else 0
+            at = value.pick if isinstance(value.pick, int) and value.pick < len(node.args) else 0
             inner = self.constructors_of(Value(node.args[at], value.file, value.arguments), depth + 1)
             return inner or [value]
         if last in ("ModuleList", "Sequential", "ModuleDict", "list", "values", "children") and (
@@ -268,6 +290,17 @@ class Resolver:
             )
             return inner or [value]
         return [value]
+
+    def _run(self, node: ast.Call, value: Value, depth: int) -> list[Value]:
+        """What the `forward` of a called module makes: a distribution, another module."""
+        if not isinstance(node.func, (ast.Name, ast.Attribute)) or depth > DEPTH // 2:
+            return []
+        found: list[Value] = []
+        for file, owner in self.classes_of(Value(node.func, value.file, value.arguments), depth + 2):
+            method = self.method(owner, "forward", file)
+            for one in self.returns_of(method, node, value) if method is not None else ():
+                found += self.constructors_of(_picked(one, value.pick), depth + 2)
+        return found
 
     def function_of(self, call: ast.Call, value: Value) -> tuple[SourceFile, Function] | None:
         """The program's own function or method that a call runs; None for libraries, modules and what is not known."""
@@ -348,8 +381,8 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     return walk_scope(function)
 
 
-def _picked(value: Value, pick: int | None) -> Value:
-    if pick is not None and isinstance(value.node, ast.Tuple) and pick < len(value.node.elts):
+def _picked(value: Value, pick: int | str | None) -> Value:
+    if isinstance(pick, int) and isinstance(value.node, ast.Tuple) and pick < len(value.node.elts):
         return replace(value, node=value.node.elts[pick])
     return replace(value, pick=pick) if pick is not None else value
 

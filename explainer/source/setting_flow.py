@@ -9,13 +9,20 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from explainer.source.file import SourceFile
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import Function
 from explainer.source.program import Program, module_name
 from explainer.source.setting import ARGPARSE, COMMAND, DEFAULT, JSON, Document, Path, Setting
+from explainer.source.setting_binding import (
+    argument_of,
+    bindings_of,
+    bound_values,
+    calls_by_name,
+    default_of,
+    parameters_of,
+)
 from explainer.source.setting_file import names_file
 from explainer.source.setting_python import read_python, setting_at
 
@@ -94,44 +101,6 @@ def _settings(values: list[_Value], program: Program) -> list[Setting]:
     return list({(one.file.path, one.span): one for one in found}.values())
 
 
-@lru_cache(maxsize=4)
-def _calls(program: Program) -> dict[str, list[tuple[SourceFile, ast.Call]]]:
-    """Every call of the program by the last part of what it calls."""
-    found: dict[str, list[tuple[SourceFile, ast.Call]]] = {}
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call):
-                name = (program.names(file).qualified(node.func) or "").rpartition(".")[2]
-                found.setdefault(name, []).append((file, node))
-                if name == "partial" and node.args:
-                    partial = (dotted_name(node.args[0]) or "").rpartition(".")[2]
-                    found.setdefault(partial, []).append((file, node))
-    return found
-
-
-class _Binding(NamedTuple):
-    """A value that a statement gives to a name, in a function or in the module; `end` is where that is done."""
-
-    scope: ast.AST | None
-    end: tuple[int, int]
-    value: ast.expr
-
-
-@lru_cache(maxsize=256)
-def _bindings(file: SourceFile) -> dict[str, list[_Binding]]:
-    """Every binding of a file by name, in the order of the text."""
-    found: dict[str, list[_Binding]] = {}
-    for node in file.walk():
-        for name, value in _bound_values(node):
-            scope = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) or file.tree
-            if isinstance(node, ast.With):  # what it binds is known in its own block
-                end = node.lineno, node.col_offset
-            else:
-                end = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
-            found.setdefault(name, []).append(_Binding(scope, end, value))
-    return {name: sorted(ones, key=lambda one: one.end) for name, ones in found.items()}
-
-
 class _Flow:
     """Follows values back; the number of steps is bounded."""
 
@@ -203,7 +172,7 @@ class _Flow:
             bound = self._bound(node, function, file)
             if bound:
                 return self.values(bound[-1], file)
-            if node.id in _parameters(function):
+            if node.id in parameters_of(function):
                 return self._parameter(node.id, function, file)
             function = names.function_of(function)
         if file.tree is None:
@@ -218,7 +187,7 @@ class _Flow:
         place = (node.lineno, node.col_offset)
         return [
             one.value
-            for one in _bindings(file).get(node.id, ())
+            for one in bindings_of(file).get(node.id, ())
             if one.scope is scope and (isinstance(scope, ast.Module) or one.end < place)
         ]
 
@@ -300,7 +269,7 @@ class _Flow:
                 for scope in scopes:
                     for bound in self._bound(one, scope, file) if scope is not None else ():
                         yield from self._literals(bound, file, depth + 1)
-                if function is not None and one.id in _parameters(function):
+                if function is not None and one.id in parameters_of(function):
                     for where, value in self._arguments(one.id, function, file):
                         yield from self._literals(value, where, depth + 1)
 
@@ -314,12 +283,12 @@ class _Flow:
         calls = self._calls_of(function, file)
         for where, call in calls:
             found.extend(self._passed(name, function, call, where))
-        default = _default(name, function)
+        default = default_of(name, function)
         return found or (self._kept(default, file) if default is not None else [])
 
     def _passed(self, name: str, function: Function, call: ast.Call, file: SourceFile) -> list[_Value]:
         """What one call gives to a parameter."""
-        value = _argument(name, function, call)
+        value = argument_of(name, function, call)
         if value is not None:
             return self._kept(value, file)
         spread = [one.value for one in call.keywords if one.arg is None]
@@ -327,17 +296,17 @@ class _Flow:
 
     def _arguments(self, name: str, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.expr]]:
         for where, call in self._calls_of(function, file):
-            value = _argument(name, function, call)
+            value = argument_of(name, function, call)
             if value is not None:
                 yield where, value
-        default = _default(name, function)
+        default = default_of(name, function)
         if default is not None:
             yield file, default
 
     def _calls_of(self, function: Function, file: SourceFile) -> list[tuple[SourceFile, ast.Call]]:
         owner = self.program.names(file).class_of(function)
         name = owner.name if owner is not None and function.name == "__init__" else function.name
-        return _calls(self.program).get(name, [])
+        return calls_by_name(self.program).get(name, [])
 
     def _flag(self, parsed: _Parsed, key: str) -> list[_Value]:
         """A flag: as a script gives it, as a configuration file does, or by its default."""
@@ -380,7 +349,7 @@ class _Flow:
 
     def _class_field(self, owner: ast.ClassDef | None, key: str, file: SourceFile) -> list[_Value]:
         for one in owner.body if owner is not None else ():
-            for name, value in _bound_values(one):
+            for name, value in bound_values(one):
                 if name == key:
                     return self._kept(value, file)
         return []
@@ -395,52 +364,3 @@ def _composed(value: _Composed, key: str) -> list[_Value]:
         if os.path.basename(os.path.dirname(document.file.path)) == key:
             found.append(_Entry(document, (), 0))
     return found
-
-
-def _bound_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The plain names that a statement binds, each with its value; a whole tuple where its parts are not written."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target, value = node.targets[0], node.value
-        if isinstance(target, ast.Name):
-            yield target.id, value
-        elif isinstance(target, ast.Tuple):
-            parts = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else []
-            for at, one in enumerate(target.elts):
-                if isinstance(one, ast.Name):
-                    yield one.id, parts[at] if parts else value
-    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-        yield node.target.id, node.value
-    elif isinstance(node, ast.With):
-        for item in node.items:
-            if isinstance(item.optional_vars, ast.Name):
-                yield item.optional_vars.id, item.context_expr
-
-
-def _parameters(function: Function) -> list[str]:
-    arguments = function.args
-    return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-
-
-def _argument(name: str, function: Function, call: ast.Call) -> ast.expr | None:
-    """The expression that a call gives to a parameter, by keyword or by position."""
-    for one in call.keywords:
-        if one.arg == name:
-            return one.value
-    positional = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    if positional[:1] in (["self"], ["cls"]):
-        positional = positional[1:]
-    if name not in positional:
-        return None
-    at = positional.index(name)
-    given = call.args[: at + 1]
-    return given[at] if len(given) > at and not any(isinstance(one, ast.Starred) for one in given) else None
-
-
-def _default(name: str, function: Function) -> ast.expr | None:
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((value for one, value in pairs if one.arg == name), None)

@@ -44,8 +44,15 @@ def _failure(ended: Ended, processes: Sequence[ProcessReport]) -> str:
     return f"it ended with exit status {ended.status}"
 
 
+def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
+    """What is wrong with a run that ended well: nothing trains, or what was trained is not finite."""
+    return tuple(dict.fromkeys(reason for one in processes for reason in _faults(one)))
+
+
 def _faults(process: ProcessReport) -> Iterator[str]:
     """What makes a run red, of one process."""
+    for optimizer in process.not_finite:
+        yield f"parameters of {_plain(optimizer)} are not finite at the end"
     bad = next((index for index, loss in enumerate(process.losses) if not math.isfinite(loss)), None)
     if bad is not None:
         yield f"the loss of backward {bad + 1} is {process.losses[bad]}"

@@ -61,6 +61,7 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
             for one in raw.get("failures", ())
         ),
         step_seconds=raw.get("step_seconds"),
+        not_finite=tuple(raw.get("not_finite", ())),
     )
 
 

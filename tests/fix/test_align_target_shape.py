@@ -18,22 +18,49 @@ ROW = {"fields": {"input_shape": "[6]", "target_shape": "[6, 1]"}}
 SHIFT = {"fields": {"left": "24", "right": "20"}}
 RIGHT = {
     "squeezed already": (HEAD + "loss = F.mse_loss(out.squeeze(-1), y)\n", "loss =", COLUMN),
-    "shapes that differ in size": (HEAD + "loss = F.mse_loss(out, y)\n", "loss =", {"fields": {"input_shape": "[6, 1]", "target_shape": "[5]"}}),
+    "shapes that differ in size": (
+        HEAD + "loss = F.mse_loss(out, y)\n",
+        "loss =",
+        {"fields": {"input_shape": "[6, 1]", "target_shape": "[5]"}},
+    ),
     "a line that is not named": (HEAD + "print(x)\nloss = F.mse_loss(out, y)\n", "print(x)", COLUMN),
     "targets that were not shifted": (HEAD + "loss = F.cross_entropy(out, y)\n", "loss =", SHIFT),
     "predictions that are cut already": (
-        HEAD + "logits = net(x)[:, :-1]\ny = x[:, 1:]\nloss = F.cross_entropy(logits.flatten(), y.flatten())\n", "loss =", SHIFT,
+        HEAD + "logits = net(x)[:, :-1]\ny = x[:, 1:]\nloss = F.cross_entropy(logits.flatten(), y.flatten())\n",
+        "loss =",
+        SHIFT,
     ),
 }
 WRONG = {
-    "a column of predictions": (HEAD + "loss = F.mse_loss(out, y)\n", "loss =", COLUMN, ["loss = F.mse_loss(out.squeeze(-1), y)"]),
-    "a call as prediction": (HEAD + "loss = nn.MSELoss()(net(x), y)\n", "loss =", COLUMN, ["loss = nn.MSELoss()(net(x).squeeze(-1), y)"]),
-    "a column of targets": (HEAD + "loss = F.l1_loss(out, y)\n", "loss =", ROW, ["loss = F.l1_loss(out, y.squeeze(-1))"]),
+    "a column of predictions": (
+        HEAD + "loss = F.mse_loss(out, y)\n",
+        "loss =",
+        COLUMN,
+        ["loss = F.mse_loss(out.squeeze(-1), y)"],
+    ),
+    "a call as prediction": (
+        HEAD + "loss = nn.MSELoss()(net(x), y)\n",
+        "loss =",
+        COLUMN,
+        ["loss = nn.MSELoss()(net(x).squeeze(-1), y)"],
+    ),
+    "a column of targets": (
+        HEAD + "loss = F.l1_loss(out, y)\n",
+        "loss =",
+        ROW,
+        ["loss = F.l1_loss(out, y.squeeze(-1))"],
+    ),
     "class indices in a column": (
-        HEAD + "loss = F.cross_entropy(out, y)\n", "loss =", {"fields": {"target_shape": "[6, 1]"}}, ["loss = F.cross_entropy(out, y.squeeze(-1))"],
+        HEAD + "loss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {"fields": {"target_shape": "[6, 1]"}},
+        ["loss = F.cross_entropy(out, y.squeeze(-1))"],
     ),
     "shifted targets": (
-        HEAD + "logits = net(x)\ny = x[:, 1:]\nloss = F.cross_entropy(logits.view(-1, 2), y.reshape(-1))\n", "loss =", SHIFT, ["logits = net(x)[:, :-1]"],
+        HEAD + "logits = net(x)\ny = x[:, 1:]\nloss = F.cross_entropy(logits.view(-1, 2), y.reshape(-1))\n",
+        "loss =",
+        SHIFT,
+        ["logits = net(x)[:, :-1]"],
     ),
 }
 

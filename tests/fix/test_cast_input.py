@@ -18,17 +18,29 @@ DOUBLE = {"fields": {"left_dtype": "float64", "right_dtype": "float32"}}
 HALF = {"fields": {"left_dtype": "float32", "right_dtype": "bfloat16"}}
 
 RIGHT = {
-    "an array cast to float32": (HEAD + "x = torch.from_numpy(raw.astype(np.float32))\nout = net(x)\n", "net(x)", DOUBLE),
+    "an array cast to float32": (
+        HEAD + "x = torch.from_numpy(raw.astype(np.float32))\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+    ),
     "a tensor made as float32": (HEAD + "x = torch.tensor(raw, dtype=torch.float32)\nout = net(x)\n", "net(x)", DOUBLE),
     "a tensor cast": (HEAD + "x = torch.from_numpy(raw).float()\nout = net(x)\n", "net(x)", DOUBLE),
     "torch's own numbers": (HEAD + "x = torch.randn(9, 3)\nout = net(x)\n", "net(x)", DOUBLE),
-    "another mismatch": (HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n", "net(x)", {"fields": {"left_dtype": "int64"}}),
+    "another mismatch": (
+        HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n",
+        "net(x)",
+        {"fields": {"left_dtype": "int64"}},
+    ),
     "a line that is not named": (HEAD + "x = torch.from_numpy(raw)\nprint(1)\nout = net(x)\n", "print(1)", DOUBLE),
     "a half model under autocast": (
-        HEAD + "net.bfloat16()\nx = torch.randn(9, 3)\nwith torch.autocast('cpu'):\n    out = net(x)\n", "net(x)", HALF,
+        HEAD + "net.bfloat16()\nx = torch.randn(9, 3)\nwith torch.autocast('cpu'):\n    out = net(x)\n",
+        "net(x)",
+        HALF,
     ),
     "an input cast already": (
-        HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x.to(torch.bfloat16))\n", "net(x.to", HALF,
+        HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x.to(torch.bfloat16))\n",
+        "net(x.to",
+        HALF,
     ),
 }
 
@@ -47,27 +59,48 @@ CLASS = """class Rows(Dataset):
 """
 WRONG = {
     "a tensor of an array": (
-        HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n", "net(x)", DOUBLE, ["x = torch.from_numpy(raw).float()"],
+        HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+        ["x = torch.from_numpy(raw).float()"],
     ),
     "a promotion in torch": (
-        HEAD + "mean = torch.tensor(raw.mean(axis=0))\nx = torch.randn(9, 3)\nx = x - mean\nout = net(x)\n", "net(x)", DOUBLE,
+        HEAD + "mean = torch.tensor(raw.mean(axis=0))\nx = torch.randn(9, 3)\nx = x - mean\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
         ["x = (x - mean).float()"],
     ),
-    "a call of double": (HEAD + "x = torch.randn(9, 3).double()\nout = net(x)\n", "net(x)", DOUBLE, ["x = torch.randn(9, 3).double().float()"]),
+    "a call of double": (
+        HEAD + "x = torch.randn(9, 3).double()\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+        ["x = torch.randn(9, 3).double().float()"],
+    ),
     "a helper": (
-        HEAD + "def load():\n    return torch.tensor(np.linspace(0, 1, 9)).reshape(3, 3)\n\n\nx = load()\nout = net(x)\n", "net(x)", DOUBLE,
+        HEAD
+        + "def load():\n    return torch.tensor(np.linspace(0, 1, 9)).reshape(3, 3)\n\n\nx = load()\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
         ["return torch.tensor(np.linspace(0, 1, 9)).float().reshape(3, 3)"],
     ),
     "columns of a data set": (
-        HEAD + "data = TensorDataset(torch.from_numpy(raw), torch.ones(9))\nfor x, y in DataLoader(data, batch_size=3):\n    out = net(x)\n", "net(x)", DOUBLE,
+        HEAD
+        + "data = TensorDataset(torch.from_numpy(raw), torch.ones(9))\nfor x, y in DataLoader(data, batch_size=3):\n    out = net(x)\n",
+        "net(x)",
+        DOUBLE,
         ["data = TensorDataset(torch.from_numpy(raw).float(), torch.ones(9))"],
     ),
     "a data set's item": (
-        HEAD + CLASS + "for x, y in DataLoader(Rows(raw)):\n    out = net(x)\n", "net(x)", DOUBLE,
+        HEAD + CLASS + "for x, y in DataLoader(Rows(raw)):\n    out = net(x)\n",
+        "net(x)",
+        DOUBLE,
         ["return torch.from_numpy((self.rows[i] - self.low).astype(np.float32)), torch.ones(1)"],
     ),
     "a half-precision model": (
-        HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x)\n", "out = net(x", HALF, ["out = net(x.to(torch.bfloat16))"],
+        HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x)\n",
+        "out = net(x",
+        HALF,
+        ["out = net(x.to(torch.bfloat16))"],
     ),
 }
 

@@ -20,9 +20,19 @@ RIGHT = {
 }
 WRONG = {
     "a function": (HEAD + "f = torch.linalg.cholesky(a)\n", "f =", CHOLESKY, ["f = torch.linalg.cholesky(a.float())"]),
-    "an expression": (HEAD + "f = torch.linalg.cholesky(a @ a)\n", "f =", CHOLESKY, ["f = torch.linalg.cholesky((a @ a).float())"]),
+    "an expression": (
+        HEAD + "f = torch.linalg.cholesky(a @ a)\n",
+        "f =",
+        CHOLESKY,
+        ["f = torch.linalg.cholesky((a @ a).float())"],
+    ),
     "a method": (HEAD + "m = n.mean()\n", "m =", MEAN, ["m = n.float().mean()"]),
-    "a mean among others": (HEAD + "m = x.sum() / n.mean()\n", "m =", {"fields": {"kernel": "mean"}}, ["m = x.sum() / n.float().mean()"]),
+    "a mean among others": (
+        HEAD + "m = x.sum() / n.mean()\n",
+        "m =",
+        {"fields": {"kernel": "mean"}},
+        ["m = x.sum() / n.float().mean()"],
+    ),
     "a value written by index": (HEAD + "y[i] = x\n", "y[i]", WRITTEN, ["y[i] = x.to(y.dtype)"]),
     "a sum written by index": (HEAD + "y[i] = x + 1\n", "y[i]", WRITTEN, ["y[i] = (x + 1).to(y.dtype)"]),
 }

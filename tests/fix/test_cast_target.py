@@ -15,7 +15,11 @@ x = torch.randn(6, 3)
 out = net(x)
 """
 RIGHT = {
-    "integers for classes": (HEAD + "y = torch.randint(0, 2, (6,)).long()\nloss = F.cross_entropy(out, y)\n", "loss =", {}),
+    "integers for classes": (
+        HEAD + "y = torch.randint(0, 2, (6,)).long()\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {},
+    ),
     "floats for values": (HEAD + "y = torch.ones(6, 2).float()\nloss = F.mse_loss(out, y)\n", "loss =", {}),
     "cast in the call": (HEAD + "y = torch.ones(6)\nloss = F.cross_entropy(out, y.long())\n", "loss =", {}),
     "a loss on another line": (HEAD + "y = torch.ones(6)\nprint(y)\nloss = F.cross_entropy(out, y)\n", "print(y)", {}),
@@ -23,20 +27,33 @@ RIGHT = {
 }
 WRONG = {
     "labels made floats": (
-        HEAD + "y = (x[:, 0] > 0).float()\nloss = F.cross_entropy(out, y)\n", "loss =", {}, ["y = (x[:, 0] > 0).long()"],
+        HEAD + "y = (x[:, 0] > 0).float()\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {},
+        ["y = (x[:, 0] > 0).long()"],
     ),
     "labels with a float dtype": (
-        HEAD + "y = torch.zeros(6, dtype=torch.float32)\nloss = nn.CrossEntropyLoss()(out, y)\n", "loss =", {}, ["y = torch.zeros(6, dtype=torch.long)"],
+        HEAD + "y = torch.zeros(6, dtype=torch.float32)\nloss = nn.CrossEntropyLoss()(out, y)\n",
+        "loss =",
+        {},
+        ["y = torch.zeros(6, dtype=torch.long)"],
     ),
     "a column of a table": (
-        HEAD + "table = torch.tensor([[0.5, 1.0]])\ny = table[:, 1]\nloss = F.nll_loss(out, y)\n", "loss =", {}, ["y = table[:, 1].long()"],
+        HEAD + "table = torch.tensor([[0.5, 1.0]])\ny = table[:, 1]\nloss = F.nll_loss(out, y)\n",
+        "loss =",
+        {},
+        ["y = table[:, 1].long()"],
     ),
     "integers for probabilities": (
-        HEAD + "criterion = nn.BCEWithLogitsLoss()\ny = torch.tensor([0, 1])\nloss = criterion(out[:2, 0], y)\n", "loss =", {},
+        HEAD + "criterion = nn.BCEWithLogitsLoss()\ny = torch.tensor([0, 1])\nloss = criterion(out[:2, 0], y)\n",
+        "loss =",
+        {},
         ["loss = criterion(out[:2, 0], y.float())"],
     ),
     "float64 targets, seen in the backward": (
-        HEAD + "y = torch.from_numpy(np.zeros((6, 2)))\nloss = F.mse_loss(out, y)\nloss.backward()\n", "loss.backward()", {},
+        HEAD + "y = torch.from_numpy(np.zeros((6, 2)))\nloss = F.mse_loss(out, y)\nloss.backward()\n",
+        "loss.backward()",
+        {},
         ["y = torch.from_numpy(np.zeros((6, 2))).float()"],
     ),
     "one_hot of floats": (HEAD + "y = F.one_hot(labels, 2)\n", "one_hot", {}, ["y = F.one_hot(labels.long(), 2)"]),

@@ -13,24 +13,47 @@ data = TensorDataset(torch.randn(9, 4))
 net = nn.BatchNorm1d(4)
 """
 RIGHT = {
-    "dropped already": (HEAD + "loader = DataLoader(data, batch_size=4, drop_last=True)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}),
-    "two loaders and no loop": (HEAD + "a = DataLoader(data)\nb = DataLoader(data)\nnet(torch.randn(1, 4))\n", "net(torch", {}),
-    "a batch sampler": (HEAD + "loader = DataLoader(data, batch_sampler=s)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}),
+    "dropped already": (
+        HEAD + "loader = DataLoader(data, batch_size=4, drop_last=True)\nfor (x,) in loader:\n    net(x)\n",
+        "net(x)",
+        {},
+    ),
+    "two loaders and no loop": (
+        HEAD + "a = DataLoader(data)\nb = DataLoader(data)\nnet(torch.randn(1, 4))\n",
+        "net(torch",
+        {},
+    ),
+    "a batch sampler": (
+        HEAD + "loader = DataLoader(data, batch_sampler=s)\nfor (x,) in loader:\n    net(x)\n",
+        "net(x)",
+        {},
+    ),
     "no loader": (HEAD + "net(torch.randn(1, 4))\n", "net(torch", {}),
 }
 WRONG = {
     "a loader by name": (
-        HEAD + "train = DataLoader(data, batch_size=4)\nvalid = DataLoader(data)\nfor (x,) in train:\n    net(x)\n", "net(x)", {},
+        HEAD + "train = DataLoader(data, batch_size=4)\nvalid = DataLoader(data)\nfor (x,) in train:\n    net(x)\n",
+        "net(x)",
+        {},
         ["train = DataLoader(data, batch_size=4, drop_last=True)"],
     ),
     "a loader in the loop, enumerated": (
-        HEAD + "for i, (x,) in enumerate(DataLoader(data, 4)):\n    net(x)\n", "net(x)", {}, ["for i, (x,) in enumerate(DataLoader(data, 4, drop_last=True)):"],
+        HEAD + "for i, (x,) in enumerate(DataLoader(data, 4)):\n    net(x)\n",
+        "net(x)",
+        {},
+        ["for i, (x,) in enumerate(DataLoader(data, 4, drop_last=True)):"],
     ),
     "the argument set to False": (
-        HEAD + "loader = DataLoader(data, 4, drop_last=False)\nfor (x,) in loader:\n    net(x)\n", "net(x)", {}, ["loader = DataLoader(data, 4, drop_last=True)"],
+        HEAD + "loader = DataLoader(data, 4, drop_last=False)\nfor (x,) in loader:\n    net(x)\n",
+        "net(x)",
+        {},
+        ["loader = DataLoader(data, 4, drop_last=True)"],
     ),
     "a loader handed to a function": (
-        HEAD + "def run(loader):\n    for (x,) in loader:\n        net(x)\n\n\nrun(DataLoader(data, 4))\n", "net(x)", {}, ["run(DataLoader(data, 4, drop_last=True))"],
+        HEAD + "def run(loader):\n    for (x,) in loader:\n        net(x)\n\n\nrun(DataLoader(data, 4))\n",
+        "net(x)",
+        {},
+        ["run(DataLoader(data, 4, drop_last=True))"],
     ),
 }
 

@@ -27,12 +27,18 @@ def test_other_masks_stay(tmp_path, body: str) -> None:
 
 LEAST = "torch.finfo(scores.dtype).min"
 WRONG = {
-    "float of a word": ("scores = scores.masked_fill(pad, float('-inf'))", f"scores = scores.masked_fill(pad, {LEAST})"),
+    "float of a word": (
+        "scores = scores.masked_fill(pad, float('-inf'))",
+        f"scores = scores.masked_fill(pad, {LEAST})",
+    ),
     "minus math.inf": ("scores = scores.masked_fill(pad, -math.inf)", f"scores = scores.masked_fill(pad, {LEAST})"),
     "minus torch.inf": ("scores = scores.masked_fill(pad, -torch.inf)", f"scores = scores.masked_fill(pad, {LEAST})"),
     "in place": ("scores.masked_fill_(pad, float('-inf'))", f"scores.masked_fill_(pad, {LEAST})"),
     "by where": ("scores = torch.where(pad, float('-inf'), scores)", f"scores = torch.where(pad, {LEAST}, scores)"),
-    "as a function": ("scores = torch.masked_fill(scores, pad, -float('inf'))", f"scores = torch.masked_fill(scores, pad, {LEAST})"),
+    "as a function": (
+        "scores = torch.masked_fill(scores, pad, -float('inf'))",
+        f"scores = torch.masked_fill(scores, pad, {LEAST})",
+    ),
 }
 
 
@@ -47,7 +53,11 @@ def test_infinite_masks_become_finite(tmp_path, body: str, wanted: str) -> None:
 
 RANGES = {
     "float32 scores": ("", "scores = scores.masked_fill(pad, -1e9)", []),
-    "float16 scores": ("net.half()\n", "scores = scores.masked_fill(pad, -1e9)", [f"scores = scores.masked_fill(pad, {LEAST})"]),
+    "float16 scores": (
+        "net.half()\n",
+        "scores = scores.masked_fill(pad, -1e9)",
+        [f"scores = scores.masked_fill(pad, {LEAST})"],
+    ),
     "a number that float16 has": ("net.half()\n", "scores = scores.masked_fill(pad, -1e4)", []),
 }
 

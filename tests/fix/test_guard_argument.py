@@ -54,9 +54,15 @@ WRONG = {
         "loss = torch.sqrt(F.mse_loss(out, y).clamp_min(1e-12))",
     ),
     "a root of a sum": ("loss = torch.sqrt(out + y).mean()", "loss = torch.sqrt((out + y).clamp_min(1e-12)).mean()"),
-    "a logarithm of a probability": ("loss = -torch.log(out.relu()).mean()", "loss = -torch.log(out.relu().clamp_min(1e-8)).mean()"),
+    "a logarithm of a probability": (
+        "loss = -torch.log(out.relu()).mean()",
+        "loss = -torch.log(out.relu().clamp_min(1e-8)).mean()",
+    ),
     "a method": ("loss = out.relu().log().mean()", "loss = out.relu().clamp_min(1e-8).log().mean()"),
-    "a clamp to exactly 0": ("loss = torch.log(out.clamp(min=0)).mean()", "loss = torch.log(out.clamp(min=0).clamp_min(1e-8)).mean()"),
+    "a clamp to exactly 0": (
+        "loss = torch.log(out.clamp(min=0)).mean()",
+        "loss = torch.log(out.clamp(min=0).clamp_min(1e-8)).mean()",
+    ),
     "a norm as a denominator": ("loss = (out / out.norm()).sum()", "loss = (out / out.norm().clamp_min(1e-8)).sum()"),
     "a product of norms": (
         "loss = ((out * y).sum(-1) / (out.norm(dim=-1) * y.norm(dim=-1))).sum()",

@@ -15,38 +15,67 @@ for step in range(4):
     loss = net(torch.randn(8, 4)).pow(2).mean()
 """
 RIGHT = {
-    "the plain order": (HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n    scaler.update()\n", "loss =", {}),
+    "the plain order": (
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n    scaler.update()\n",
+        "loss =",
+        {},
+    ),
     "with clipping": (
-        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    scaler.step(opt)\n    scaler.update()\n",
-        "loss =", {},
+        HEAD
+        + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    scaler.step(opt)\n    scaler.update()\n",
+        "loss =",
+        {},
     ),
     "accumulation": (
-        HEAD + "    scaler.scale(loss).backward()\n    if step % 2:\n        scaler.unscale_(opt)\n        scaler.step(opt)\n        scaler.update()\n", "loss =", {},
+        HEAD
+        + "    scaler.scale(loss).backward()\n    if step % 2:\n        scaler.unscale_(opt)\n        scaler.step(opt)\n        scaler.update()\n",
+        "loss =",
+        {},
     ),
     "a loss scaled under a name": (
-        HEAD + "    scaled = scaler.scale(loss)\n    scaled.backward()\n    scaler.step(opt)\n    scaler.update()\n", "loss =", {},
+        HEAD + "    scaled = scaler.scale(loss)\n    scaled.backward()\n    scaler.step(opt)\n    scaler.update()\n",
+        "loss =",
+        {},
     ),
     "no scaler": (HEAD + "    loss.backward()\n    opt.step()\n", "loss =", {}),
 }
 WRONG = {
     "a loss that is not scaled": (
-        HEAD + "    loss.backward()\n    scaler.step(opt)\n    scaler.update()\n", "scaler.step", {}, ["scaler.scale(loss).backward()"],
+        HEAD + "    loss.backward()\n    scaler.step(opt)\n    scaler.update()\n",
+        "scaler.step",
+        {},
+        ["scaler.scale(loss).backward()"],
     ),
     "a sum that is not scaled": (
-        HEAD + "    (loss + 1).backward()\n    scaler.step(opt)\n    scaler.update()\n", "scaler.step", {}, ["(scaler.scale(loss + 1)).backward()"],
+        HEAD + "    (loss + 1).backward()\n    scaler.step(opt)\n    scaler.update()\n",
+        "scaler.step",
+        {},
+        ["scaler.scale(loss + 1).backward()"],
     ),
     "unscaled with every batch": (
-        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    if step % 2:\n        scaler.step(opt)\n        scaler.update()\n", "scaler.unscale_", {},
+        HEAD
+        + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    if step % 2:\n        scaler.step(opt)\n        scaler.update()\n",
+        "scaler.unscale_",
+        {},
         ["scaler.unscale_(opt)"],
     ),
     "unscaled twice in a row": (
-        HEAD + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    scaler.unscale_(opt)\n    scaler.step(opt)\n    scaler.update()\n", "scaler.unscale_", {}, [],
+        HEAD
+        + "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    scaler.unscale_(opt)\n    scaler.step(opt)\n    scaler.update()\n",
+        "scaler.unscale_",
+        {},
+        [],
     ),
     "stepped past the scaler": (
-        HEAD + "    scaler.scale(loss).backward()\n    opt.step()\n", "opt.step", {}, ["scaler.step(opt)", "scaler.update()"],
+        HEAD + "    scaler.scale(loss).backward()\n    opt.step()\n",
+        "opt.step",
+        {},
+        ["scaler.step(opt)", "scaler.update()"],
     ),
     "never updated": (
-        HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n", "scaler.step", {"message": "step() has already been called since the last update()."},
+        HEAD + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n",
+        "scaler.step",
+        {"message": "step() has already been called since the last update()."},
         ["scaler.update()"],
     ),
 }

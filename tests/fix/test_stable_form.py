@@ -35,7 +35,10 @@ def test_other_forms_stay(tmp_path, body: str) -> None:
 
 
 WRONG = {
-    "a logarithm of a softmax": ("loss = -torch.log(torch.softmax(out, dim=1)).sum()", "loss = -torch.log_softmax(out, dim=1).sum()"),
+    "a logarithm of a softmax": (
+        "loss = -torch.log(torch.softmax(out, dim=1)).sum()",
+        "loss = -torch.log_softmax(out, dim=1).sum()",
+    ),
     "by methods": ("loss = -F.softmax(out, -1).log().sum()", "loss = -torch.log_softmax(out, -1).sum()"),
     "through a name": (
         "p = out.softmax(-1)\nloss = -(y * p.log()).sum()",
@@ -45,7 +48,10 @@ WRONG = {
         "p = torch.sigmoid(out)\nloss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()",
         "loss = -(y * F.logsigmoid(out) + (1 - y) * F.logsigmoid(-out)).mean()",
     ),
-    "a logarithm of a sum of exponentials": ("loss = torch.log(torch.exp(out).sum(-1)).sum()", "loss = torch.logsumexp(out, -1).sum()"),
+    "a logarithm of a sum of exponentials": (
+        "loss = torch.log(torch.exp(out).sum(-1)).sum()",
+        "loss = torch.logsumexp(out, -1).sum()",
+    ),
     "with kept dimension": (
         "loss = (out - out.exp().sum(dim=-1, keepdim=True).log()).sum()",
         "loss = (out - torch.logsumexp(out, dim=-1, keepdim=True)).sum()",

@@ -18,13 +18,27 @@ for epoch in range(2):
 RIGHT = {
     "after the optimizer": (HEAD + "        opt.step()\n        sched.step()\n", "", {}),
     "once an epoch": (HEAD + "        opt.step()\n    sched.step()\n", "", {}),
-    "both under a condition": (HEAD + "        if step % 2:\n            opt.step()\n            sched.step()\n", "", {}),
+    "both under a condition": (
+        HEAD + "        if step % 2:\n            opt.step()\n            sched.step()\n",
+        "",
+        {},
+    ),
     "no optimizer": (HEAD + "        sched.step()\n", "", {}),
 }
 WRONG = {
     "before the optimizer": (HEAD + "        sched.step()\n        opt.step()\n", "", {}, []),
-    "with every batch": (HEAD + "        if step % 2:\n            opt.step()\n        sched.step()\n", "", {}, ["sched.step()"]),
-    "before, with a statement between": (HEAD + "        sched.step()\n        rate = 1\n        opt.step()\n", "", {}, []),
+    "with every batch": (
+        HEAD + "        if step % 2:\n            opt.step()\n        sched.step()\n",
+        "",
+        {},
+        ["sched.step()"],
+    ),
+    "before, with a statement between": (
+        HEAD + "        sched.step()\n        rate = 1\n        opt.step()\n",
+        "",
+        {},
+        [],
+    ),
 }
 
 
@@ -39,4 +53,7 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     """The step of the scheduler moves, and nothing else; a second time nothing is left to do."""
     after = rewritten(tmp_path, "step_scheduler_after_optimizer", source, at or None, **given)
     assert changed_lines(source, after) == wanted
-    assert rewritten(tmp_path, "step_scheduler_after_optimizer", after, None if at not in after else at or None, **given) == after
+    assert (
+        rewritten(tmp_path, "step_scheduler_after_optimizer", after, None if at not in after else at or None, **given)
+        == after
+    )

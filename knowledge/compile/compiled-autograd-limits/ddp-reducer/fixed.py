@@ -8,8 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 torch.manual_seed(0)
 
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-torch._dynamo.config.compiled_autograd = True
-torch._dynamo.config.optimize_ddp = "python_reducer"
+torch._dynamo.config.compiled_autograd = False
 model = DistributedDataParallel(nn.Linear(8, 2))
 
 

@@ -12,7 +12,7 @@ class MovingCentre(nn.Module):
 
     def forward(self, x):
         with torch.no_grad():
-            self.centre = 0.9 * self.centre + 0.1 * x.mean(0)
+            self.centre = self.centre.mul(0.9).add(x.mean(0), alpha=0.1)
         return self.scale(x) * self.centre
 
 

@@ -12,7 +12,8 @@ class Rotary(nn.Module):
 
     def forward(self, x, base):
         rate = base ** (-torch.arange(self.dim) / self.dim)
-        self.cos = torch.cos(torch.arange(x.shape[1])[:, None] * rate)
+        self.cos = self.cos.clone()
+        self.cos[: x.shape[1]] = torch.cos(torch.arange(x.shape[1])[:, None] * rate)
         return self.project(x) * self.cos[: x.shape[1]]
 
 

@@ -6,8 +6,9 @@ from torch import nn
 
 class UnitLinear(nn.Linear):
     def forward(self, x):
-        weight = self.weight / self.weight.norm(dim=1, keepdim=True)
-        return nn.functional.linear(x, weight, self.bias)
+        with torch.no_grad():
+            self.weight.div_(self.weight.norm(dim=1, keepdim=True))
+        return nn.functional.linear(x, self.weight.clone(), self.bias)
 
 
 torch.manual_seed(0)

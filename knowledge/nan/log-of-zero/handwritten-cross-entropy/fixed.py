@@ -10,6 +10,7 @@ model = nn.Linear(10, 1)
 income = torch.randn(32, 10) * 1000.0
 label = torch.randint(0, 2, (32, 1)).float()
 logit = model(income)
-loss = nn.functional.binary_cross_entropy_with_logits(logit, label)
+pred = torch.sigmoid(logit)
+loss = -(label * nn.functional.logsigmoid(logit) + (1 - label) * nn.functional.logsigmoid(-logit)).mean()
 loss.backward()
 torch.optim.SGD(model.parameters(), lr=1e-3).step()

@@ -7,7 +7,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArgumen
 
 torch.manual_seed(0)
 sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-model = LlamaForCausalLM(LlamaConfig(**sizes, dtype="float32")).to(torch.float32)
+model = LlamaForCausalLM(LlamaConfig(**sizes, dtype="bfloat16")).to(torch.bfloat16)
 rows = [{"input_ids": ids, "labels": ids} for ids in torch.randint(0, 32, (16, 8))]
 with tempfile.TemporaryDirectory() as folder:
     options = {"max_steps": 5, "logging_steps": 1, "save_strategy": "no", "report_to": [], "use_cpu": True}

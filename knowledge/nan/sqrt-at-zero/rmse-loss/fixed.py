@@ -20,6 +20,6 @@ class Corrector(nn.Module):
 torch.manual_seed(0)
 model = Corrector(6)
 clean = torch.randn(8, 6)
-loss = torch.sqrt(nn.functional.mse_loss(model(clean), clean) + 1e-12)
+loss = torch.sqrt(nn.functional.mse_loss(model(clean), clean).clamp_min(1e-12))
 loss.backward()
 torch.optim.SGD(model.parameters(), lr=0.1).step()

@@ -7,6 +7,6 @@ torch.manual_seed(0)
 
 model = nn.Linear(8, 1)
 inputs, labels = torch.randn(6, 8), torch.randint(2, (6,)).float()
-logits = model(inputs).squeeze(-1)
-loss = nn.BCEWithLogitsLoss()(logits, labels)
+logits = model(inputs)
+loss = nn.BCEWithLogitsLoss()(logits.squeeze(-1), labels)
 loss.backward()

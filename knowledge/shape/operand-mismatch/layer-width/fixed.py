@@ -10,7 +10,7 @@ model = nn.Sequential(
     nn.ReLU(),
     nn.AvgPool2d(2),
     nn.Flatten(),
-    nn.Linear(4 * 7 * 7, 10),
+    nn.Linear(196, 10),
 )
 images = torch.randn(2, 3, 16, 16)
 labels = torch.randint(10, (2,))

@@ -1,0 +1,91 @@
+"""`torch.linalg.cholesky(a)` becomes `torch.linalg.cholesky(a.float())` where the operation is not there for the operand's dtype.
+
+The message names the kernel, the traceback the line; the call on it that has the kernel's name is cast. With `written` in the
+rule's options the value of an indexed assignment gets the dtype of what it is written into.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.blame import crash_frames
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import operand, put_method
+from explainer.source.dtype import stated_dtype
+from explainer.source.file import SourceFile
+from explainer.source.name import Names
+
+_KERNEL = re.compile(r"[a-z_]+")
+_ALIASES = {"addmm": "matmul", "mean": "mean", "geqrf": "qr", "svd": "svd", "linalg": "eigh"}
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each operation that the message means on the lines that the traceback names."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        frames = crash_frames(file, context)
+        for node in file.walk() if frames else ():
+            line = getattr(node, "lineno", 0)
+            if frames.get(line, 99) > 0:
+                continue
+            if context.options.get("written"):
+                yield from _written(node, file)
+            elif isinstance(node, ast.Call):
+                yield from _operation(node, file, context)
+
+
+def _written(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
+    """`y[i] = f(x)` becomes `y[i] = f(x).to(y.dtype)`."""
+    if (
+        not isinstance(node, ast.Assign)
+        or not isinstance(node.targets[0], ast.Subscript)
+        or isinstance(node.value, ast.Constant)
+    ):
+        return
+    name = operand(file, node.targets[0].value)
+    if file.segment(node.value).endswith(f".to({name}.dtype)"):
+        return
+    yield Proposal(
+        edits=(put_method(file, node.value, f".to({name}.dtype)"),),
+        culprit=culprit_of(file, node, f"writes values of another dtype into `{name}`"),
+        belief=1.2,
+    )
+
+
+def _operation(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    names = context.program.names(file)
+    subject = _subject(node, names, str(context.fields.get("kernel") or _kernel(context)))
+    if subject is None or (isinstance(subject, ast.Call) and stated_dtype(subject, names) == "float32"):
+        return
+    found = context.fields.get("found_dtype") or context.fields.get("found_type") or "this dtype"
+    yield Proposal(
+        edits=(put_method(file, subject, ".float()"),),
+        culprit=culprit_of(file, node, f"is not there for {found}"),
+        belief=1.2,
+    )
+
+
+def _kernel(context: Context) -> str:
+    """The function that a message without quotes begins with: `mean(): could not infer output dtype`."""
+    message = context.incident.exceptions[-1].message if context.incident.exceptions else ""
+    found = re.match(r"(\w+)\(\)", message)
+    return found.group(1) if found else ""
+
+
+def _subject(node: ast.Call, names: Names, kernel: str) -> ast.expr | None:
+    """What the call that has the kernel's name is applied to."""
+    called = names.qualified(node.func) or ""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else called.rpartition(".")[2]
+    words = _KERNEL.findall(kernel.lower())
+    is_meant = bool(words) and any(
+        method.rstrip("_") in (word, _ALIASES.get(word.partition("_")[0], "")) or word.startswith(f"{method}_")
+        for word in words
+    )
+    if not is_meant or not method:
+        return None
+    if called.startswith("torch."):
+        return node.args[0] if node.args else None
+    return node.func.value if isinstance(node.func, ast.Attribute) else None

@@ -1,0 +1,130 @@
+"""A loss gets its target in the dtype that it takes: `.long()` for class indices, `.float()` for values and probabilities.
+
+Where the target's values say themselves that they are of another dtype (`float64` from NumPy, `.float()`, a column of a float
+table) the cast stands there; else in the call of the loss.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.blame import crash_frames
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import put_method, spell
+from explainer.source.binding import Value
+from explainer.source.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
+from explainer.source.loss import Loss, find_losses
+from explainer.source.origin import origins
+from explainer.source.program import Program
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """Edits for the target of each loss that the traceback names, or of every one where it names only a backward."""
+    if not context.has_failed:
+        return
+    losses = list(find_losses(context.program))
+    named = [one for one in losses if _is_named(one, context)]
+    for loss in named or (losses if _is_in_backward(context) else []):
+        yield from _proposals(loss, context)
+    yield from _one_hot(context)
+
+
+def _is_named(loss: Loss, context: Context) -> bool:
+    frames = crash_frames(loss.file, context)
+    return any(line in frames for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1))
+
+
+def _is_in_backward(context: Context) -> bool:
+    """Whether the failing line of the user's calls `backward`: some losses see the dtype only there."""
+    return any("backward" in (frame.code or "") for frame in context.frames[-1:])
+
+
+def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:
+    program = context.program
+    method = ".long()" if loss.takes_classes else ".float()"
+    wanted = INTEGER if loss.takes_classes else FLOAT32
+    if isinstance(loss.target, ast.Call) and stated_dtype(loss.target, program.names(loss.file)) == wanted:
+        return
+    value = Value(node=loss.target, file=loss.file)
+    made = [one for one in origins(value, program) if isinstance(one.node, ast.Call)]
+    if any(stated_dtype(one.node, program.names(one.file)) == wanted for one in made if isinstance(one.node, ast.Call)):
+        return
+    if loss.takes_classes:
+        yield from _at_float_origin(value, program)
+    else:
+        yield from (_at_birth(one, program) for one in float64_births(value, program))
+    takes = "class indices" if loss.takes_classes else "floating-point targets"
+    yield Proposal(
+        edits=(put_method(loss.file, loss.target, method),),
+        culprit=culprit_of(loss.file, loss.call, f"`{loss.name}` takes {takes}"),
+        belief=1.0,
+    )
+
+
+def _at_float_origin(value: Value, program: Program) -> Iterator[Proposal]:
+    """Class indices that were made floats: `.float()` goes, `dtype=torch.float32` becomes long, a column of a table is cast."""
+    for one in origins(value, program):
+        node, file, names = one.node, one.file, program.names(one.file)
+        if one.pick is not None or (isinstance(node, ast.Call) and stated_dtype(node, names) == INTEGER):
+            continue
+        culprit = culprit_of(file, node, "makes class indices floating-point numbers")
+        if isinstance(node, ast.Call) and stated_dtype(node, names) in (FLOAT32, FLOAT64):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("float", "double"):
+                end = file.span(node.func)[1]
+                edit = edit_of(file, node, f"{file.text[file.span(node)[0] : end - len(node.func.attr)]}long()")
+                yield Proposal(edits=(edit,), culprit=culprit, belief=1.6)
+                continue
+            keyword = next((one for one in node.keywords if one.arg == "dtype"), None)
+            is_torch = (names.qualified(node.func) or "").startswith("torch.")
+            if keyword is not None and is_torch:
+                yield Proposal(
+                    edits=(edit_of(file, keyword.value, spell(names, "torch.long")),), culprit=culprit, belief=1.6
+                )
+        elif _is_tensor(one, program) or any(not each.is_array for each in float64_births(one, program)):
+            yield Proposal(edits=(put_method(file, node, ".long()"),), culprit=culprit, belief=1.2)
+
+
+def _is_tensor(value: Value, program: Program) -> bool:
+    """Whether an expression is a part of, or made by, something of torch."""
+    node: ast.expr = value.node
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Call):
+            if (program.names(value.file).qualified(node.func) or "").startswith("torch."):
+                return True
+            node = node.func
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        else:
+            return False
+    found = list(origins(Value(node=node, file=value.file, arguments=value.arguments), program))
+    return bool(found) and all(one.node is not value.node and _is_tensor(one, program) for one in found)
+
+
+def _at_birth(birth: Birth, program: Program) -> Proposal:
+    file, node = birth.value.file, birth.value.node
+    spelled = spell(program.names(file), "numpy.float32")
+    return Proposal(
+        edits=(put_method(file, node, f".astype({spelled})" if birth.is_array else ".float()"),),
+        culprit=culprit_of(file, node, "makes float64 targets"),
+        belief=1.5,
+    )
+
+
+def _one_hot(context: Context) -> Iterator[Proposal]:
+    """`F.one_hot(x)` takes integers."""
+    for file in context.program.parsed():
+        frames = crash_frames(file, context)
+        for node in file.walk() if frames else ():
+            is_call = isinstance(node, ast.Call) and context.program.names(file).is_call(
+                node, "torch.nn.functional.one_hot"
+            )
+            if not is_call or not isinstance(node, ast.Call) or node.lineno not in frames or not node.args:
+                continue
+            first = node.args[0]
+            if not isinstance(first, ast.Call) or stated_dtype(first, context.program.names(file)) != INTEGER:
+                yield Proposal(
+                    edits=(put_method(file, node.args[0], ".long()"),),
+                    culprit=culprit_of(file, node, "`one_hot` takes integers"),
+                    belief=1.0,
+                )

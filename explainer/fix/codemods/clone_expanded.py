@@ -1,0 +1,81 @@
+"""A tensor that shares memory gets its own before it is written: `x.expand(n, -1).clone()`, `x[1:] = x[:-1].clone()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import crash_places
+from explainer.fix.rewrite import put_method
+from explainer.source.file import SourceFile
+from explainer.source.lineage import binds, changes, definitions, root_of, scope_of, value_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+
+_SHARING = ("expand", "expand_as", "broadcast_to")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the write that raised."""
+    if not context.has_failed:
+        return
+    for file, statement in crash_places(context):
+        names = changes(statement) or ({name} if (name := _written(statement)) else set())
+        for name in names:
+            yield from _expanded(name, statement, file, context.program)
+            yield from _own_part(name, statement, file)
+        return
+
+
+def _written(statement: ast.stmt) -> str | None:
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+    return root_of(call) if isinstance(call, ast.Call) else None
+
+
+def _expanded(name: str, at: ast.stmt, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """Where the tensor was made by `expand`, which repeats it without memory."""
+    scope = scope_of(at, file, program)
+    made: list[ast.stmt] = []
+    if name.startswith("self."):
+        owner = program.names(file).class_of(at)
+        made = list(program.names(file).assignments(name, owner)) if owner is not None else []
+    elif scope is not None:
+        made = [one for one in definitions(name, at, scope) if name in binds(one)]
+    for one in made:
+        value = value_of(one, name)
+        call = _sharing(value)
+        if call is not None and value is not None:
+            yield Proposal(
+                edits=(put_method(file, value, ".clone()"),),
+                culprit=culprit_of(file, value, f"makes `{name}` without memory of its own, and it is written later"),
+                belief=2.0,
+            )
+
+
+def _sharing(value: ast.expr | None) -> ast.Call | None:
+    """The `expand` that a value ends with, views behind it left aside."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr in _SHARING:
+            return value
+        if value.func.attr not in ("view", "transpose", "permute", "unsqueeze", "squeeze", "to"):
+            return None
+        value = value.func.value
+    return None
+
+
+def _own_part(name: str, statement: ast.stmt, file: SourceFile) -> Iterator[Proposal]:
+    """`x[1:] = x[:-1]`: the part that is read is copied first."""
+    value = value_of(statement)
+    for node in ast.walk(value) if value is not None else ():
+        if not isinstance(node, ast.Subscript) or dotted_name(node.value) != name or not isinstance(node.ctx, ast.Load):
+            continue
+        call = file.parents.get(node)
+        is_target = isinstance(call, ast.Attribute) and call.attr.endswith("_")
+        if is_target or (isinstance(call, ast.Attribute) and call.attr == "clone"):
+            continue
+        yield Proposal(
+            edits=(put_method(file, node, ".clone()"),),
+            culprit=culprit_of(file, statement, f"reads a part of `{name}` that the same line writes"),
+            belief=1.8,
+        )

@@ -1,0 +1,199 @@
+"""What is computed from trained weights before the loop is computed in each round of it, or detached where it is a constant.
+
+A value whose module also runs in the loop on purpose (old log-probabilities beside new ones) is a constant: it is detached.
+A part of a module that `__init__` computes from a parameter is computed in the method that reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
+from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
+from explainer.source.backward import Backward, find_backwards
+from explainer.source.file import SourceFile
+from explainer.source.flow import Reach, flow_of
+from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+
+_MODULES = ("torch.nn.", "torch.optim.")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each value that a loss in a loop takes from before the loop."""
+    if not context.has_failed:
+        return
+    for backward in find_backwards(context.program):
+        yield from _from_before(backward, context.program)
+        yield from _from_closure(backward, context.program)
+    for file, owner in [(file, one) for file in context.program.parsed() for one in context.program.names(file).classes.values()]:
+        yield from _from_init(file, owner, context.program)
+
+
+def _from_before(backward: Backward, program: Program) -> Iterator[Proposal]:
+    """Lines of a loss that stand before the innermost loop that runs its backward."""
+    file = backward.file
+    for loop in list(loops_of(backward.statement, file))[:2]:
+        lines = sources(backward.loss, backward.statement, file, program)
+        outside = [(one, part) for one, part in lines if before(one, loop) and _is_graph(one, part, file, program)]
+        if not outside:
+            continue
+        moved = list(dict.fromkeys(one for one, _ in outside))
+        names = set[str]().union(*(binds(one) for one in moved))
+        if any(names & binds(one) for one, _ in lines if one not in moved):
+            continue  # carried on from step to step
+        yield from _proposals(backward, loop, moved, names, program)
+        return
+
+
+def _proposals(
+    backward: Backward, loop: ast.For | ast.While, moved: list[ast.stmt], names: set[str], program: Program
+) -> Iterator[Proposal]:
+    file = backward.file
+    readers = [one for one in loop.body if reads(one, graph=False) & names]
+    why = f"is computed once, and its graph is gone after the first backward of the loop in line {loop.lineno}"
+    culprit = culprit_of(file, moved[-1], why)
+    detached = tuple(put_method(file, one.value, ".detach()") for one in moved[-1:]
+                     if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name))  # fmt: skip
+    is_constant = _runs_again(moved, loop, file)
+    if readers and not is_constant and all(_only_for(loop, one, file, program) for one in moved):
+        text = "\n".join(file.segment(one) for one in moved)
+        edits = (*(remove_statement(file, one) for one in moved), insert_before(file, readers[0], text))
+        yield Proposal(edits=edits, culprit=culprit, belief=1.6)
+    if detached:
+        yield Proposal(
+            edits=detached,
+            culprit=culprit,
+            belief=1.7 if is_constant else 0.4,
+            applicability=None if is_constant else "unsafe",
+            because="right where the value is a constant of the training; what made it gets no gradient from this loss",
+            title="Detach it: a constant of the training",
+        )
+
+
+def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a line computes something of trained weights, rather than making a module, a parameter or data."""
+    if not isinstance(statement, ast.Assign) or not isinstance(part, (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.UnaryOp)):
+        return False
+    if not any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(part)):
+        return False
+    for node in ast.walk(part):
+        called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
+        if called and (called == "torch.nn.Parameter" or (called.startswith(_MODULES) and called.rpartition(".")[2][:1].isupper())):
+            return False
+        if called and program.find_class(called) is not None:
+            return False
+        if isinstance(node, ast.keyword) and node.arg == "requires_grad":
+            return False
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("requires_grad_", "to", "cuda"):
+        return False
+    return _reads_weights(part) or flow_of(program).reach_of(part, file) == Reach.SURE
+
+
+def _reads_weights(part: ast.expr) -> bool:
+    """Whether an expression computes with weights by name: `net.fc.weight`, `sum(p.pow(2).sum() for p in net.parameters())`."""
+    for node in ast.walk(part):
+        if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
+            return True
+        if isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Call):
+            return getattr(node.iter.func, "attr", "") == "parameters"
+    return False
+
+
+def _runs_again(moved: list[ast.stmt], loop: ast.AST, file: SourceFile) -> bool:
+    """Whether the loop calls what made the value: then the value before it is the old one, kept on purpose."""
+    del file
+    made = {dotted_name(node.func) for one in moved for node in ast.walk(one) if isinstance(node, ast.Call)}
+    own = {name for name in made if name and not name.startswith(("torch.", "nn.", "F."))}
+    again = {dotted_name(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call)}
+    return bool({name for name in own & again if name and "." not in name.removeprefix("self.")})
+
+
+def _only_for(loop: ast.AST, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether nothing outside of the loop reads what the statement binds, but for statements that move with it."""
+    scope = scope_of(statement, file, program)
+    names = binds(statement)
+    for one in statements_of(scope) if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) else ():
+        is_inside = loop.lineno <= one.lineno <= (loop.end_lineno or 0)  # type: ignore[attr-defined]
+        if is_inside or one is statement or not names & reads(value_of(one) or one, graph=False):
+            continue
+        if not before(one, loop) or not isinstance(one, ast.Assign):  # type: ignore[arg-type]
+            return False
+    return True
+
+
+def _from_closure(backward: Backward, program: Program) -> Iterator[Proposal]:
+    """A closure that calls backward on a loss made outside of it: the lines of the loss move into it."""
+    file, function = backward.file, program.names(backward.file).function_of(backward.call)
+    name = dotted_name(backward.loss)
+    if function is None or name is None or lineage(backward.loss, backward.statement, file, program):
+        return
+    if name in {one.arg for one in function.args.args}:
+        return
+    outer = scope_of(function, file, program)
+    at = function if outer is not None else None
+    made = [one for one in sources(backward.loss, at, file, program) if _is_graph(*one, file, program)] if at is not None else []
+    moved = list(dict.fromkeys(one for one, _ in made))
+    if not moved or any(not isinstance(one, ast.Assign) for one in moved):
+        return
+    text = "\n".join(file.segment(one) for one in moved)
+    yield Proposal(
+        edits=(*(remove_statement(file, one) for one in moved), insert_before(file, backward.statement, text)),
+        culprit=culprit_of(file, moved[-1], f"is computed once, and `{function.name}` calls backward on it again and again"),
+        belief=1.6,
+    )
+
+
+def _from_init(file: SourceFile, owner: ast.ClassDef, program: Program) -> Iterator[Proposal]:
+    """`self.scale = self.log_scale.exp()` of a constructor becomes a local of the method that reads it."""
+    init = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    for statement in statements_of(init) if init is not None else ():
+        names = [name for name in binds(statement) if name.startswith("self.")]
+        if len(names) != 1 or not isinstance(statement, ast.Assign) or not _is_derived(statement.value, init, owner, file, program):
+            continue
+        methods = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one is not init and names[0] in reads(one, graph=False)]
+        if not methods or any(names[0] in binds(one) for method in methods for one in statements_of(method)):
+            continue
+        yield Proposal(
+            edits=_inlined(file, statement, names[0], methods),
+            culprit=culprit_of(file, statement, f"computes `{names[0]}` once, from a parameter that each step changes"),
+            belief=1.6,
+        )
+
+
+def _is_derived(value: ast.expr, init: Function | None, owner: ast.ClassDef, file: SourceFile, program: Program) -> bool:
+    """Whether a value of the constructor is computed from a parameter or a module's weights."""
+    names = {name for name in reads(value) if name.startswith("self.")}
+    if not names or init is None or isinstance(value, (ast.Attribute, ast.Name)):
+        return False
+    called = program.names(file).qualified(value.func) if isinstance(value, ast.Call) else ""
+    if called and called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper():
+        return False
+    for name in names:
+        made = program.names(file).attribute_value(owner, name.removeprefix("self."))
+        kind = program.names(file).qualified(made.func) if isinstance(made, ast.Call) else ""
+        if kind in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+            return True
+        is_run = any(isinstance(node, ast.Call) and (dotted_name(node.func) or "") == name for node in ast.walk(value))
+        is_read = any(isinstance(node, ast.Attribute) and node.attr in ("weight", "bias") and dotted_name(node.value) == name
+                      for node in ast.walk(value))  # fmt: skip
+        if kind and kind.startswith("torch.nn.") and (is_run or is_read):
+            return True
+    return False
+
+
+def _inlined(file: SourceFile, statement: ast.Assign, name: str, methods: list[ast.FunctionDef]) -> tuple[Edit, ...]:
+    """The value as a local of each method, before its first reader."""
+    edits = [remove_statement(file, statement)]
+    local = name.removeprefix("self.")
+    for method in methods:
+        readers = [one for one in method.body if name in reads(one, graph=False)]
+        edits.append(insert_before(file, readers[0], f"{local} = {file.segment(statement.value)}"))
+        edits += [edit_of(file, node, local) for node in ast.walk(method)
+                  if isinstance(node, ast.Attribute) and dotted_name(node) == name]  # fmt: skip
+    return tuple(edits)
+
+

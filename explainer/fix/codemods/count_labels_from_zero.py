@@ -1,0 +1,53 @@
+"""`cross_entropy(logits, labels)` becomes `cross_entropy(logits, labels - 1)` where the labels count from 1.
+
+Only where the source shows the labels: a list of constants from 1 up to the number of classes, or `randint(1, n + 1, ...)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.blame import crash_frames
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import operand
+from explainer.source.binding import Value
+from explainer.source.loss import find_losses
+from explainer.source.name import Names
+from explainer.source.number import number_of
+from explainer.source.origin import origins
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the loss that the traceback names."""
+    if not context.has_failed:
+        return
+    for loss in find_losses(context.program):
+        frames = crash_frames(loss.file, context)
+        if not loss.takes_classes or not any(
+            line in frames for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1)
+        ):
+            continue
+        made = list(origins(Value(node=loss.target, file=loss.file), context.program))
+        if made and all(
+            one.pick is None and _counts_from_one(one, context.program.names(one.file), context) for one in made
+        ):
+            yield Proposal(
+                edits=(edit_of(loss.file, loss.target, f"{operand(loss.file, loss.target)} - 1"),),
+                culprit=culprit_of(loss.file, loss.call, "takes classes from 0, and the labels count from 1"),
+                belief=1.5,
+            )
+
+
+def _counts_from_one(value: Value, names: Names, context: Context) -> bool:
+    node = value.node
+    top = context.fields.get("target") or context.fields.get("index")
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    called = names.qualified(node.func) or ""
+    if called in ("torch.tensor", "torch.as_tensor", "torch.LongTensor"):
+        labels = [number_of(one, names) for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
+        known = [one for one in labels if one is not None]
+        return bool(known) and min(known) == 1 and (top is None or max(known) == float(str(top)))
+    low = number_of(node.args[0], names)
+    return called == "torch.randint" and len(node.args) > 2 and low == 1

@@ -1,0 +1,137 @@
+"""Takes the values for NumPy, plots and logs out of the graph: `x.detach().cpu().numpy()`, `losses.append(loss.item())`.
+
+Not where the array goes on into a loss: there the step belongs in torch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.failure import asked_values, failing_statements
+from explainer.fix.rewrite import put_method
+from explainer.fix.uncut import uncut
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, bounds_of, scope_of
+from explainer.source.cut import ARRAY, LIBRARY, Cut
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.provenance import Trace, provenance_of
+
+_MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
+_SCALARS = frozenset({"mean", "sum", "item", "norm", "cross_entropy", "mse_loss", "nll_loss", "l1_loss", "backward"})
+_FILLS = frozenset({"append", "extend", "insert"})
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each value with a graph that the failing statement hands to NumPy."""
+    if not context.has_failed:
+        return
+    chains = _chains_into_losses(context)
+    for file, statement in failing_statements(context):
+        found = [*_arrays(statement, file, context), *_collected(statement, file, context)]
+        for value, node in found:
+            feeding = [chain for chain in chains if any(cut.node is node for cut in chain)]
+            if feeding:
+                yield from _in_torch(feeding[0], context)
+            else:
+                yield _proposal(value, node, file, context)
+        if found:
+            return
+
+
+def _chains_into_losses(context: Context) -> list[tuple[Cut, ...]]:
+    """The chains of cuts on the way to every loss of the program whose graph ends in an array."""
+    traces: list[Trace] = [provenance_of(context.program).trace(one) for one in asked_values(context.program)]
+    return [
+        chain
+        for trace in traces
+        if not trace.live
+        for chain in trace.chains
+        if {cut.kind for cut in chain} & {ARRAY, LIBRARY}
+    ]
+
+
+def _in_torch(chain: tuple[Cut, ...], context: Context) -> Iterator[Proposal]:
+    edits: list[Edit] = []
+    for cut in chain:
+        found = uncut(cut, context.program)
+        if found is None:
+            return
+        edits += [one for one in found if one not in edits]
+    first = chain[0]
+    yield Proposal(
+        edits=tuple(edits),
+        culprit=culprit_of(first.file, first.node, "computes a part of the loss in NumPy, where no graph is recorded"),
+        belief=1.5,
+    )
+
+
+def _arrays(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`x.cpu().numpy()` and `np.array(x)` in the failing statement: the tensor and the call."""
+    names = context.program.names(file)
+    provenance = provenance_of(context.program)
+    for node in ast.walk(statement):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+            value = node.func.value
+        elif (names.qualified(node.func) or "").startswith("numpy.") and node.args:
+            value = node.args[0]
+        else:
+            continue
+        if (
+            not isinstance(value, (ast.List, ast.ListComp))
+            and provenance.trace(Value(value, file)).live
+            and not _is_list(value, file)
+        ):
+            yield value, node
+
+
+def _is_list(value: ast.expr, file: SourceFile) -> bool:
+    name = dotted_name(value)
+    bound = [one for one in bounds_of(scope_of(value, file)) if one.name == name]
+    return any(isinstance(one.node, (ast.List, ast.ListComp)) and not one.fills for one in bound)
+
+
+def _collected(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`losses.append(loss)` of a list that the failing statement reads."""
+    names = {dotted_name(one) for one in ast.walk(statement) if isinstance(one, (ast.Name, ast.Attribute))}
+    for source in context.program.parsed():
+        for node in source.walk() if source is file else ():
+            is_fill = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS
+            if not is_fill or dotted_name(node.func.value) not in names or not node.args:  # type: ignore[attr-defined]
+                continue
+            assert isinstance(node, ast.Call)
+            value = node.args[-1]
+            if provenance_of(context.program).trace(Value(value, file)).live:
+                yield value, node
+
+
+def _proposal(value: ast.expr, node: ast.expr, file: SourceFile, context: Context) -> Proposal:
+    is_kept = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MOVES:
+        value = value.func.value
+    method = ".item()" if is_kept and _is_scalar(value, file, context) else ".detach()"
+    if not is_kept and not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"
+    ):
+        method = ".detach().cpu().numpy()"
+    why = (
+        "keeps a tensor with its graph in the list" if is_kept else "asks for the array of a tensor that requires grad"
+    )
+    return Proposal(edits=(put_method(file, value, method),), culprit=culprit_of(file, node, why), belief=2.0)
+
+
+def _is_scalar(value: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether a value is a loss: its backward is asked for, or it is a mean, a sum or a criterion's result."""
+    name = dotted_name(value)
+    if isinstance(value, ast.Call):
+        return (dotted_name(value.func) or getattr(value.func, "attr", "")).rpartition(".")[2] in _SCALARS
+    asked = any(
+        isinstance(one, ast.Attribute) and one.attr == "backward" and dotted_name(one.value) == name
+        for one in file.walk()
+    )
+    bound = [one.node for one in bounds_of(scope_of(value, file)) if one.name == name]
+    return asked or any(isinstance(one, ast.Call) and _is_scalar(one, file, context) for one in bound)

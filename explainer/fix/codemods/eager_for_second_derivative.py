@@ -1,0 +1,65 @@
+"""Differentiates the uncompiled module where a second derivative is needed: `critic(x)` for `compiled(x)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.source.binding import bounds_of, reaching, scope_of
+from explainer.source.cut import asks_for
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each call of a compiled module whose gradient is taken with `create_graph=True`."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            is_grad = isinstance(node, ast.Call) and names.is_call(node, "torch.autograd.grad")
+            if (
+                not is_grad
+                or not isinstance(node, ast.Call)
+                or not asks_for(node, "create_graph", value=True)
+                or not node.args
+            ):
+                continue
+            for call in _calls(node.args[0], file):
+                eager = _eager(call, file, context)
+                if eager is not None:
+                    yield Proposal(
+                        edits=(edit_of(file, call.func, eager),),
+                        culprit=culprit_of(
+                            file, call, f"runs `{file.segment(call.func)}` compiled, which has no second derivative"
+                        ),
+                        belief=2.0,
+                    )
+
+
+def _calls(output: ast.expr, file: SourceFile) -> Iterator[ast.Call]:
+    """The calls that an output is made by, through names."""
+    todo: list[ast.AST] = [output]
+    seen: set[str] = set()
+    while todo:
+        for node in ast.walk(todo.pop()):
+            if isinstance(node, ast.Call):
+                yield node
+            elif isinstance(node, ast.Name) and node.id not in seen:
+                seen.add(node.id)
+                todo += [one.node for one in reaching(node.id, node, file)]
+
+
+def _eager(call: ast.Call, file: SourceFile, context: Context) -> str | None:
+    """The module that was compiled under the called name; `_orig_mod` where the name was bound anew."""
+    name = dotted_name(call.func)
+    scopes = [scope_of(call, file), *([file.tree] if file.tree is not None else [])]
+    found = [one for scope in scopes for one in bounds_of(scope) if one.name == name]
+    for bound in reversed(found):
+        made = bound.node
+        if isinstance(made, ast.Call) and context.program.names(file).is_call(made, "torch.compile") and made.args:
+            source = dotted_name(made.args[0])
+            return source if source is not None and source != name else f"{name}._orig_mod"
+    return None

@@ -1,0 +1,131 @@
+"""Sets `requires_grad` on an input before the forward whose gradient by it is asked for; asks for no frozen parameters.
+
+`mixed = a * real + b * fake` becomes `(...).requires_grad_(True)`; an input that a function is given is made a leaf of its own
+before its first use; `model.parameters()` of a model that is frozen in part becomes the list of those that require grad.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.failure import failing_statements
+from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+
+_GRADS = ("torch.autograd.grad",)
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each input of the failing gradient that does not require grad."""
+    if not context.has_failed:
+        return
+    for file, statement in failing_statements(context):
+        names = context.program.names(file)
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and names.is_call(node, *_GRADS):
+                for one in _inputs(node):
+                    yield from _listed(one, file)
+                    yield from _flagged(Value(one, file), Value(node.args[0], file), context)
+    yield from _handed_parameters(context)
+
+
+def _inputs(node: ast.Call) -> list[ast.expr]:
+    given = (
+        node.args[1] if len(node.args) > 1 else next((one.value for one in node.keywords if one.arg == "inputs"), None)
+    )
+    if isinstance(given, (ast.Tuple, ast.List)):
+        return list(given.elts)
+    return [given] if given is not None else []
+
+
+def _listed(node: ast.expr, file: SourceFile) -> Iterator[Proposal]:
+    """`torch.autograd.grad(loss, model.parameters())` of a model that is frozen in part."""
+    inner = (
+        node.args[0]
+        if isinstance(node, ast.Call) and dotted_name(node.func) in ("list", "tuple") and node.args
+        else node
+    )
+    is_all = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "parameters"
+    if is_all:
+        yield Proposal(
+            edits=(edit_of(file, node, f"[p for p in {file.segment(inner)} if p.requires_grad]"),),
+            culprit=culprit_of(file, node, "lists frozen parameters too, which have no gradient"),
+            belief=1.0,
+        )
+
+
+def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> Iterator[Proposal]:
+    """The flag at the binding of the input; before its first use where it is a parameter of the function."""
+    name, file = dotted_name(wanted.node), wanted.file
+    if name is None or "." in name or depth > 4 or provenance_of(context.program).trace(wanted).live:
+        return
+    scope = scope_of(wanted.node, file)
+    bound = [one for one in bounds_of(scope) if one.name == name and one.statement.lineno <= wanted.node.lineno]  # type: ignore[attr-defined]
+    if len(bound) == 1 and isinstance(bound[0].statement, ast.Assign) and bound[0].pick is None and not bound[0].fills:
+        value = bound[0].node
+        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
+            edit = edit_of(file, value, f"{file.segment(value)}.detach().requires_grad_(True)")
+        else:
+            edit = put_method(file, value, ".requires_grad_(True)")
+        yield Proposal(edits=(edit,), culprit=culprit_of(file, bound[0].statement, _why(name)), belief=2.0)
+        return
+    handed = _handed_on(wanted, output, context)
+    if handed is not None:
+        yield from _flagged(*handed, context, depth + 1)
+    elif not isinstance(scope, ast.Module):
+        first = _first_use(name, scope, file)
+        if first is not None:
+            yield Proposal(
+                edits=(insert_before(file, first, f"{name} = {name}.detach().requires_grad_(True)"),),
+                culprit=culprit_of(file, first, _why(name)),
+                belief=1.8,
+            )
+
+
+def _why(name: str) -> str:
+    return f"runs on `{name}`, which does not require grad" if name else "does not require grad"
+
+
+def _handed_on(wanted: Value, output: Value, context: Context) -> tuple[Value, Value] | None:
+    """The caller's own input and output, where the function is given both."""
+    resolver = resolver_of(context.program)
+    inputs = [one for one in resolver.behind(wanted) if one.statement is None and one.file.tree is not None]
+    root = next((one for one in ast.walk(output.node) if isinstance(one, ast.Name)), None)
+    outputs = (
+        [one for one in resolver.behind(Value(root, output.file)) if one.statement is None] if root is not None else []
+    )
+    return (inputs[0], outputs[0]) if len(inputs) == 1 and len(outputs) == 1 else None
+
+
+def _first_use(name: str, scope: ast.AST, file: SourceFile) -> ast.stmt | None:
+    """The statement of the function's own block in which its parameter is used first."""
+    for statement in getattr(scope, "body", []):
+        if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(statement)):
+            return statement if isinstance(statement, ast.stmt) else None
+    return None
+
+
+def _handed_parameters(context: Context) -> Iterator[Proposal]:
+    """`Function.apply(block, x, *block.parameters())`, whose backward differentiates by all of them."""
+    for file in context.program.parsed():
+        for node in walk_scope(file.tree) if file.tree is not None else ():
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "apply":
+                continue
+            for one in node.args:
+                inner = one.value if isinstance(one, ast.Starred) else None
+                if (
+                    isinstance(inner, ast.Call)
+                    and isinstance(inner.func, ast.Attribute)
+                    and inner.func.attr == "parameters"
+                ):
+                    yield Proposal(
+                        edits=(edit_of(file, inner, f"(p for p in {file.segment(inner)} if p.requires_grad)"),),
+                        culprit=culprit_of(file, one, "hands on frozen parameters too, which have no gradient"),
+                        belief=1.5,
+                    )

@@ -1,0 +1,189 @@
+"""`torch.sqrt(x)` becomes `torch.sqrt(x.clamp_min(1e-12))`: the argument stays away from where the derivative is infinite.
+
+Logarithms, roots, denominators that cannot be negative, powers below 1, inverse cosines; the norm where the program
+differentiates twice. `kinds` in the rule's options says which. A quotient with a denominator of unknown sign is left alone:
+a clamp would change its value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from explainer.fix.blame import blame
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import operand, put_method, spell
+from explainer.model.patch import Edit
+from explainer.source.binding import Value
+from explainer.source.hazard import (
+    ARC,
+    DEVIATION,
+    LOG,
+    NORM,
+    POWER,
+    QUOTIENT,
+    ROOT,
+    Hazard,
+    find_deviations,
+    find_hazards,
+)
+from explainer.source.name import Names
+from explainer.source.origin import origins
+from explainer.source.program import Program
+from explainer.source.selection import selection_of
+from explainer.source.sign import definition_of, is_positive
+
+_GUARDS = {
+    LOG: ".clamp_min(1e-8)",
+    ROOT: ".clamp_min(1e-12)",
+    POWER: ".clamp_min(1e-6)",
+    ARC: ".clamp(-1 + 1e-6, 1 - 1e-6)",
+}
+_WHY = {
+    LOG: "takes the logarithm of {x}, which can be 0",
+    ROOT: "takes the root of {x}, which can be 0, where a root has an infinite slope",
+    POWER: "raises {x} to a power whose slope at 0 is infinite",
+    ARC: "takes the inverse of {x}, whose slope at 1 and -1 is infinite",
+    DEVIATION: "divides by {x}, which is 0 for a constant column",
+    QUOTIENT: "divides by {x}, which can be 0",
+    NORM: "takes the norm of {x}, whose second derivative at 0 is NaN",
+}
+_REDUCTIONS = ("mean", "sum", "avg_pool2d", "adaptive_avg_pool2d")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each statement with a hazard of the rule's kinds."""
+    kinds = context.options.get("kinds", ())
+    if not context.has_failed or not isinstance(kinds, Sequence):
+        return
+    hazards = list(find_hazards(context.program))
+    if DEVIATION in kinds:
+        hazards = list(find_deviations(context.program))
+    groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
+    for hazard in hazards:
+        if hazard.kind in kinds and not _is_left_alone(hazard, hazards, context.program):
+            function = context.program.names(hazard.file).function_of(hazard.node)
+            groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
+    for group in groups.values():
+        group += [one for one in hazards if one.kind == QUOTIENT and one not in group and _is_shared(one, group)]
+        edits = {edit.start: edit for one in group for edit in _edits(one, context.program)}
+        if edits:
+            yield _proposal(group, tuple(edits.values()), context)
+
+
+def _proposal(group: Sequence[Hazard], edits: tuple[Edit, ...], context: Context) -> Proposal:
+    first = max(group, key=lambda one: blame(one, context))
+    text = first.file.segment(first.argument)
+    name = f"`{text}`" if len(text) <= 40 and "\n" not in text else "a value"
+    selected = selection_of(first.node, first.file, context.program) is not None
+    return Proposal(
+        edits=edits,
+        culprit=culprit_of(first.file, first.node, _WHY[first.kind].format(x=name)),
+        belief=blame(first, context) - (0.6 if selected else 0.0),
+    )
+
+
+def _is_shared(quotient: Hazard, group: Sequence[Hazard]) -> bool:
+    """Whether a statement divides by what it also takes the logarithm or root of: `log(v) + e / v`."""
+    statement = quotient.file.statement(quotient.node)
+    return any(
+        one.kind in (LOG, ROOT)
+        and one.file.statement(one.node) is statement
+        and ast.dump(one.argument) == ast.dump(quotient.argument)
+        for one in group
+    )
+
+
+def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) -> bool:
+    """Whether a guard would be wrong or useless: an unknown sign, a root below that stays at fault, no second derivative."""
+    if hazard.kind == DEVIATION:
+        return is_positive(hazard.sign)
+    if hazard.kind == NORM:
+        return not _has_second_derivative(program)
+    if hazard.kind != QUOTIENT:
+        return False
+    if not hazard.sign.not_negative:
+        return True
+    roots = {one.node for one in hazards if one.kind == ROOT}
+    value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
+    return any(node in roots for node in ast.walk(value))
+
+
+def _has_second_derivative(program: Program) -> bool:
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg == "create_graph"
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is True
+        for file in program.parsed()
+        for node in file.walk()
+    )
+
+
+def _edits(hazard: Hazard, program: Program) -> Iterator[Edit]:
+    if hazard.kind == NORM:
+        new = _norm(hazard, program.names(hazard.file))
+        if new:
+            yield edit_of(hazard.file, hazard.node, new)
+    elif hazard.kind == DEVIATION and _is_array(hazard, program):
+        spelled = spell(program.names(hazard.file), "numpy.maximum")
+        yield edit_of(hazard.file, hazard.argument, f"{spelled}({hazard.file.segment(hazard.argument)}, 1e-8)")
+    elif hazard.kind in (QUOTIENT, DEVIATION):
+        yield put_method(hazard.file, hazard.argument, ".clamp_min(1)" if hazard.sign.counts else ".clamp_min(1e-8)")
+    else:
+        argument = _inner_base(hazard.argument) if hazard.kind == POWER else hazard.argument
+        yield put_method(hazard.file, argument, _GUARDS[hazard.kind])
+
+
+def _is_array(hazard: Hazard, program: Program) -> bool:
+    """Whether a file works with NumPy and not with torch where it divides: `a.std(0)` says `axis`, or torch is not there."""
+    imported = program.names(hazard.file).imports.values()
+    value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
+    options = {one.arg for one in value.keywords} if isinstance(value, ast.Call) else set()
+    is_numpy = any(one.partition(".")[0] == "numpy" for one in imported)
+    return (
+        is_numpy
+        and not options & {"dim", "keepdim", "unbiased", "correction"}
+        and not _meets_tensor(value, hazard, program)
+    )
+
+
+def _meets_tensor(value: ast.expr, hazard: Hazard, program: Program) -> bool:
+    """Whether what the deviation is taken of is made by torch."""
+    subject = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else value
+    found = list(origins(Value(node=subject, file=hazard.file), program))
+    made = [program.names(one.file).qualified(one.node.func) or "" for one in found if isinstance(one.node, ast.Call)]
+    return any(name.startswith("torch.") for name in made)
+
+
+def _inner_base(argument: ast.expr) -> ast.expr:
+    """What a generalised mean raises to its power first: `x` in `x.pow(p).mean(-1)`; else the argument itself."""
+    node = argument
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCTIONS:
+        is_function = isinstance(node.func.value, ast.Name) and node.func.value.id in ("F", "torch")
+        if is_function and not node.args:
+            return argument
+        node = node.args[0] if is_function else node.func.value
+    if node is argument:
+        return argument
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "pow":
+        return node.func.value
+    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else argument
+
+
+def _norm(hazard: Hazard, names: Names) -> str | None:
+    """The 2-norm as a root with an epsilon, of which the second derivative is finite; None for other norms."""
+    node = hazard.node
+    assert isinstance(node, ast.Call)
+    settings: Mapping[str | None, ast.expr] = {one.arg: one.value for one in node.keywords}
+    rest = [one for one in node.args if one is not hazard.argument]
+    plain = {"p", "ord", "dim", "axis", "keepdim"} >= set(settings) and len(rest) <= 1
+    power = settings.get("p", settings.get("ord", rest[0] if rest else None))
+    is_euclidean = power is None or (isinstance(power, ast.Constant) and power.value in (2, 2.0, None, "fro"))
+    if not plain or not is_euclidean or names.qualified(node.func) == "torch.linalg.norm":
+        return None
+    file = hazard.file
+    parts = [file.segment(one) for one in (settings.get("dim", settings.get("axis")),) if one is not None]
+    if "keepdim" in settings:
+        parts.append(f"keepdim={file.segment(settings['keepdim'])}")
+    return f"({operand(file, hazard.argument)}.pow(2).sum({', '.join(parts)}) + 1e-12).sqrt()"

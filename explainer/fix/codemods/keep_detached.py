@@ -1,0 +1,122 @@
+"""Keeps what a module stores, or a process is sent, out of the graph: `self.features = features.detach()`, `send(x.detach())`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.fix.failure import failing_statements
+from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
+from explainer.source.binding import Bound, Value, bounds_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, dotted_name
+from explainer.source.provenance import provenance_of
+
+_SENDS = frozenset({"send", "put", "put_nowait"})
+_OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each activation that a module keeps, for each tensor that is sent, and for weight norm of the old form."""
+    if not context.has_failed:
+        return
+    yield from _sent(context)
+    yield from _norms(context)
+    for file, function in context.program.functions():
+        if context.program.names(file).class_of(function) is not None and function.name != "__init__":
+            for bound in bounds_of(function):
+                yield from _kept(bound, function, file, context)
+
+
+def _sent(context: Context) -> Iterator[Proposal]:
+    for file, statement in failing_statements(context)[:1]:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SENDS:
+                for one in node.args[:1]:
+                    parts = one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]
+                    live = [part for part in parts if provenance_of(context.program).trace(Value(part, file)).live]
+                    if live:
+                        yield Proposal(
+                            edits=tuple(put_method(file, part, ".detach()") for part in live),
+                            culprit=culprit_of(file, node, "sends a tensor with its graph to another process"),
+                            belief=2.0,
+                        )
+
+
+def _norms(context: Context) -> Iterator[Proposal]:
+    """`from torch.nn.utils import weight_norm` becomes the parametrization."""
+    for file in context.program.parsed():
+        for node in file.walk():
+            is_old = isinstance(node, ast.ImportFrom) and node.module == "torch.nn.utils"
+            if is_old and all(f"torch.nn.utils.{one.name}" in _OLD_NORMS for one in node.names):  # type: ignore[attr-defined]
+                text = file.segment(node).replace("torch.nn.utils", "torch.nn.utils.parametrizations", 1)
+                yield Proposal(
+                    edits=(edit_of(file, node, text),),
+                    culprit=culprit_of(
+                        file, node, "takes the form that keeps a computed weight, no leaf, on the module"
+                    ),
+                    belief=1.5,
+                    because="keys of the state dict differ; old ones are converted when they are loaded",
+                )
+            elif isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_OLD_NORMS):
+                yield from _spelt_out(node, file)
+
+
+def _spelt_out(node: ast.Call, file: SourceFile) -> Iterator[Proposal]:
+    """`nn.utils.weight_norm(layer)` becomes `nn.utils.parametrizations.weight_norm(layer)`."""
+    if isinstance(node.func, ast.Attribute):
+        text = f"{file.segment(node.func.value)}.parametrizations.{node.func.attr}"
+        yield Proposal(
+            edits=(edit_of(file, node.func, text),),
+            culprit=culprit_of(file, node, "keeps a computed weight, no leaf, on the module"),
+            belief=1.5,
+            because="keys of the state dict differ; old ones are converted when they are loaded",
+        )
+
+
+def _kept(bound: Bound, function: Function, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`self.x = activation` in a forward, or `self.xs.append(activation)`."""
+    if not bound.name.startswith("self.") or bound.name.count(".") != 1:
+        return
+    if not provenance_of(context.program).trace(Value(bound.node, file)).live:
+        return
+    edits = _appended(bound, file) if bound.fills else _split(bound, function, file)
+    if edits:
+        yield Proposal(
+            edits=edits,
+            culprit=culprit_of(
+                file, bound.statement, f"keeps an activation with its graph in `{bound.name}`, which cannot be copied"
+            ),
+            belief=2.0,
+        )
+
+
+def _appended(bound: Bound, file: SourceFile) -> tuple[Edit, ...]:
+    return (put_method(file, bound.node, ".detach()"),) if isinstance(bound.statement, ast.Call) else ()
+
+
+def _split(bound: Bound, function: Function, file: SourceFile) -> tuple[Edit, ...]:
+    """A local for the rest of the method, and the attribute for whoever reads it later."""
+    if not isinstance(bound.statement, ast.Assign) or len(bound.statement.targets) != 1 or bound.pick is not None:
+        return ()
+    if isinstance(bound.node, ast.Name):
+        return (put_method(file, bound.node, ".detach()"),)
+    local = bound.name.removeprefix("self.")
+    used = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    if local in used or local in {one.arg for one in function.args.args}:
+        return ()
+    reads = [
+        one
+        for one in walk_scope(function)
+        if isinstance(one, ast.Attribute)
+        and isinstance(one.ctx, ast.Load)
+        and dotted_name(one) == bound.name
+        and one.lineno > bound.statement.lineno
+    ]
+    return (
+        edit_of(file, bound.statement.targets[0], local),
+        insert_after(file, bound.statement, f"{bound.name} = {local}.detach()"),
+        *(edit_of(file, one, local) for one in reads),
+    )

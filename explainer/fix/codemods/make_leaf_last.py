@@ -1,0 +1,187 @@
+"""Makes a leaf of what is trained: the flag after scaling, casting and moving, and the update in place.
+
+`torch.randn(3, requires_grad=True) * 0.01` becomes `(torch.randn(3) * 0.01).requires_grad_(True)`; `nn.Parameter(x).to(device)`
+becomes `nn.Parameter(x.to(device))`; `w = w - lr * w.grad` becomes `w -= lr * w.grad` under `no_grad`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.failure import is_in_frames
+from explainer.fix.rewrite import operand
+from explainer.model.patch import Edit
+from explainer.source.binding import bounds_of, scope_of
+from explainer.source.cut import asks_for, grad_mode_cut
+from explainer.source.file import SourceFile
+from explainer.source.name import Names, dotted_name
+
+_MOVES = frozenset(
+    {"to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "view", "reshape", "t", "unsqueeze", "squeeze"}
+    | {
+        "mul",
+        "div",
+        "add",
+        "sub",
+        "clone",
+        "contiguous",
+        "expand",
+        "repeat",
+        "transpose",
+        "normal_",
+        "uniform_",
+        "clamp",
+    }
+)
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+_SYMBOLS = {ast.Sub: "-=", ast.Add: "+="}
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each tensor that is computed from its leaf and trained in its place."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                yield from _flagged_early(node, file, names, context)
+                yield from _rebound(node, file, names, context)
+
+
+def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Context) -> Iterator[Proposal]:
+    name = dotted_name(node.targets[0])
+    leaf = _inner_leaf(node.value, names)
+    if name is None or leaf is None or leaf is node.value or not _is_trained(name, node, file, context):
+        return
+    edits = (
+        _parameter_last(node.value, leaf, file)
+        if names.is_call(leaf, *_PARAMETERS)
+        else _flag_last(node.value, leaf, file)
+    )
+    if edits is not None:
+        yield Proposal(
+            edits=edits,
+            culprit=culprit_of(file, node.value, f"computes `{name}` from the leaf, so that `{name}` is none"),
+            belief=2.0 + (0.5 if is_in_frames(node, file, context) else 0.0),
+        )
+
+
+def _inner_leaf(node: ast.expr, names: Names) -> ast.Call | None:
+    """The leaf under scalings, casts and moves."""
+    while True:
+        if isinstance(node, ast.BinOp):
+            found = [one for one in (node.left, node.right) if _inner_leaf(one, names) is not None]
+            if len(found) != 1:
+                return None
+            node = found[0]
+        elif isinstance(node, ast.Call) and _is_leaf(node, names):
+            return node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES:
+            node = node.func.value
+        else:
+            return None
+
+
+def _is_leaf(node: ast.Call, names: Names) -> bool:
+    called = names.qualified(node.func) or ""
+    if called in _PARAMETERS:
+        return True
+    if called.startswith("torch.") and asks_for(node, "requires_grad", value=True):
+        return True
+    is_flag = isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_"
+    return is_flag and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value is True))
+
+
+def _is_trained(name: str, node: ast.Assign, file: SourceFile, context: Context) -> bool:
+    """Whether the gradient of the name is read, or an optimizer gets it."""
+    last = name.rpartition(".")[2]
+    for one in ast.walk(file.tree) if file.tree is not None else ():
+        if isinstance(one, ast.Attribute) and one.attr == "grad" and (dotted_name(one.value) or "").endswith(last):
+            return True
+        if isinstance(one, ast.Call) and (context.program.names(file).qualified(one.func) or "").startswith(
+            "torch.optim."
+        ):
+            if any((dotted_name(part) or "").rpartition(".")[2] == last for part in ast.walk(one)):
+                return True
+    return _is_listed(name, node, file) or (name.startswith("self.") and is_in_frames(node, file, context))
+
+
+def _is_listed(name: str, node: ast.Assign, file: SourceFile) -> bool:
+    """Whether a list of parameters holds the name: `params = [w, b]`."""
+    return any(
+        isinstance(bound.node, (ast.List, ast.Tuple))
+        and bound.name in ("params", "parameters", "weights", "trainable", "variables")
+        and any(dotted_name(one) == name for one in bound.node.elts)
+        for bound in bounds_of(scope_of(node, file))
+    )
+
+
+def _flag_last(whole: ast.expr, leaf: ast.Call, file: SourceFile) -> tuple[Edit, ...] | None:
+    start, end = file.span(whole)
+    text = file.text[start:end]
+    low, high = file.span(leaf)
+    inner = _without_flag(leaf, file)
+    if inner is None:
+        return None
+    new = text[: low - start] + inner + text[high - start :]
+    new = f"({new})" if isinstance(whole, (ast.BinOp, ast.UnaryOp)) else new
+    return (edit_of(file, whole, f"{new}.requires_grad_(True)"),)
+
+
+def _without_flag(leaf: ast.Call, file: SourceFile) -> str | None:
+    """The leaf's call without its flag."""
+    if isinstance(leaf.func, ast.Attribute) and leaf.func.attr == "requires_grad_":
+        return operand(file, leaf.func.value)
+    start, _ = file.span(leaf)
+    text = file.segment(leaf)
+    (flag,) = [one for one in leaf.keywords if one.arg == "requires_grad"]
+    low, high = file.span(flag)
+    before, after = text[: low - start].rstrip(), text[high - start :]
+    if before.endswith(","):
+        return before[:-1] + after
+    return before + after.lstrip(", ") if before.endswith("(") else None
+
+
+def _parameter_last(whole: ast.expr, leaf: ast.Call, file: SourceFile) -> tuple[Edit, ...] | None:
+    if len(leaf.args) != 1 or leaf.keywords:
+        return None
+    start, end = file.span(whole)
+    low, high = file.span(leaf)
+    text = file.text
+    inner = operand(file, leaf.args[0]) if isinstance(leaf.args[0], ast.BinOp) else file.segment(leaf.args[0])
+    new = f"{file.segment(leaf.func)}({text[start:low]}{inner}{text[high:end]})"
+    return (edit_of(file, whole, new),)
+
+
+def _rebound(node: ast.Assign, file: SourceFile, names: Names, context: Context) -> Iterator[Proposal]:
+    """`w = w - lr * w.grad` binds the name to a new tensor, which is no leaf."""
+    name, value = dotted_name(node.targets[0]), node.value
+    if (
+        name is None
+        or not isinstance(value, ast.BinOp)
+        or type(value.op) not in _SYMBOLS
+        or dotted_name(value.left) != name
+    ):
+        return
+    reads = [
+        one for one in ast.walk(value.right) if isinstance(one, ast.Attribute) and dotted_name(one) == f"{name}.grad"
+    ]
+    if not reads or name.endswith(".data"):
+        return
+    torch = next((alias for alias, target in names.imports.items() if target == "torch"), None)
+    update = f"{name} {_SYMBOLS[type(value.op)]} {file.segment(value.right)}"
+
+    is_off = grad_mode_cut(node, file, context.program) is not None
+    if torch is None and not is_off:
+        return
+    indent = file.indent(node.lineno)
+    step = "\t" if "\t" in indent else "    "
+    new = update if is_off else f"with {torch}.no_grad():{file.newline}{indent}{step}{update}"
+    yield Proposal(
+        edits=(edit_of(file, node, new),),
+        culprit=culprit_of(file, node, f"binds `{name}` to a new tensor, which is no leaf and has no `.grad`"),
+        belief=2.2,
+    )

@@ -1,0 +1,138 @@
+"""Names the columns of a data set as the model's forward does: `{"target": ...}` becomes `{"labels": ...}`.
+
+Also hands labels to a model of transformers that is called without them in a loop of one's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import add_argument
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, parameters_of, reaching, scope_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.resolve import resolver_of
+
+_INPUTS = frozenset(
+    {"input_ids", "attention_mask", "pixel_values", "token_type_ids", "input_values", "inputs_embeds", "idx"}
+)
+_LABELS = ("target", "targets", "y", "class", "classes", "gt", "answer", "category", "score", "ids_labels", "truth")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each row whose keys the model does not take, and for each forward without labels whose loss is read."""
+    if not context.has_failed:
+        return
+    wanted = _forward_names(context)
+    for file in context.program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Dict):
+                yield from _renamed(node, file, wanted)
+            elif isinstance(node, ast.Call):
+                yield from _unlabelled(node, file, context)
+
+
+def _forward_names(context: Context) -> list[str]:
+    """The parameters of the forward of the model that a Trainer gets, where the program has its class."""
+    for file in context.program.parsed():
+        for node in file.walk():
+            called = (context.program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+            if not called.rpartition(".")[2].endswith("Trainer") or not isinstance(node, ast.Call):
+                continue
+            given = [one.value for one in node.keywords if one.arg == "model"] or node.args[:1]
+            for value in given:
+                for where, owner in resolver_of(context.program).classes_of(Value(value, file)):
+                    method = resolver_of(context.program).method(owner, "forward", where)
+                    if method is not None:
+                        return parameters_of(method[1])
+    return []
+
+
+def _renamed(node: ast.Dict, file: SourceFile, wanted: list[str]) -> Iterator[Proposal]:
+    keys = [one for one in node.keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    names = [str(one.value) for one in keys]
+    if len(keys) != len(node.keys) or not keys:
+        return
+    pairs = _pairs(names, wanted)
+    if not pairs:
+        return
+    edits = tuple(_quoted(one, pairs[str(one.value)], file) for one in keys if str(one.value) in pairs)
+    first = next(one for one in keys if str(one.value) in pairs)
+    yield Proposal(
+        edits=edits,
+        culprit=culprit_of(file, first, f'calls "{pairs[str(first.value)]}" by a name that the model does not take'),
+        belief=2.0,
+    )
+
+
+def _pairs(names: list[str], wanted: list[str]) -> dict[str, str]:
+    """The new names of keys: by a model's own parameters in their order, else `labels` beside known inputs."""
+    if wanted:
+        unknown = [one for one in names if one not in wanted]
+        missing = [one for one in wanted if one not in names]
+        if not unknown or len(unknown) > len(missing) or len(names) > len(wanted):
+            return {}
+        alike = {one: found[0] for one in unknown if (found := difflib.get_close_matches(one, missing, 1, 0.6))}
+        if len(set(alike.values())) == len(unknown):
+            return alike
+        return dict(zip(unknown, missing, strict=False)) if len(names) == len(wanted) else {}
+    if not _INPUTS & set(names) or {"labels", "label", "label_ids"} & set(names):
+        return {}
+    found = [one for one in names if one.lower() in _LABELS]
+    return {found[0]: "labels"} if len(found) == 1 else {}
+
+
+def _quoted(key: ast.Constant, new: str, file: SourceFile) -> Edit:
+    quote = file.segment(key)[0]
+    return edit_of(file, key, f"{quote}{new}{quote}")
+
+
+def _unlabelled(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`outputs = model(**batch)` and `outputs.loss.backward()`, with no labels in the batch."""
+    made = resolver_of(context.program).constructors_of(Value(node.func, file))
+    called = [
+        context.program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)
+    ]
+    if not called or not all(one.startswith("transformers.") for one in called) or not _reads_loss(node, file):
+        return
+    if any(one.arg == "labels" for one in node.keywords):
+        return
+    given = next((one for one in node.keywords if one.arg is None), None)
+    batch = dotted_name(given.value) if given is not None else None
+    keys = _keys(batch, node, file) if batch is not None else set()
+    if "labels" in keys or (batch is not None and not keys):
+        return
+    is_language = all("CausalLM" in one for one in called)
+    label = next(
+        (one for one in keys if one.lower() in _LABELS), "input_ids" if is_language and "input_ids" in keys else None
+    )
+    source = f'{batch}["{label}"]' if label else None
+    if source is None and is_language and given is None:
+        ids = next((one.value for one in node.keywords if one.arg == "input_ids"), node.args[0] if node.args else None)
+        source = file.segment(ids) if ids is not None else None
+    if source is not None:
+        yield Proposal(
+            edits=(add_argument(file, node, f"labels={source}"),),
+            culprit=culprit_of(file, node, "runs the model without labels, so that it computes no loss"),
+            belief=2.0,
+        )
+
+
+def _keys(batch: str, node: ast.AST, file: SourceFile) -> set[str]:
+    found = [one.node for one in reaching(batch, node, file) if isinstance(one.node, ast.Dict)]
+    return {str(key.value) for one in found for key in one.keys if isinstance(key, ast.Constant)}
+
+
+def _reads_loss(node: ast.Call, file: SourceFile) -> bool:
+    above = file.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr == "loss"
+    name = dotted_name(above.targets[0]) if isinstance(above, ast.Assign) else None
+    return name is not None and any(
+        isinstance(one, ast.Attribute) and one.attr == "loss" and dotted_name(one.value) == name
+        for one in walk_scope(scope_of(node, file))
+    )

@@ -1,0 +1,160 @@
+"""GradScaler's calls in their order: scale the loss, unscale once a step and before clipping, step, update.
+
+`loss.backward()` becomes `scaler.scale(loss).backward()`; an `unscale_` that runs with every batch moves, with the clipping
+after it, to where the optimizer is stepped; `optimizer.step()` beside a scaler becomes `scaler.step(optimizer)`; a clip before
+the unscaling follows it; a missing `update` is added.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator, Sequence
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
+from explainer.fix.rewrite import replace_whole
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.step import (
+    BACKWARD,
+    CLIP,
+    OPTIMIZER_STEP,
+    SCALE,
+    SCALER_STEP,
+    UNSCALE,
+    UPDATE,
+    Act,
+    block_with,
+    find_acts,
+)
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """Edits of the calls that stand out of order, in each function with a scaler."""
+    if not context.has_failed:
+        return
+    functions: dict[ast.AST | None, list[Act]] = {}
+    for act in find_acts(context.program):
+        functions.setdefault(context.program.names(act.file).function_of(act.call), []).append(act)
+    message = context.incident.exceptions[-1].message if context.incident.exceptions else ""
+    for acts in functions.values():
+        scalers = {one.object for one in acts if one.kind in (SCALER_STEP, UNSCALE, SCALE)}
+        if len(scalers) == 1:
+            yield from _unscaled(acts, scalers.pop())
+            yield from _unscaled_twice(acts)
+            yield from _stepped_plainly(acts)
+            yield from _without_update(acts, message)
+
+
+def _of(acts: Sequence[Act], kind: str) -> list[Act]:
+    return [one for one in acts if one.kind == kind]
+
+
+def _unscaled(acts: Sequence[Act], scaler: str) -> Iterator[Proposal]:
+    """A loss that is sent back as it is, where the scaler steps afterwards."""
+    scaled = {one.statement for one in _of(acts, SCALE)}
+    plain = [one for one in _of(acts, BACKWARD) if one.statement not in scaled]
+    # A loss that was scaled under another name is not plain: `scaled = scaler.scale(loss); scaled.backward()`.
+    names = {
+        target.id for one in _of(acts, SCALE) if isinstance(one.statement, ast.Assign)
+        for target in one.statement.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    plain = [one for one in plain if one.object not in names]
+    if not _of(acts, SCALER_STEP) or not plain or not scaler:
+        return
+    file = plain[0].file
+    yield Proposal(
+        edits=tuple(
+            replace_whole(one.file, one.subject, f"{scaler}.scale({one.file.segment(one.subject)})") for one in plain
+        ),
+        culprit=culprit_of(file, plain[0].call, "sends the loss back without the scaler's factor"),
+        belief=1.5,
+    )
+
+
+def _unscaled_twice(acts: Sequence[Act]) -> Iterator[Proposal]:
+    """An `unscale_` in a block that runs more often than the scaler's step: it moves to the step, with what follows it."""
+    for unscale in _of(acts, UNSCALE):
+        file = unscale.file
+        steps = [one for one in _of(acts, SCALER_STEP) if _is_deeper(one.statement, unscale.statement, file)]
+        if not steps or ast.dump(unscale.call.args[0]) != ast.dump(steps[0].call.args[0]):
+            continue
+        moved = _with_clips(unscale, acts)
+        text = "\n".join(file.segment(one) for one in moved)
+        edits = [insert_before(file, steps[0].statement, text), *(remove_statement(file, one) for one in moved)]
+        yield Proposal(
+            edits=tuple(edits),
+            culprit=culprit_of(file, unscale.call, "unscales after every batch, while the scaler steps less often"),
+            belief=1.8,
+        )
+    yield from _repeated(acts)
+
+
+def _repeated(acts: Sequence[Act]) -> Iterator[Proposal]:
+    """Two `unscale_` of one optimizer in a row: the later one goes."""
+    unscales = _of(acts, UNSCALE)
+    for first, second in itertools.pairwise(unscales):
+        same = ast.dump(first.call) == ast.dump(second.call)
+        between = [
+            one for one in acts if one.kind == UPDATE and first.call.lineno < one.call.lineno < second.call.lineno
+        ]
+        if (
+            same
+            and not between
+            and block_with(first.statement, first.file) == block_with(second.statement, second.file)
+        ):
+            yield Proposal(
+                edits=(remove_statement(second.file, second.statement),),
+                culprit=culprit_of(second.file, second.call, "unscales gradients that were unscaled already"),
+                belief=1.5,
+            )
+
+
+def _stepped_plainly(acts: Sequence[Act]) -> Iterator[Proposal]:
+    """A scaled backward, and an optimizer that is stepped past the scaler: its gradients are still multiplied."""
+    scales, steps = _of(acts, SCALE), _of(acts, OPTIMIZER_STEP)
+    if not scales or not steps or _of(acts, SCALER_STEP):
+        return
+    scaler = scales[0].object
+    for one in steps:
+        edits = [edit_of(one.file, one.call, f"{scaler}.step({one.file.segment(one.subject)})")]
+        if not _of(acts, UPDATE):
+            edits.append(insert_after(one.file, one.statement, f"{scaler}.update()"))
+        yield Proposal(
+            edits=tuple(edits),
+            culprit=culprit_of(one.file, one.call, "steps with gradients that still carry the scaler's factor"),
+            belief=1.5,
+        )
+
+
+def _is_deeper(step: ast.stmt, unscale: ast.stmt, file: SourceFile) -> bool:
+    """Whether the step stands under an `if` that follows the unscaling in its block."""
+    block = block_with(unscale, file)
+    after = block[block.index(unscale) + 1 :] if unscale in block else []
+    return any(isinstance(one, ast.If) and step in one.body for one in after)
+
+
+def _with_clips(unscale: Act, acts: Sequence[Act]) -> list[ast.stmt]:
+    """The unscaling and the clippings right after it."""
+    block = block_with(unscale.statement, unscale.file)
+    clips = {one.statement for one in _of(acts, CLIP)}
+    moved = [unscale.statement]
+    for one in block[block.index(unscale.statement) + 1 :]:
+        if one not in clips:
+            break
+        moved.append(one)
+    return moved
+
+
+def _without_update(acts: Sequence[Act], message: str) -> Iterator[Proposal]:
+    """A scaler that steps and never updates: the next `unscale_` or `step` finds the last one's state."""
+    steps = _of(acts, SCALER_STEP)
+    if _of(acts, UPDATE) or not steps or "since the last update" not in message:
+        return
+    last = steps[-1]
+    edit: Edit = insert_after(last.file, last.statement, f"{last.object}.update()")
+    yield Proposal(
+        edits=(edit,),
+        culprit=culprit_of(last.file, last.call, "steps; `update()` never follows, so the scaler's state stays"),
+        belief=1.5,
+    )

@@ -1,0 +1,93 @@
+"""Lets DistributedDataParallel wait for no gradient that never comes: a layer that is never used is frozen.
+
+Where the forward takes one of several branches from batch to batch, and only there, `find_unused_parameters=True`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import add_argument, put_method
+from explainer.source.binding import Value, bounds_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.module import parts_of
+from explainer.source.resolve import resolver_of
+
+_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
+_SEARCH = "find_unused_parameters"
+_COST = "DDP walks the graph of each step for what is unused"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each layer of a wrapped class that nothing uses, else for the wrapping of a class that branches."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_WRAPPERS) and node.args:
+                for where, owner in resolver_of(context.program).classes_of(Value(node.args[0], file)):
+                    unused = list(_unused(owner, where, context))
+                    yield from unused
+                    if not unused:
+                        yield from _branching(node, file, owner, where, context)
+
+
+def _unused(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """Layers that `__init__` makes and no other method names."""
+    used = _used(owner, file)
+    made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    for part in parts_of(owner, file, context.program) if made is not None else ():
+        bound = next(one for one in bounds_of(made) if one.name == f"self.{part}")  # type: ignore[arg-type]
+        is_frozen = isinstance(bound.node, ast.Call) and getattr(bound.node.func, "attr", "") == "requires_grad_"
+        if part not in used and not is_frozen:
+            yield Proposal(
+                edits=(put_method(file, bound.node, ".requires_grad_(False)"),),
+                culprit=culprit_of(
+                    file, bound.statement, f"makes `{part}`, which no forward uses: it gets no gradient"
+                ),
+                belief=2.0,
+            )
+
+
+def _used(owner: ast.ClassDef, file: SourceFile) -> set[str]:
+    found = set()
+    for node in file.walk():
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        function = file.enclosing(node, ast.FunctionDef)
+        if not (isinstance(function, ast.FunctionDef) and function.name == "__init__" and function in owner.body):
+            found.add(node.attr)
+    return found
+
+
+def _branching(
+    node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
+) -> Iterator[Proposal]:
+    if any(one.arg == _SEARCH for one in node.keywords):
+        return
+    parts = set(parts_of(owner, where, context.program))
+    forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
+    if forward is not None and any(_splits(one, parts) for one in walk_scope(forward)):
+        yield Proposal(
+            edits=(add_argument(file, node, f"{_SEARCH}=True"),),
+            culprit=culprit_of(
+                file, node, "expects a gradient of every parameter, also of the branch that a batch does not take"
+            ),
+            belief=1.5,
+            because=_COST,
+        )
+
+
+def _splits(node: ast.AST, parts: set[str]) -> bool:
+    """Whether a branch runs a layer that the other way does not run."""
+    if isinstance(node, ast.IfExp):
+        return _named(node.body, parts) != _named(node.orelse, parts)
+    if isinstance(node, ast.If):
+        return _named(ast.Module(node.body, []), parts) != _named(ast.Module(node.orelse, []), parts)
+    return isinstance(node, ast.Subscript) and bool(_named(node.value, parts)) and not isinstance(node.slice, ast.Slice)
+
+
+def _named(node: ast.AST, parts: set[str]) -> set[str]:
+    return {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}

@@ -1,0 +1,135 @@
+"""What is read and then written in place is read as a copy: `cell(x, states[t].clone())`, `project(table.weight.clone())`.
+
+For a tensor that a loop fills step by step while it reads the last step from it, for the table of an embedding with `max_norm`,
+and for a weight that a module rescales in its own forward.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import forward_places
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.lineage import loop_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.write import SUBSCRIPT, Write, find_writes
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each tensor that is read where a later write needs its place."""
+    if not context.has_failed:
+        return
+    near = [statement for _, statement in forward_places(context)]
+    for write in find_writes(context.program):
+        loop = loop_of(write.node, write.file) if write.kind == SUBSCRIPT else None
+        if loop is not None and write.name is not None:
+            edits = tuple(_copies(write, loop))
+            if edits:
+                is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)
+                why = f"writes into `{write.name}`, of which the graph holds the part that was read before"
+                yield Proposal(edits=edits, culprit=culprit_of(write.file, write.node, why), belief=1.0 + (1.0 if is_near else 0.0))
+    yield from _tables(context.program)
+    yield from _own_weights(context.program)
+
+
+def _copies(write: Write, loop: ast.AST) -> Iterator[Edit]:
+    """`.clone()` behind each part of the tensor that the loop reads as an operand."""
+    for node in ast.walk(loop):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or dotted_name(node.value) != write.name:
+            continue
+        above = write.file.parents.get(node)
+        if isinstance(above, ast.Attribute) and above.attr in ("clone", "shape", "detach", "item", "size"):
+            continue
+        end = write.file.span(node)[1]
+        yield Edit(file=write.file.path, start=end, end=end, new=".clone()")
+
+
+def _tables(program: Program) -> Iterator[Proposal]:
+    """Reads of the weight of an embedding that renormalises its rows as it looks them up."""
+    for file in program.parsed():
+        for name, made in _constructions(file):
+            called = program.names(file).qualified(made.func)
+            limits = [one for one in made.keywords if one.arg == "max_norm" and getattr(one.value, "value", 0) is not None]
+            if called not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or not limits:
+                continue
+            reads = [node for each in program.parsed() for node in each.walk() if _is_read(node, f"{name}.weight", each)]
+            edits = tuple(_cloned(file, node) for node in reads if isinstance(node, ast.expr))
+            if edits:
+                why = f"reads the whole table, of which `{name}`'s lookup rescales rows (`max_norm`)"
+                yield Proposal(edits=edits, culprit=culprit_of(file, reads[0], why), belief=1.2)
+
+
+def _constructions(file: SourceFile) -> Iterator[tuple[str, ast.Call]]:
+    for node in file.walk():
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
+            name = dotted_name(node.targets[0])
+            if name:
+                yield name, node.value
+
+
+def _is_read(node: ast.AST, name: str, file: SourceFile) -> bool:
+    """Whether a node reads a weight as an operand, not for its shape, its data, or to write it."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or dotted_name(node) != name:
+        return False
+    above = file.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr in ("T", "mT", "t", "transpose", "pow", "square", "norm", "sum", "mean", "view", "reshape")
+    return not isinstance(above, (ast.AugAssign, ast.Subscript))
+
+
+def _cloned(file: SourceFile, node: ast.expr) -> Edit:
+    end = file.span(node)[1]
+    return Edit(file=file.path, start=end, end=end, new=".clone()")
+
+
+def _own_weights(program: Program) -> Iterator[Proposal]:
+    """A forward that rescales its own weight: the product takes a copy of it."""
+    for file, method in program.functions():
+        owner = program.names(file).class_of(method)
+        write = next((node for node in ast.walk(method) if _is_weight_write(node)), None)
+        if owner is None or write is None or method.name not in ("forward", "__call__"):
+            continue
+        edits = list(_products(file, method, write, program))
+        edits += [edit for node in ast.walk(method) if (edit := _of_super(file, node, owner, program))]
+        if edits:
+            why = "rescales the weight that an earlier call's graph holds"
+            yield Proposal(edits=tuple(edits), culprit=culprit_of(file, write, why), belief=1.2)
+
+
+def _is_weight_write(node: ast.AST) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return (dotted_name(node.target) or "").endswith(".weight")
+    func = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or not func.attr.endswith("_") or func.attr.startswith("_"):
+        return False
+    return (dotted_name(func.value) or "").endswith(".weight")
+
+
+def _products(file: SourceFile, method: ast.AST, write: ast.AST, program: Program) -> Iterator[Edit]:
+    """`F.linear(x, self.weight)` and `x @ self.weight` below the write."""
+    for node in ast.walk(method):
+        if not isinstance(node, ast.Attribute) or node.attr != "weight" or not isinstance(node.ctx, ast.Load):
+            continue
+        above = file.parents.get(node)
+        called = program.names(file).qualified(above.func) if isinstance(above, ast.Call) and node in above.args else ""
+        is_operand = isinstance(above, ast.BinOp) or (called or "").startswith("torch.nn.functional.")
+        if is_operand and node.lineno > (getattr(write, "end_lineno", 0) or 0):
+            yield _cloned(file, node)
+
+
+def _of_super(file: SourceFile, node: ast.AST, owner: ast.ClassDef, program: Program) -> Edit | None:
+    """`super().forward(x)` of a subclass of `nn.Linear`, written out with a copy of the weight."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "forward"
+    if not is_call or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    above = node.func.value
+    names = program.names(file)
+    bases = {names.qualified(base) for base in owner.bases}
+    if not (isinstance(above, ast.Call) and dotted_name(above.func) == "super") or "torch.nn.Linear" not in bases or len(node.args) != 1:
+        return None
+    linear = "F.linear" if names.imports.get("F") == "torch.nn.functional" else "nn.functional.linear" if names.imports.get("nn") == "torch.nn" else "torch.nn.functional.linear"
+    return edit_of(file, node, f"{linear}({file.segment(node.args[0])}, self.weight.clone(), self.bias)")

@@ -1,0 +1,112 @@
+"""A loss with one value a sample becomes one number, where it is made: `loss = criterion(...).mean()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import crash_places
+from explainer.fix.rewrite import operand
+from explainer.source.backward import Backward, find_backwards
+from explainer.source.file import SourceFile
+from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+
+_REDUCED = ("mean", "sum", "item", "logsumexp")
+_SUM = "`sum()` makes the step grow with the number of elements; right where the learning rate was chosen for it"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the loss whose backward raised, and for the criteria that were told not to reduce."""
+    if not context.has_failed:
+        return
+    for file, node, guilty in _losses(context):
+        if _is_reduced(node):
+            continue
+        culprit = culprit_of(file, guilty, f"is not reduced: `{_short(file, node)}` has one value for each element")
+        whole = operand(file, node)
+        yield Proposal(edits=(edit_of(file, node, f"{whole}.mean()"),), culprit=culprit, belief=1.5)
+        for criterion_file, keyword in _unreduced(node, file, context.program):
+            yield Proposal(
+                edits=(edit_of(criterion_file, keyword.value, '"mean"'),),
+                culprit=culprit_of(criterion_file, keyword, "asks for one value for each element"),
+                belief=1.2,
+            )
+        yield Proposal(
+            edits=(edit_of(file, node, f"{whole}.sum()"),), culprit=culprit, belief=0.2, applicability="unsafe", because=_SUM
+        )
+
+
+def _losses(context: Context) -> Iterator[tuple[SourceFile, ast.expr, ast.AST]]:
+    """The expressions whose value is differentiated where the failure stands: where the loss is made, if that is one place."""
+    backwards = list(find_backwards(context.program))
+    for file, statement in crash_places(context):
+        for one in backwards:
+            if one.file is file and one.statement is statement:
+                yield _made(one, context.program)
+                return
+        function = _differentiated(file, statement, context.program)
+        for node in ast.walk(function[1]) if function else ():
+            if isinstance(node, ast.Return) and node.value is not None and function:
+                yield function[0], node.value, node
+                return
+
+
+def _made(one: Backward, program: Program) -> tuple[SourceFile, ast.expr, ast.AST]:
+    """The value that the loss was last bound to, where nothing else reads it sample by sample; else the loss itself."""
+    name, scope = dotted_name(one.loss), scope_of(one.call, one.file, program)
+    made = definitions(name, one.statement, scope) if name and scope is not None else []
+    if len(made) != 1 or not isinstance(made[0], ast.Assign) or len(made[0].targets) != 1:
+        return one.file, one.loss, one.call
+    value = made[0].value
+    if dotted_name(made[0].targets[0]) != name or isinstance(value, ast.Name):
+        return one.file, one.loss, one.call
+    readers = [each for each in statements_of(scope) if scope is not None and before(made[0], each) and before(each, one.statement)
+               and name in reads(value_of(each), graph=False)] if scope is not None else []  # fmt: skip
+    if readers:
+        return one.file, one.loss, one.call
+    return one.file, value, made[0]
+
+
+def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[SourceFile, Function] | None:
+    """The function that a statement gives to `torch.func.grad`."""
+    for node in ast.walk(statement):
+        called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and node.args and called in ("torch.func.grad", "torch.func.grad_and_value", "functorch.grad"):
+            return program.find_function(dotted_name(node.args[0]) or "")
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    for one in file.walk():
+        value = one.value if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) else None
+        if value is not None and isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in names and one is not statement:
+            found = _differentiated(file, one, program)
+            if found:
+                return found
+    return None
+
+
+def _is_reduced(node: ast.expr) -> bool:
+    method = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+    return method in _REDUCED and not (isinstance(node, ast.Call) and any(one.arg == "dim" for one in node.keywords))
+
+
+def _unreduced(node: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, ast.keyword]]:
+    """`reduction="none"` in the call that made the loss, or in the constructor of its criterion."""
+    if not isinstance(node, ast.Call):
+        return
+    yield from ((file, one) for one in node.keywords if _is_none(one))
+    name = dotted_name(node.func)
+    for where in program.parsed():
+        for one in where.walk():
+            if isinstance(one, ast.Assign) and name in {dotted_name(target) for target in one.targets} and isinstance(one.value, ast.Call):
+                yield from ((where, each) for each in one.value.keywords if _is_none(each))
+
+
+def _is_none(keyword: ast.keyword) -> bool:
+    return keyword.arg == "reduction" and isinstance(keyword.value, ast.Constant) and keyword.value.value == "none"
+
+
+def _short(file: SourceFile, node: ast.expr) -> str:
+    text = " ".join(file.segment(node).split())
+    return text if len(text) <= 40 else f"{text[:37]}..."

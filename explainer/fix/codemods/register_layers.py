@@ -1,0 +1,107 @@
+"""Registers layers that a module keeps in a Python list or dictionary: `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.source.binding import Bound, Value, bounds_of
+from explainer.source.file import SourceFile
+from explainer.source.resolve import resolver_of
+
+_CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each attribute that hides layers from `parameters()`."""
+    if not context.has_failed:
+        return
+    for file, function in context.program.functions():
+        owner = context.program.names(file).class_of(function)
+        if owner is None:
+            continue
+        for bound in bounds_of(function):
+            kind = _container(bound, function, file, context) if bound.name.startswith("self.") else None
+            nn = _spelling(file, context) if kind else None
+            if kind and nn:
+                text = file.segment(bound.node)
+                is_open = isinstance(bound.node, ast.ListComp)
+                inner = text[1:-1] if is_open else "" if text in ("[]", "{}") else text
+                yield Proposal(
+                    edits=(edit_of(file, bound.node, f"{nn}.{kind}({inner})"),),
+                    culprit=culprit_of(
+                        file,
+                        bound.statement,
+                        f"keeps layers in a plain {_plain(bound.node)}, which `parameters()` does not see",
+                    ),
+                    belief=2.0,
+                )
+
+
+def _plain(node: ast.expr) -> str:
+    return "list" if isinstance(node, (ast.List, ast.ListComp)) else "dictionary"
+
+
+def _spelling(file: SourceFile, context: Context) -> str | None:
+    """What the file calls `torch.nn`."""
+    imports = context.program.names(file).imports
+    found = next((name for name, target in imports.items() if target == "torch.nn"), None)
+    return found or ("torch.nn" if imports.get("torch") == "torch" else None)
+
+
+def _container(bound: Bound, function: ast.AST, file: SourceFile, context: Context) -> str | None:
+    """The class of `torch.nn` that an attribute's list or dictionary of layers or parameters should be."""
+    if bound.fills or not isinstance(bound.node, _CONTAINERS) or not isinstance(bound.statement, ast.Assign):
+        return None
+    filled = [one.node for one in bounds_of(function) if one.name == bound.name and one.fills]  # type: ignore[arg-type]
+    elements = [*_elements(bound.node), *filled]
+    kinds = {_kind(one, file, context) for one in elements}
+    if kinds == {"Module"}:
+        return "ModuleList" if isinstance(bound.node, (ast.List, ast.ListComp)) else "ModuleDict"
+    if kinds == {"Parameter"}:
+        return "ParameterList" if isinstance(bound.node, (ast.List, ast.ListComp)) else "ParameterDict"
+    return None
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.List):
+        return list(node.elts)
+    if isinstance(node, ast.Dict):
+        return list(node.values)
+    if isinstance(node, ast.DictComp):
+        return [node.value]
+    return [node.elt] if isinstance(node, ast.ListComp) else []
+
+
+def _kind(node: ast.expr, file: SourceFile, context: Context) -> str:
+    """Whether an expression makes a module, a parameter, or anything else."""
+    kinds = set()
+    for made in resolver_of(context.program).constructors_of(Value(node, file)):
+        called = context.program.names(made.file).qualified(made.node.func) if isinstance(made.node, ast.Call) else None
+        called = called or ""
+        found = (
+            resolver_of(context.program).find_class(made.node.func, made.file)
+            if isinstance(made.node, ast.Call)
+            else None
+        )
+        if called == "torch.nn.Parameter":
+            kinds.add("Parameter")
+        elif (called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper()) or _is_module(found, context):
+            kinds.add("Module")
+        else:
+            kinds.add("")
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _is_module(found: tuple[SourceFile, ast.ClassDef] | None, context: Context, depth: int = 0) -> bool:
+    """Whether a class of the program is a module, by its bases."""
+    if found is None or depth > 8:
+        return False
+    file, owner = found
+    for base in owner.bases:
+        name = context.program.names(file).qualified(base) or ""
+        above = resolver_of(context.program).find_class(base, file)
+        if name.startswith(("torch.nn.", "lightning.", "pytorch_lightning.")) or _is_module(above, context, depth + 1):
+            return True
+    return False

@@ -1,0 +1,46 @@
+"""`torch.linalg.cholesky(a)` becomes `torch.linalg.cholesky(a + 1e-3 * torch.eye(n))`: a singular matrix gets a positive diagonal."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.blame import anomaly_node, crash_frames, nearness
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import operand, spell
+from explainer.source.flow import flow_of
+
+_CALLS = (
+    "torch.linalg.cholesky",
+    "torch.linalg.inv",
+    "torch.inverse",
+    "torch.cholesky",
+    "torch.linalg.slogdet",
+    "torch.logdet",
+)
+_CHANGES = "changes the result by the order of the added number"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each factorisation of a matrix that depends on parameters."""
+    if not context.has_failed:
+        return
+    flow = flow_of(context.program)
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            if not isinstance(node, ast.Call) or not names.is_call(node, *_CALLS) or not node.args:
+                continue
+            matrix = node.args[0]
+            if isinstance(matrix, ast.BinOp) or not flow.reach_of(matrix, file):
+                continue
+            text = operand(file, matrix)
+            eye = f"{spell(names, 'torch.eye')}({text}.shape[-1], dtype={text}.dtype, device={text}.device)"
+            near = 1.0 if node.lineno in crash_frames(file, context) else 0.0
+            yield Proposal(
+                edits=(edit_of(file, matrix, f"{text} + 1e-3 * {eye}"),),
+                culprit=culprit_of(file, node, f"factorises `{text}`, which may be singular"),
+                belief=near + (1.0 if "Linalg" in anomaly_node(context) else 0.0) + nearness(file, node, context),
+                applicability="unsafe",
+                because=_CHANGES,
+            )

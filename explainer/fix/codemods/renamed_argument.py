@@ -1,0 +1,112 @@
+"""Writes an argument under the name that the installed release has, where it is written: in Python or in a configuration file.
+
+What the name became is read from the table of the libraries' interfaces. The value moves along. An argument that went without
+a successor, and of which the table says that nothing is to be written, is taken out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.setting_edit import remove, rename_key
+from explainer.model.interface import Change
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.setting import COMMAND, ITEM, KEYWORD, Setting
+from explainer.source.setting_flow import members_behind
+from explainer.source.setting_python import read_python
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each place in which the argument that the message names is written."""
+    names = _names(context)
+    for name in names:
+        for owner in _owners(context):
+            found = [one for one in context.changes(owner, name) if one.kind == "argument" and one.old == name]
+            if found:
+                yield from _proposals(context, name, owner, found[0])
+                return
+
+
+def _names(context: Context) -> list[str]:
+    """The arguments that the message complains of."""
+    one = context.fields.get("argument")
+    many = re.findall(r"['\"](?:--)?(\w+)", str(context.fields.get("arguments", "")))
+    return [str(one)] if one else many
+
+
+def _owners(context: Context) -> list[str]:
+    """The classes and functions that the message, or else the failing line, names."""
+    callee = str(context.fields.get("callee", ""))
+    parts = [part for part in callee.split(".") if part != "<locals>"]
+    if parts == ["__init__"] or not callee:
+        lines = [frame.code or "" for record in context.incident.exceptions for frame in record.frames]
+        found = [name for line in reversed(lines) for name in re.findall(r"([A-Z]\w{2,80})\(", line[:2000])]
+        return [*dict.fromkeys(found), "TrainingArguments"]
+    return [parts[-2]] if parts[-1] == "__init__" and len(parts) > 1 else [".".join(parts[-2:]), parts[-1]]
+
+
+def _proposals(context: Context, name: str, owner: str, change: Change) -> Iterator[Proposal]:
+    places = list(_places(context, name, owner))
+    best = max((belief for _, belief in places), default=0.0)
+    for setting, belief in places:
+        if belief < best and best > 1.0:  # a place that certainly reaches the call leaves no room for others
+            continue
+        edit = _edit(setting, change)
+        if isinstance(edit, Edit):
+            yield Proposal(
+                edits=(edit,),
+                culprit=culprit_at(setting.file, (setting.key or setting.span)[:1] + setting.span[1:], _why(change)),
+                belief=belief,
+                title=f"Write `{change.new}` for `{change.old}`" if change.new else f"Take `{change.old}` out",
+                because=change.note or f"it is what {_release(change)} takes",
+            )
+
+
+def _edit(setting: Setting, change: Change) -> Edit | str:
+    if change.new is not None:
+        owner, new = change.new_place
+        return rename_key(setting, new) if owner == change.of else f"`{new}` belongs to `{owner}`"
+    return remove(setting) if change.write.startswith("nothing") else "what stands for it is more than a name"
+
+
+def _why(change: Change) -> str:
+    when = f"since {change.library} {change.removed}" if change.removed else f"in {change.library}"
+    return (
+        f"gives an argument that is called `{change.new}` {when}"
+        if change.new
+        else f"gives an argument that is gone {when}"
+    )
+
+
+def _release(change: Change) -> str:
+    release = change.added or change.removed
+    return f"{change.library} {release} and later" if release else change.library
+
+
+def _places(context: Context, name: str, owner: str) -> Iterator[tuple[Setting, float]]:
+    """Where the argument is given: in calls of the owner, through `**options`, in files and scripts."""
+    program = context.program
+    for file in program.parsed():
+        names = program.names(file)
+        for one in read_python(file):
+            called = (one.owner or "").rpartition(".")[2]
+            if one.name == name and one.kind == KEYWORD and called == owner.rpartition(".")[2]:
+                yield one, 2.0
+            elif one.name == name and one.kind in (KEYWORD, ITEM):
+                yield one, 0.2
+        for call, spread in _spreads(file):
+            if (names.qualified(call.func) or "").rpartition(".")[2] == owner.rpartition(".")[2]:
+                yield from ((one, 2.2) for one in members_behind(spread, name, file, program))
+    for document in program.documents(name):
+        yield from ((one, 0.8 if one.kind == COMMAND else 1.0) for one in document.settings if one.name == name)
+
+
+def _spreads(file: SourceFile) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Every call with `**mapping`, and the mapping."""
+    for node in file.walk():
+        if isinstance(node, ast.Call):
+            yield from ((node, one.value) for one in node.keywords if one.arg is None)

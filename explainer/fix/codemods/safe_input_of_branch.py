@@ -1,0 +1,63 @@
+"""`torch.where(x > 0, torch.log(x), 0)` becomes `torch.where(x > 0, torch.log(torch.where(x > 0, x, 1)), 0)`.
+
+A value that is thrown away is computed all the same, and 0 times its infinite slope is NaN; with a safe input in its place
+both are finite. The same where a mask multiplies, fills or indexes afterwards, also through a name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.blame import blame
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import replace_whole, spell
+from explainer.source.hazard import ARC, EXP, Hazard, find_hazards
+from explainer.source.selection import Selection, selection_of
+
+_NAMES = {
+    "log": "logarithm",
+    "root": "root",
+    "quotient": "quotient",
+    "power": "power",
+    "arc": "inverse",
+    "exp": "exponential",
+}
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each hazard whose result is selected afterwards."""
+    if not context.has_failed:
+        return
+    for hazard in find_hazards(context.program):
+        selection = selection_of(hazard.node, hazard.file, context.program) if hazard.kind in _NAMES else None
+        if selection is None or _is_safe_already(hazard):
+            continue
+        names = context.program.names(hazard.file)
+        yield Proposal(
+            edits=(
+                replace_whole(hazard.file, hazard.argument, _safe_text(hazard, selection, spell(names, "torch.where"))),
+            ),
+            culprit=culprit_of(
+                hazard.file, hazard.node, f"computes the {_NAMES[hazard.kind]} everywhere; the result {selection.how}"
+            ),
+            belief=blame(hazard, context) + 0.8,
+        )
+
+
+def _safe_text(hazard: Hazard, selection: Selection, where: str) -> str:
+    """The argument where the value is kept, a harmless number elsewhere."""
+    text = hazard.file.segment(hazard.argument)
+    safe = "0" if hazard.kind in (ARC, EXP) else "1"
+    condition = selection.condition
+    if condition.startswith("(") and condition.endswith(")") and condition.count("(") == 1:
+        condition = condition[1:-1]
+    return f"{where}({condition}, {text}, {safe})" if selection.keeps else f"{where}({condition}, {safe}, {text})"
+
+
+def _is_safe_already(hazard: Hazard) -> bool:
+    """Whether the argument is chosen already, or is no expression of this line's own tensors."""
+    return isinstance(hazard.argument, ast.Call) and getattr(hazard.argument.func, "attr", "") in (
+        "where",
+        "masked_fill",
+    )

@@ -1,0 +1,42 @@
+"""Sets a keyword argument of a call: `nn.CTCLoss()` becomes `nn.CTCLoss(zero_infinity=True)`.
+
+The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
+sentence about the line. A call that has the argument already, also by position or `**`, stays.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from explainer.fix.blame import crash_frames, nearness
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import add_argument
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each call without the argument; the traceback's own lines first."""
+    calls, argument, value = (context.options.get(one) for one in ("calls", "argument", "value"))
+    if not context.has_failed or not isinstance(calls, Sequence) or not isinstance(argument, str):
+        return
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        frames = crash_frames(file, context)
+        for node in file.walk():
+            if not isinstance(node, ast.Call) or not names.is_call(node, *map(str, calls)):
+                continue
+            given = {one.arg: one.value for one in node.keywords}
+            if None in given or any(isinstance(one, ast.Starred) for one in node.args):
+                continue
+            old = given.get(argument)
+            if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):
+                continue
+            edit = (
+                edit_of(file, old, str(value)) if old is not None else add_argument(file, node, f"{argument}={value}")
+            )
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            yield Proposal(
+                edits=(edit,),
+                culprit=culprit_of(file, node, str(context.options.get("why", f"leaves `{argument}` at its default"))),
+                belief=(1.0 if any(line in frames for line in lines) else 0.0) + nearness(file, node, context),
+            )

@@ -1,0 +1,188 @@
+"""Gives settings other values, wherever they are written: a configuration file, a launch script, an argument in Python.
+
+The rule's options:
+
+- `swap`: what must be written and what is to be written for it (`explainer/fix/setting_choice.py` says how);
+- `add` with `owner`: a setting that is added to the one call of an owner (`TrainingArguments`), or to the file from which
+  that call takes its `**options`, where it is not written anywhere;
+- `only_with`: names of which the program must have one, as an argument or a function;
+- `not_in_place`: the fix is refused where the program writes tensors in place (non-reentrant checkpointing does not notice);
+- `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
+- `gpu`: an ability that the GPU must have; not known, the fix is unsafe;
+- `why`: what the line does, for the finding.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
+from explainer.fix.setting_edit import add_key, remove, set_value
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.setting import ASSIGNED, IN_CODE, KEYWORD, Setting
+from explainer.source.setting_flow import documents_behind
+from explainer.source.setting_python import read_python
+from explainer.source.write import find_writes
+
+_MAX_PLACES = 4
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each place in which what the rule speaks of is written."""
+    if not context.has_failed or not _is_possible(context):
+        return
+    found = False
+    for swap in read_swaps(context.options.get("swap")):
+        for proposal in _swapped(swap, context):
+            found = True
+            yield proposal
+    if not found:
+        yield from _added(context)
+
+
+def _is_possible(context: Context) -> bool:
+    options = context.options
+    if options.get("gpu") and context.ability(str(options["gpu"])) is False:
+        return False
+    if options.get("not_in_place") and any(True for _ in find_writes(context.program)):
+        return False
+    names = _words(options.get("only_with"))
+    return not names or any(_mentions(file, names) for file in context.program.parsed())
+
+
+def _words(option: object) -> list[str]:
+    return [str(one) for one in option] if isinstance(option, Sequence) and not isinstance(option, str) else []
+
+
+def _mentions(file: SourceFile, names: list[str]) -> bool:
+    given = {node.arg for node in file.walk() if isinstance(node, ast.keyword)}
+    made = {node.name for node in file.walk() if isinstance(node, ast.FunctionDef)}
+    return bool((given | made) & set(names))
+
+
+def _swapped(swap: Swap, context: Context) -> Iterator[Proposal]:
+    settings = _written(swap.names, context)
+    for number, met in enumerate(_met(swap, settings)):
+        edits = _edits(swap, met, settings)
+        if edits and number < _MAX_PLACES:
+            yield _proposal(context, edits, met[0], _belief(met[0], context) - 0.1 * number)
+
+
+def _proposal(context: Context, edits: list[Edit], first: Setting, belief: float) -> Proposal:
+    is_unknown = bool(context.options.get("gpu")) and context.ability(str(context.options["gpu"])) is None
+    span = (first.key or first.span)[0], first.span[1]
+    return Proposal(
+        edits=tuple(edits),
+        culprit=culprit_at(first.file, span, str(context.options.get("why", "is what the library refuses"))),
+        belief=belief,
+        applicability="unsafe" if is_unknown else None,
+        because=f"whether the GPU has {context.options['gpu']} is not known" if is_unknown else None,
+    )
+
+
+def _belief(one: Setting, context: Context) -> float:
+    """A line of a traceback, or a file that the program or a script names, is more likely the guilty one."""
+    if one.kind in IN_CODE:
+        lines = [(frame.file.rpartition("/")[2], frame.line) for frame in context.frames]
+        return 1.5 if any(one.file.path.endswith(name) and line == one.line for name, line in lines) else 1.0
+    name = one.file.path.rpartition("/")[2]
+    texts = (*context.program.order, *context.program.texts)
+    return 1.2 if any(name in text.text for text in texts if text.path != one.file.path) else 0.5
+
+
+def _written(names: set[str], context: Context) -> list[Setting]:
+    """The settings of those names: in configuration files and scripts first, then in Python."""
+    program = context.program
+    found = [
+        one
+        for document in program.documents()
+        if any(name in document.file.text.replace("-", "_") for name in names)
+        for one in document.settings
+        if one.name in names
+    ]
+    for file in program.parsed() if not context.options.get("in_files") else ():
+        # A bare variable is no option: `fp16 = True` may be read by anybody.
+        found += [one for one in read_python(file) if one.name in names and (one.kind != ASSIGNED or one.owner)]
+    return found
+
+
+def _met(swap: Swap, settings: list[Setting]) -> Iterator[tuple[Setting, ...]]:
+    """The settings that meet all conditions of a swap, place by place."""
+    if not swap.conditions:
+        return
+    first = swap.conditions[0]
+    for one in settings:
+        if not is_setting(one, first) or not has_value(one, first.value):
+            continue
+        met = [one]
+        for other in swap.conditions[1:]:
+            beside = _beside(other, place_of_setting(one, first), settings)
+            met += [it for it in beside if has_value(it, other.value)][:1]
+        if len(met) == len(swap.conditions):
+            yield tuple(met)
+
+
+def _beside(wanted: Wanted, place: tuple[object, ...], settings: list[Setting]) -> list[Setting]:
+    return [one for one in settings if is_setting(one, wanted) and place_of_setting(one, wanted) == place]
+
+
+def _edits(swap: Swap, met: tuple[Setting, ...], settings: list[Setting]) -> list[Edit]:
+    """What a swap changes in one place; nothing where a part of it cannot be done."""
+    place = place_of_setting(met[0], swap.conditions[0])
+    found: list[Edit | str] = []
+    for result in swap.results:
+        beside = _beside(result, place, settings)
+        value = _value(result, swap, met)
+        if result.is_gone:
+            found += [remove(one) for one in beside]
+        elif beside:
+            found += [set_value(one, value) for one in beside if not has_value(one, value)]
+        elif len(result.parts) == 1:
+            found.append(add_key(met[-1], result.name, value))
+    return [one for one in found if isinstance(one, Edit)] if not any(isinstance(one, str) for one in found) else []
+
+
+def _value(result: Wanted, swap: Swap, met: tuple[Setting, ...]) -> object:
+    """The value that is wanted; `@name` is that of a setting among the conditions."""
+    for condition, one in zip(swap.conditions, met, strict=True):
+        if result.value == f"@{condition.name}":
+            return one.value
+    return result.value if result.value != ANY else None
+
+
+def _added(context: Context) -> Iterator[Proposal]:
+    """A new argument beside the others of an owner's call, or in the file that the call takes its arguments from."""
+    for swap in read_swaps([context.options.get("add", "")]):
+        if len(swap.results) != 1 or _written(swap.names, context):
+            return
+        for file, call in _calls(context, _words(context.options.get("owner"))):
+            last = _last_given(call, file, context)
+            edit = add_key(last, swap.results[0].name, swap.results[0].value) if last is not None else ""
+            if last is not None and isinstance(edit, Edit):
+                yield _proposal(context, [edit], last, 0.3)
+
+
+def _calls(context: Context, owners: list[str]) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls of the owners: a class by its name, a method with that of its class."""
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            called = (names.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and any(called == one or called.endswith(f".{one}") for one in owners):
+                yield file, node
+
+
+def _last_given(call: ast.Call, file: SourceFile, context: Context) -> Setting | None:
+    """The setting after which a new one goes: the last entry of the file behind `**options`, else the last argument."""
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            for document, path, group in documents_behind(keyword.value, file, context.program):
+                own = [one for one in document.settings if one.path[:-1] == path and one.group == group]
+                if own and not own[-1].hold:
+                    return own[-1]
+    given = {file.span(one.value) for one in call.keywords if one.arg is not None}
+    own = [one for one in read_python(file) if one.span in given and one.kind == KEYWORD]
+    return own[-1] if own else None

@@ -1,0 +1,184 @@
+"""Makes an adapter train: loaded with `is_trainable=True`, put on after what freezes, made the active one, not disabled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.rewrite import add_argument
+from explainer.fix.uncut import dedent
+from explainer.model.patch import Edit
+from explainer.source.binding import bounds_of, scope_of
+from explainer.source.file import SourceFile
+from explainer.source.freeze import find_freezes
+from explainer.source.name import Names, dotted_name
+
+_WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
+_PREPARES = ("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")
+_CONFIGS = (
+    "LoraConfig",
+    "AdaLoraConfig",
+    "IA3Config",
+    "LoHaConfig",
+    "LoKrConfig",
+    "VeraConfig",
+    "OFTConfig",
+    "PrefixTuningConfig",
+)
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each place that leaves an adapter without gradients."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        chooses = any(isinstance(one, ast.Attribute) and one.attr == "set_adapter" for one in file.walk())
+        for node in file.walk():
+            if isinstance(node, ast.Call):
+                yield from _loaded(node, file, names)
+                if not chooses:
+                    yield from _inference(node, file, names)
+                yield from _inactive(node, file, names)
+            elif isinstance(node, ast.With):
+                yield from _disabled(node, file)
+        yield from _frozen_after(file, context)
+
+
+def _loaded(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Proposal]:
+    """`PeftModel.from_pretrained(model, path)` loads for inference."""
+    called = names.qualified(node.func) or ""
+    owner, _, method = called.rpartition(".")
+    if not called.startswith("peft.") or method != "from_pretrained" or "Config" in owner:
+        return
+    flag = next((one for one in node.keywords if one.arg == "is_trainable"), None)
+    if flag is not None and not (isinstance(flag.value, ast.Constant) and flag.value.value is False):
+        return
+    edit = edit_of(file, flag.value, "True") if flag is not None else add_argument(file, node, "is_trainable=True")
+    yield Proposal(
+        edits=(edit,),
+        culprit=culprit_of(file, node, "loads the adapter for inference, with all of it frozen"),
+        belief=2.0,
+    )
+
+
+def _inference(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Proposal]:
+    """A configuration with `inference_mode=True`."""
+    if (names.qualified(node.func) or "").rpartition(".")[2] not in _CONFIGS:
+        return
+    for keyword in node.keywords:
+        if keyword.arg == "inference_mode" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+            yield Proposal(
+                edits=(edit_of(file, keyword.value, "False"),),
+                culprit=culprit_of(file, keyword.value, "freezes the adapter that is made from this configuration"),
+                belief=1.5,
+            )
+
+
+def _inactive(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Proposal]:
+    """`model.add_adapter("new", ...)` leaves the first adapter active."""
+    func = node.func
+    if not isinstance(func, ast.Attribute) or func.attr not in ("add_adapter", "load_adapter"):
+        return
+    statement = file.statement(node)
+    at = 0 if func.attr == "add_adapter" else 1
+    named = next((one.value for one in node.keywords if one.arg == "adapter_name"), None)
+    name = named or (node.args[at] if len(node.args) > at else None)
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or not isinstance(statement, ast.Expr):
+        return
+    owner = file.segment(func.value)
+    if _is_wrapped(func.value, file, names) and not _is_activated(owner, node, file):
+        text = f"{owner}.set_adapter({file.segment(name)})"
+        yield Proposal(
+            edits=(insert_after(file, statement, text),),
+            culprit=culprit_of(file, node, f"adds {file.segment(name)} and leaves another adapter active"),
+            belief=2.2,
+        )
+
+
+def _is_wrapped(owner: ast.expr, file: SourceFile, names: Names) -> bool:
+    """Whether a name is a PEFT model, whose `add_adapter` does not activate; that of a transformers model does."""
+    name = dotted_name(owner)
+    return any(
+        bound.name == name
+        and isinstance(bound.node, ast.Call)
+        and (names.qualified(bound.node.func) or "").startswith("peft.")
+        for bound in bounds_of(scope_of(owner, file))
+    )
+
+
+def _is_activated(owner: str, node: ast.Call, file: SourceFile) -> bool:
+    return any(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr in ("set_adapter", "set_adapters", "add_weighted_adapter")
+        and one.lineno > node.lineno
+        for one in ast.walk(scope_of(node, file))
+    )
+
+
+def _disabled(node: ast.With, file: SourceFile) -> Iterator[Proposal]:
+    """The forward that is trained stands under `with model.disable_adapter():`."""
+    context = node.items[0].context_expr
+    is_off = (
+        isinstance(context, ast.Call)
+        and isinstance(context.func, ast.Attribute)
+        and context.func.attr == "disable_adapter"
+    )
+    runs = any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "backward"
+        for one in ast.walk(scope_of(node, file))
+        if getattr(one, "lineno", 0) >= node.lineno
+    )
+    if not is_off or not runs or len(node.items) != 1 or node.body[0].lineno == node.lineno:
+        return
+    head = Edit(file=file.path, start=file.line_start(node.lineno), end=file.line_start(node.body[0].lineno), new="")
+    yield Proposal(
+        edits=(head, *dedent(file, node.body, file.indent(node.lineno))),
+        culprit=culprit_of(file, context, "switches the adapter off for what it runs"),
+        belief=0.5,
+    )
+
+
+def _frozen_after(file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """What freezes the model, preparation or loop, stands after `get_peft_model`: the two change places."""
+    names = context.program.names(file)
+    freezing: list[tuple[ast.stmt, str | None]] = [
+        (one.statement, dotted_name(one.owner))
+        for one in find_freezes(context.program)
+        if one.file is file and not one.is_on and one.test is None
+    ]
+    for node in file.walk():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and names.is_call(node.value, *_PREPARES):
+            freezing.append((node, dotted_name(node.targets[0])))
+    for statement, name in freezing:
+        wrap = _wrap_before(statement, name, file, names)
+        if wrap is not None:
+            yield Proposal(
+                edits=(remove_statement(file, wrap), insert_after(file, statement, _text(wrap, file))),
+                culprit=culprit_of(
+                    file, statement, "freezes all parameters, those of the adapter too, which was put on before"
+                ),
+                belief=2.2,
+            )
+
+
+def _wrap_before(statement: ast.stmt, name: str | None, file: SourceFile, names: Names) -> ast.stmt | None:
+    """`model = get_peft_model(model, ...)` earlier in the same block."""
+    above = file.parents.get(statement)
+    for block in (getattr(above, "body", None), getattr(above, "orelse", None)):
+        if isinstance(block, list) and statement in block:
+            for one in block[: block.index(statement)]:
+                is_wrap = isinstance(one, ast.Assign) and names.is_call(one.value, *_WRAPS)
+                if is_wrap and dotted_name(one.targets[0]) == name:
+                    assert isinstance(one, ast.stmt)
+                    return one
+    return None
+
+
+def _text(statement: ast.stmt, file: SourceFile) -> str:
+    """A statement's lines without its indentation."""
+    indent = file.indent(statement.lineno)
+    lines = file.segment(statement).splitlines()
+    return "\n".join([lines[0], *(one.removeprefix(indent) for one in lines[1:])])

@@ -1,0 +1,156 @@
+"""A parameter is updated or initialised under `torch.no_grad()`: the write is then no part of a graph, and the leaf stays one.
+
+Only where the write is an update of values: one that reads `.grad`, one outside of a forward, or in a method that builds the
+module. Where the loss is meant to go through the write, the tensor is written out of place instead (`write_out_of_place`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.crash import crash_places
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.lineage import binds, block_of, changes, definitions, scope_of, value_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+from explainer.source.write import is_without_grad
+
+_FORWARD = ("forward", "__call__", "training_step", "compute_loss")
+_MAKERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the write to a leaf that raised, with the like writes beside it."""
+    if not context.has_failed:
+        return
+    for file, statement in crash_places(context):
+        if is_without_grad(statement, file, context.program) or not _is_write(statement):
+            return
+        function = context.program.names(file).function_of(statement)
+        leaf = _leaf(statement, file, context.program)
+        reads_gradient = _reads_gradient(statement)
+        if not reads_gradient and ((function is not None and function.name in _FORWARD) or leaf is None):
+            return
+        why = f"writes {leaf or 'a parameter'} in place with grad mode on"
+        culprit = culprit_of(file, statement, why)
+        if leaf is not None and _is_whole_initialiser(function, file, context.program):
+            assert function is not None
+            names = context.program.names(file)
+            edit = insert_before(file, function, f"@{_spelled(names.imports)}no_grad()")
+            yield Proposal(edits=(edit,), culprit=culprit, belief=2.0)
+            return
+        yield Proposal(edits=(_wrapped(file, statement, context.program),), culprit=culprit, belief=2.0)
+        return
+
+
+def _is_write(statement: ast.stmt) -> bool:
+    return bool(changes(statement)) or isinstance(statement, ast.AugAssign)
+
+
+def _reads_gradient(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+
+
+def _target(statement: ast.stmt) -> ast.expr | None:
+    if isinstance(statement, ast.AugAssign):
+        return statement.target
+    if isinstance(statement, ast.Assign):
+        return statement.targets[0]
+    func = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return func.value if isinstance(func, ast.Attribute) else None
+
+
+def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None:
+    """The parameter that a statement writes, itself or through a view, as the user calls it; None where it is none."""
+    node = _target(statement)
+    for _ in range(6):
+        while isinstance(node, (ast.Subscript, ast.Call)):
+            node = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else getattr(node, "value", None)
+        name = dotted_name(node)
+        if name is None:
+            return None
+        if name.rpartition(".")[2] in ("weight", "bias"):
+            return f"`{name}`"
+        value = _made(name, statement, file, program)
+        if value is None:
+            return f"`{name}`" if _is_walked(name, statement, file) else None
+        if program.names(file).is_call(value, *_MAKERS) or _requires_grad(value):
+            return f"`{name}`"
+        node = value
+    return None
+
+
+def _made(name: str, at: ast.stmt, file: SourceFile, program: Program) -> ast.expr | None:
+    scope, owner = scope_of(at, file, program), program.names(file).class_of(at)
+    if name.startswith("self.") and owner is not None:
+        return program.names(file).attribute_value(owner, name.removeprefix("self."))
+    made = definitions(name, at, scope) if scope is not None else []
+    first = next((one for one in made if name in binds(one) and isinstance(one, ast.Assign)), None)
+    if first is None and file.tree is not None and scope is not file.tree:
+        outer = [one for one in file.tree.body if name in binds(one) and isinstance(one, ast.Assign)]
+        first = outer[-1] if outer else None
+    return value_of(first, name) if first is not None else None
+
+
+def _is_walked(name: str, at: ast.stmt, file: SourceFile) -> bool:
+    """Whether a loop over a module's parameters hands the name out."""
+    above = file.enclosing(at, ast.For)
+    while isinstance(above, ast.For):
+        walks = any(getattr(node, "attr", "") in ("parameters", "named_parameters") for node in ast.walk(above.iter))
+        if name in {node.id for node in ast.walk(above.target) if isinstance(node, ast.Name)} and walks:
+            return True
+        above = file.enclosing(above, ast.For)
+    return False
+
+
+def _requires_grad(value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
+        return True
+    return any(one.arg == "requires_grad" and getattr(one.value, "value", None) is True for one in value.keywords)
+
+
+def _is_whole_initialiser(function: Function | None, file: SourceFile, program: Program) -> bool:
+    """Whether a method does nothing but set values: no forward of a module, nothing returned, no loss."""
+    if function is None or program.names(file).class_of(function) is None or function.name == "__init__":
+        return False
+    if function.name in _FORWARD or function.decorator_list:
+        return False
+    nodes = list(ast.walk(function))
+    calls = [node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    returned = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
+    makes = any(program.names(file).is_call(node, *_MAKERS) for node in nodes)
+    return not returned and not makes and "backward" not in calls and not any(
+        isinstance(node, ast.Call) and (dotted_name(node.func) or "").startswith("self.") for node in nodes
+        if not isinstance(getattr(node, "func", None), ast.Attribute) or (dotted_name(node.func) or "").count(".") == 1
+    )  # fmt: skip
+
+
+def _wrapped(file: SourceFile, statement: ast.stmt, program: Program) -> Edit:
+    """The statement, and the like ones right behind it, in a `with torch.no_grad():` block."""
+    block = block_of(statement, file)
+    at = block.index(statement)
+    row = [statement]
+    for one in block[at + 1 :]:
+        alike = _is_write(one) and (_leaf(one, file, program) is not None or _reads_gradient(one))
+        if not alike or one.lineno != (row[-1].end_lineno or 0) + 1:
+            break
+        row.append(one)
+    start, end = file.line_start(row[0].lineno), file.span(row[-1])[1]
+    indent = file.indent(statement.lineno)
+    step = "\t" if indent.startswith("\t") else "    "
+    lines = [f"{step}{line}" if line.strip() else line for line in file.text[start:end].split("\n")]
+    head = f"{indent}with {_spelled(program.names(file).imports)}no_grad():{file.newline}"
+    return Edit(file=file.path, start=start, end=end, new=head + "\n".join(lines))
+
+
+def _spelled(imports: dict[str, str]) -> str:
+    """How the file writes `torch.`; nothing where it imports `no_grad` itself."""
+    if imports.get("no_grad") == "torch.no_grad":
+        return ""
+    name = next((local for local, meant in imports.items() if meant == "torch"), "torch")
+    return f"{name}."

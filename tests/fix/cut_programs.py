@@ -1,0 +1,521 @@
+"""Programs whose loss has lost its graph, each with the change that its author would make, and the line at fault."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Broken(NamedTuple):
+    """Files of a program, the cause, words of the guilty line, and what the author changes: old and new text by file."""
+
+    files: dict[str, str]
+    cause: str
+    guilty: str
+    cure: dict[str, tuple[tuple[str, str], ...]]
+
+
+_HEAD = """import torch
+from torch import nn
+import torch.nn.functional as F
+"""
+_TAIL = """
+grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+"""
+
+DICT_OUTPUT = Broken(
+    {
+        "net.py": _HEAD
+        + """
+class Encoder(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(6, width), nn.ReLU())
+        self.project = nn.Linear(width, 4)
+
+    def forward(self, x):
+        hidden = self.body(x)
+        z = F.normalize(self.project(hidden), dim=-1)
+        return {"hidden": hidden, "embedding": z.detach()}
+""",
+        "losses.py": """import torch.nn.functional as F
+
+
+def contrastive(z, labels, temperature=0.5):
+    similarity = z @ z.t() / temperature
+    return F.cross_entropy(similarity, labels)
+""",
+        "train.py": """import torch
+from losses import contrastive
+from net import Encoder
+
+torch.manual_seed(0)
+model = Encoder()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for step in range(2):
+    x, labels = torch.randn(5, 6), torch.arange(5)
+    out = model(x)
+    loss = contrastive(out["embedding"], labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL,
+    },
+    "no-graph/detached",
+    '"embedding": z.detach()',
+    {"net.py": (("z.detach()", "z"),)},
+)
+SUMMED_NUMBERS = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+class MultiTask(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear(6, 8)
+        self.heads = nn.ModuleList([nn.Linear(8, 3), nn.Linear(8, 2)])
+
+    def forward(self, x):
+        h = torch.tanh(self.trunk(x))
+        return [head(h) for head in self.heads]
+
+
+def combine(outputs, targets, weights):
+    total = torch.zeros(())
+    for out, target, weight in zip(outputs, targets, weights):
+        loss = F.cross_entropy(out, target)
+        total = total + weight * loss.item()
+    return total
+
+
+def main():
+    torch.manual_seed(0)
+    model = MultiTask()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        x = torch.randn(4, 6)
+        targets = [torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 1, 0])]
+        loss = combine(model(x), targets, (1.0, 0.5))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return model
+
+
+model = main()
+"""
+        + _TAIL
+    },
+    "no-graph/detached",
+    "weight * loss.item()",
+    {"train.py": (("loss.item()", "loss"),)},
+)
+DECORATED = Broken(
+    {
+        "model.py": _HEAD
+        + """
+
+class Base(nn.Module):
+    @torch.inference_mode()
+    def encode(self, x):
+        return self.encoder(x)
+
+
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    def forward(self, x):
+        return F.log_softmax(self.encode(x), dim=-1)
+""",
+        "train.py": """import torch
+from torch import nn
+from model import Net
+
+
+def fit(model, batches, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in batches:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+torch.manual_seed(0)
+model = Net()
+fit(model, [(torch.randn(4, 6), torch.tensor([0, 1, 2, 0]))] * 2, nn.NLLLoss())
+"""
+        + _TAIL,
+    },
+    "no-graph/grad-mode-off",
+    "@torch.inference_mode()",
+    {"model.py": (("    @torch.inference_mode()\n", ""),)},
+)
+DISTILLATION = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+def make(width):
+    return nn.Sequential(nn.Linear(6, width), nn.ReLU(), nn.Linear(width, 3))
+
+
+def distill(student, teacher, x, temperature=2.0):
+    with torch.no_grad():
+        wanted = F.softmax(teacher(x) / temperature, dim=-1)
+        got = F.log_softmax(student(x) / temperature, dim=-1)
+    return F.kl_div(got, wanted, reduction="batchmean")
+
+
+torch.manual_seed(0)
+teacher, student = make(16), make(8)
+model = student
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+for _ in range(2):
+    loss = distill(student, teacher, torch.randn(4, 6))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL
+    },
+    "no-graph/grad-mode-off",
+    "with torch.no_grad():",
+    {"train.py": (("        got = F", "    got = F"),)},
+)
+LEFT_OFF = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+def evaluate(net, x, y):
+    net.eval()
+    torch.set_grad_enabled(False)
+    accuracy = (net(x).argmax(1) == y).float().mean()
+    net.train()
+    return accuracy.item()
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
+for epoch in range(2):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    evaluate(model, x, y)
+"""
+        + _TAIL
+    },
+    "no-graph/grad-mode-off",
+    "torch.set_grad_enabled(False)",
+    {"train.py": (("    net.train()\n", "    net.train()\n    torch.set_grad_enabled(True)\n"),)},
+)
+FROZEN_BY_HELPER = Broken(
+    {
+        "parts.py": _HEAD
+        + """
+
+def freeze(module):
+    for parameter in module.parameters():
+        parameter.requires_grad = False
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.backbone(x))
+""",
+        "train.py": """import torch
+from torch import nn
+from parts import Classifier, freeze
+
+torch.manual_seed(0)
+model = Classifier()
+freeze(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+for _ in range(2):
+    loss = criterion(model(torch.randn(4, 6)), torch.tensor([0, 1, 2, 0]))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL,
+    },
+    "no-graph/all-parameters-frozen",
+    "parameter.requires_grad = False",
+    {"train.py": (("freeze(model)", "freeze(model.backbone)"),)},
+)
+HEAD_FROZEN_TOO = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.stem = nn.Linear(6, 8)
+        self.block = nn.Linear(8, 8)
+        self.fc = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.fc(torch.relu(self.block(torch.relu(self.stem(x)))))
+
+
+torch.manual_seed(0)
+model = Net(10)
+model.fc = nn.Linear(8, 3)
+for p in model.parameters():
+    p.requires_grad_(False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    loss = F.cross_entropy(model(torch.randn(4, 6)), torch.tensor([0, 1, 2, 0]))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL
+    },
+    "no-graph/all-parameters-frozen",
+    "p.requires_grad_(False)",
+    {
+        "train.py": (
+            ("model.fc = nn.Linear(8, 3)\n", "fc = nn.Linear(8, 3)\n"),
+            ("    p.requires_grad_(False)\n", "    p.requires_grad_(False)\nmodel.fc = fc\n"),
+        )
+    },
+)
+CLOSURE = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+def train_step(model, optimizer, x, y, parts=2):
+    loss = torch.tensor(0.0)
+
+    def accumulate():
+        for one, target in zip(x.chunk(parts), y.chunk(parts)):
+            loss = F.mse_loss(model(one), target)
+
+    accumulate()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+torch.manual_seed(0)
+model = nn.Linear(6, 2)
+train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 6), torch.randn(4, 2))
+"""
+        + _TAIL
+    },
+    "no-graph/loss-not-from-model",
+    "loss = F.mse_loss(model(one), target)",
+    {"train.py": (("        for one, target", "        nonlocal loss\n        for one, target"),)},
+)
+SHADOWED_ATTRIBUTE = Broken(
+    {
+        "moe.py": _HEAD
+        + """
+
+class Mixture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(6, 2)
+        self.experts = nn.ModuleList(nn.Linear(6, 3) for _ in range(2))
+        self.aux_loss = torch.zeros(())
+
+    def forward(self, x):
+        share = self.gate(x).softmax(-1)
+        aux_loss = (share.mean(0) ** 2).sum()
+        return sum(share[:, i, None] * e(x) for i, e in enumerate(self.experts))
+""",
+        "train.py": """import torch
+from moe import Mixture
+
+torch.manual_seed(0)
+model = Mixture()
+optimizer = torch.optim.SGD(model.gate.parameters(), lr=0.1)
+for _ in range(2):
+    model(torch.randn(4, 6))
+    loss = model.aux_loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL,
+    },
+    "no-graph/loss-not-from-model",
+    "aux_loss = (share.mean(0) ** 2).sum()",
+    {"moe.py": (("        aux_loss = (", "        self.aux_loss = ("),)},
+)
+METHOD_HELPER = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+class Fitter:
+    def __init__(self, model, lr=0.1):
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+
+    def add_penalty(self, loss, weight):
+        for parameter in self.model.parameters():
+            loss = loss + weight * parameter.square().sum()
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = torch.tensor(0.0)
+            self.add_penalty(loss, 0.1)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+torch.manual_seed(0)
+model = nn.Linear(6, 2)
+Fitter(model).run(2)
+"""
+        + _TAIL
+    },
+    "no-graph/loss-not-from-model",
+    "loss = loss + weight * parameter.square().sum()",
+    {
+        "train.py": (
+            ("            self.add_penalty(loss, 0.1)", "            loss = self.add_penalty(loss, 0.1)"),
+            ("parameter.square().sum()\n", "parameter.square().sum()\n        return loss\n"),
+        )
+    },
+)
+SOFT_DICE = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+class Segmenter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.out = nn.Conv2d(4, 1, 1)
+
+    def forward(self, x):
+        return self.out(F.relu(self.conv(x)))
+
+
+def dice_loss(logits, mask, eps=1.0):
+    probability = torch.sigmoid(logits)
+    predicted = (probability > 0.5).float()
+    overlap = (predicted * mask).sum(dim=(1, 2, 3))
+    return 1 - ((2 * overlap + eps) / (predicted.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + eps)).mean()
+
+
+torch.manual_seed(0)
+model = Segmenter()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+image, mask = torch.randn(2, 1, 8, 8), (torch.rand(2, 1, 8, 8) > 0.5).float()
+loss = dice_loss(model(image), mask)
+loss.backward()
+optimizer.step()
+"""
+        + _TAIL
+    },
+    "no-graph/non-differentiable-op",
+    "predicted = (probability > 0.5).float()",
+    {"train.py": (("(probability > 0.5).float()", "probability"),)},
+)
+SAMPLED_LATENT = Broken(
+    {
+        "vae.py": _HEAD
+        + """from torch.distributions import Normal
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.scale = nn.Linear(6, 2), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return Normal(self.mean(x), F.softplus(self.scale(x)) + 1e-3)
+""",
+        "train.py": """import torch
+from vae import Encoder
+
+torch.manual_seed(0)
+model = Encoder()
+decoder = torch.nn.Linear(2, 6)
+for p in decoder.parameters():
+    p.requires_grad = False
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(4, 6)
+posterior = model(x)
+z = posterior.sample()
+loss = (decoder(z) - x).square().mean()
+loss.backward()
+optimizer.step()
+"""
+        + _TAIL,
+    },
+    "no-graph/non-differentiable-op",
+    "z = posterior.sample()",
+    {"train.py": ((".sample()", ".rsample()"),)},
+)
+NUMPY_LOSS = Broken(
+    {
+        "train.py": """import numpy as np
+"""
+        + _HEAD
+        + """
+
+def relative_error(predicted, wanted):
+    difference = np.abs(predicted - wanted)
+    return np.mean(difference / (1.0 + np.abs(wanted)))
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    x, y = torch.randn(4, 6), torch.randn(4, 2)
+    loss = torch.tensor(relative_error(model(x).detach().numpy(), y.numpy()))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+        + _TAIL
+    },
+    "no-graph/detached",
+    "model(x).detach().numpy()",
+    {
+        "train.py": (
+            ("np.abs(predicted", "torch.abs(predicted"),
+            ("np.mean(difference / (1.0 + np.abs(wanted)))", "torch.mean(difference / (1.0 + torch.abs(wanted)))"),
+            ("torch.tensor(relative_error(model(x).detach().numpy(), y.numpy()))", "relative_error(model(x), y)"),
+        )
+    },
+)
+PROGRAMS = {
+    "an output detached in a dictionary": DICT_OUTPUT,
+    "losses summed as numbers in a helper": SUMMED_NUMBERS,
+    "a decorated method of a base class": DECORATED,
+    "teacher and student under one no_grad": DISTILLATION,
+    "grad mode left off by an evaluation": LEFT_OFF,
+    "a helper of another file that freezes all": FROZEN_BY_HELPER,
+    "a new head frozen with the rest": HEAD_FROZEN_TOO,
+    "a local in a closure": CLOSURE,
+    "a local beside an attribute": SHADOWED_ATTRIBUTE,
+    "a method that returns nothing": METHOD_HELPER,
+    "a thresholded mask in a dice loss": SOFT_DICE,
+    "a sample without reparametrisation": SAMPLED_LATENT,
+    "a loss computed in NumPy": NUMPY_LOSS,
+}

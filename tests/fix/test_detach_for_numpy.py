@@ -1,0 +1,122 @@
+"""Values for plots and logs leave the graph; a loss stays in torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import numpy as np
+import torch
+from torch import nn
+net = nn.Linear(4, 3)
+x = torch.randn(2, 4)
+"""
+RIGHT = {
+    "a detached output": (
+        HEAD
+        + """picture = net(x).detach().numpy()
+""",
+        "picture",
+    ),
+    "data": (
+        HEAD
+        + """picture = x.numpy()
+""",
+        "picture",
+    ),
+    "an output of an evaluation": (
+        HEAD
+        + """with torch.no_grad():
+    out = net(x)
+picture = out.numpy()
+""",
+        "picture",
+    ),
+    "losses as numbers": (
+        HEAD
+        + """losses = []
+losses.append(net(x).sum().item())
+mean = np.mean(losses)
+""",
+        "mean =",
+    ),
+    "a list of data": (
+        HEAD
+        + """rows = []
+rows.append(x)
+mean = np.mean(rows)
+""",
+        "mean =",
+    ),
+}
+WRONG = {
+    "an output": (
+        HEAD
+        + """picture = net(x).numpy()
+""",
+        "picture",
+        ["picture = net(x).detach().numpy()"],
+    ),
+    "an output on another device": (
+        HEAD
+        + """out = net(x)
+picture = out[0].cpu().numpy()
+""",
+        "picture",
+        ["picture = out[0].detach().cpu().numpy()"],
+    ),
+    "an output for a function of NumPy": (
+        HEAD
+        + """out = net(x)
+spread = np.std(out)
+""",
+        "spread",
+        ["spread = np.std(out.detach().cpu().numpy())"],
+    ),
+    "collected losses": (
+        HEAD
+        + """losses = []
+for _ in range(2):
+    loss = net(x).sum()
+    loss.backward()
+    losses.append(loss)
+mean = np.mean(losses)
+""",
+        "mean =",
+        ["losses.append(loss.item())"],
+    ),
+    "collected outputs": (
+        HEAD
+        + """outs = []
+for row in x:
+    outs.append(net(row))
+all_outs = np.array(outs)
+""",
+        "all_outs",
+        ["outs.append(net(row).detach())"],
+    ),
+    "a loss through NumPy": (
+        HEAD
+        + """loss = torch.tensor(np.mean(net(x).numpy()))
+loss.backward()
+""",
+        "np.mean",
+        ["loss = torch.mean(net(x))"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """What has no graph any more is left alone."""
+    assert rewritten(tmp_path, "detach_for_numpy", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The values are taken where the array is asked for; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "detach_for_numpy", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "detach_for_numpy", after, again) == after

@@ -1,0 +1,132 @@
+"""An input requires grad before the forward whose gradient by it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from torch.nn import functional as F
+net = nn.Linear(4, 3)
+x, y = torch.randn(2, 4), torch.tensor([0, 1])
+"""
+RIGHT = {
+    "a flagged input": (
+        HEAD
+        + """x = x.detach().requires_grad_(True)
+out = net(x).sum()
+(g,) = torch.autograd.grad(out, x)
+""",
+        "autograd.grad",
+    ),
+    "a gradient by what a model computed": (
+        HEAD
+        + """h = net(x)
+out = h.square().sum()
+(g,) = torch.autograd.grad(out, h)
+""",
+        "autograd.grad",
+    ),
+    "parameters that require grad": (
+        HEAD
+        + """out = net(x).sum()
+g = torch.autograd.grad(out, [p for p in net.parameters() if p.requires_grad])
+""",
+        "autograd.grad",
+    ),
+    "another function of that name": (
+        HEAD
+        + """def grad(out, x):
+    return x
+
+
+mixed = x * 2
+grad(net(mixed), mixed)
+""",
+        "grad(net",
+    ),
+}
+WRONG = {
+    "an interpolation": (
+        HEAD
+        + """mixed = 0.5 * x + 0.5 * torch.rand_like(x)
+out = net(mixed).sum()
+(g,) = torch.autograd.grad(out, mixed, create_graph=True)
+""",
+        "autograd.grad",
+        ["mixed = (0.5 * x + 0.5 * torch.rand_like(x)).requires_grad_(True)"],
+    ),
+    "a call": (
+        HEAD
+        + """points = torch.rand(5, 4)
+u = net(points)
+(g,) = torch.autograd.grad(u.sum(), points)
+""",
+        "autograd.grad",
+        ["points = torch.rand(5, 4).requires_grad_(True)"],
+    ),
+    "another name for data": (
+        HEAD
+        + """image = x
+score = net(image)[0, 1]
+(g,) = torch.autograd.grad(score, [image])
+""",
+        "autograd.grad",
+        ["image = x.detach().requires_grad_(True)"],
+    ),
+    "a parameter of the function": (
+        HEAD
+        + """def penalty(critic, sample):
+    score = critic(sample).sum()
+    (g,) = torch.autograd.grad(score, sample, create_graph=True)
+    return g.norm()
+
+
+penalty(net, torch.randn(2, 4))
+""",
+        "autograd.grad",
+        ["sample = sample.detach().requires_grad_(True)"],
+    ),
+    "a helper that gets input and output": (
+        HEAD
+        + """def slope(u, t):
+    return torch.autograd.grad(u.sum(), t, create_graph=True)[0]
+
+
+def residual():
+    t = torch.rand(5, 4)
+    u = net(t)
+    return slope(u, t)
+
+
+residual()
+""",
+        "autograd.grad",
+        ["t = torch.rand(5, 4).requires_grad_(True)"],
+    ),
+    "frozen parameters in the list": (
+        HEAD
+        + """out = net(x).sum()
+g = torch.autograd.grad(out, list(net.parameters()))
+""",
+        "autograd.grad",
+        ["g = torch.autograd.grad(out, [p for p in net.parameters() if p.requires_grad])"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Inputs that require grad, and functions of other libraries, are left alone."""
+    assert rewritten(tmp_path, "flag_on_input", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The flag is set before the forward; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "flag_on_input", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "flag_on_input", after, again) == after

@@ -1,0 +1,63 @@
+"""Codemods that follow a library's interface: a moved import, a parameter that an override lacks."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import make_patch
+from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.interface import Change
+from explainer.source.program import read_program
+
+FAILED = Incident(exceptions=(ExceptionRecord(type="ImportError", message="failed"),))
+MOVED = Change(library="lib", kind="import", of="lib", old="Adam", new="torch.optim.AdamW", write="x", checked="run")
+CAME = Change(library="lib", kind="argument", of="Base.loss", new="count", added="2", write="x", checked="run")
+TABLE = {("lib", "Adam"): [MOVED], ("Base.loss", "count"): [CAME]}
+IMPORT = {"module": "lib", "name": "Adam"}
+CALL = {"callee": "Own.loss", "argument": "count"}
+
+# The codemod, what the message names, and a program that stays as it is.
+STAYS = {
+    "another module": ("moved_import", IMPORT, "from other import Adam\n"),
+    "a relative import": ("moved_import", IMPORT, "from .lib import Adam\n"),
+    "another name": ("moved_import", IMPORT, "from lib import Sgd\n"),
+    "a name that the table does not know": ("moved_import", {"module": "lib", "name": "Sgd"}, "from lib import Sgd\n"),
+    "a parameter that is there": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, count=None): ...\n"),
+    "an override that takes any": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, **rest): ...\n"),
+    "a class of another base": ("parameter_of_override", CALL, "class Own(Other):\n    def loss(self): ...\n"),
+    "an argument that the table does not know": ("parameter_of_override", {**CALL, "argument": "size"}, "class Own(Base):\n    def loss(self): ...\n"),
+}  # fmt: skip
+CURED = {
+    "the only name": ("moved_import", IMPORT, "from lib import Adam\n", "from torch.optim import AdamW as Adam\n"),
+    "a name with another": ("moved_import", IMPORT, "from lib import Adam as A\n", "from torch.optim import AdamW as A\n"),
+    "the last of several": ("moved_import", IMPORT, "from lib import x, Adam\n", "from torch.optim import AdamW as Adam\nfrom lib import x\n"),
+    "the first of several in parentheses": ("moved_import", IMPORT, "from lib import (\n    Adam,\n    x,\n)\n", "from torch.optim import AdamW as Adam\nfrom lib import (\n    x,\n)\n"),
+    "a parameter after a default": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a, b=False): ...\n", "class Own(Base):\n    def loss(self, a, b=False, count=None): ...\n"),
+    "a parameter with an annotation": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a: int) -> int: ...\n", "class Own(Base):\n    def loss(self, a: int, count=None) -> int: ...\n"),
+}  # fmt: skip
+
+
+def results(name: str, fields: dict[str, str], code: str, folder: pathlib.Path) -> list[str]:
+    (folder / "train.py").write_text(code)
+    program = read_program(str(folder), ["train.py"])
+    context = Context(
+        program=program, incident=FAILED, fields=fields, changes=lambda of, name: TABLE.get((of, name), ())
+    )
+    patches = [make_patch(one.edits, program.files, program.root) for one in find_codemod(name)(context)]
+    return [patch.files[0].after.decode() for patch in patches]
+
+
+@pytest.mark.parametrize(("name", "fields", "code"), STAYS.values(), ids=STAYS)
+def test_stays(name: str, fields: dict, code: str, tmp_path: pathlib.Path) -> None:
+    """What the table does not know of, or what is right, stays."""
+    assert results(name, fields, code, tmp_path) == []
+
+
+@pytest.mark.parametrize(("name", "fields", "code", "wanted"), CURED.values(), ids=CURED)
+def test_cured(name: str, fields: dict, code: str, wanted: str, tmp_path: pathlib.Path) -> None:
+    """The program says what the installed release has; a second time nothing is left to do."""
+    assert results(name, fields, code, tmp_path) == [wanted]
+    assert results(name, fields, wanted, tmp_path) == []

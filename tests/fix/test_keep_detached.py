@@ -1,0 +1,153 @@
+"""What a module keeps, or a process is sent, leaves the graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import copy
+import torch
+from torch import nn
+"""
+RIGHT = {
+    "a kept value": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = self.layer(x)
+        self.last = h.detach()
+        return h
+
+
+model = Net()
+model(torch.randn(2, 4))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+    ),
+    "kept data": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, x):
+        self.last = x * 2
+        return self.last
+
+
+other = copy.deepcopy(Net())
+""",
+        "deepcopy",
+    ),
+    "the parametrization": (
+        HEAD
+        + """from torch.nn.utils.parametrizations import weight_norm
+model = weight_norm(nn.Linear(4, 2))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+    ),
+    "a sent value": (
+        HEAD
+        + """net = nn.Linear(4, 2)
+queue.put(net(torch.randn(2, 4)).detach())
+""",
+        "queue.put",
+    ),
+}
+WRONG = {
+    "an activation": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        self.last = self.layer(x)
+        return self.last.relu()
+
+
+model = Net()
+model(torch.randn(2, 4))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+        ["last = self.layer(x)", "self.last = last.detach()", "return last.relu()"],
+    ),
+    "a local that is kept": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = self.layer(x)
+        self.last = h
+        return h
+
+
+model = Net()
+model(torch.randn(2, 4))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+        ["self.last = h.detach()"],
+    ),
+    "a list of activations": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.seen = []
+
+    def forward(self, x):
+        h = self.layer(x)
+        self.seen.append(h)
+        return h
+
+
+model = Net()
+model(torch.randn(2, 4))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+        ["self.seen.append(h.detach())"],
+    ),
+    "the old weight norm": (
+        HEAD
+        + """model = nn.utils.weight_norm(nn.Linear(4, 2))
+other = copy.deepcopy(model)
+""",
+        "deepcopy",
+        ["model = nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))"],
+    ),
+    "a sent activation": (
+        HEAD
+        + """net = nn.Linear(4, 2)
+queue.put((net(torch.randn(2, 4)), 3))
+""",
+        "queue.put",
+        ["queue.put((net(torch.randn(2, 4)).detach(), 3))"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Detached values and data are left alone."""
+    assert rewritten(tmp_path, "keep_detached", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The kept value has no graph; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "keep_detached", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "keep_detached", after, again) == after

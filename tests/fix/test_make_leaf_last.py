@@ -1,0 +1,140 @@
+"""What is trained is the leaf itself, after scaling, casting and moving."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+device = "cpu"
+"""
+RIGHT = {
+    "a leaf that is flagged last": (
+        HEAD
+        + """w = (torch.randn(3) * 0.01).requires_grad_(True)
+opt = torch.optim.SGD([w], lr=0.1)
+""",
+        "",
+    ),
+    "a leaf that is made as it is needed": (
+        HEAD
+        + """w = torch.zeros(3, device=device, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+""",
+        "",
+    ),
+    "a result that nobody trains": (
+        HEAD
+        + """w = torch.ones(3, requires_grad=True)
+scaled = w * 2.0
+opt = torch.optim.SGD([w], lr=0.1)
+""",
+        "",
+    ),
+    "an update in place": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True)
+w.sum().backward()
+with torch.no_grad():
+    w -= 0.1 * w.grad
+""",
+        "w -=",
+    ),
+    "an update of the data": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True)
+w.sum().backward()
+w.data = w.data - 0.1 * w.grad
+""",
+        "w.data =",
+    ),
+    "an adapted weight of an inner loop": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True)
+(g,) = torch.autograd.grad(w.sum(), w, create_graph=True)
+w = w - 0.1 * g
+""",
+        "w = w",
+    ),
+}
+WRONG = {
+    "scaled": (
+        HEAD
+        + """w = torch.randn(3, requires_grad=True) * 0.01
+opt = torch.optim.SGD([w], lr=0.1)
+""",
+        "opt =",
+        ["w = (torch.randn(3) * 0.01).requires_grad_(True)"],
+    ),
+    "moved": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True).to(device)
+opt = torch.optim.Adam([w], lr=0.1)
+""",
+        "opt =",
+        ["w = torch.zeros(3).to(device).requires_grad_(True)"],
+    ),
+    "a parameter that is moved": (
+        HEAD
+        + """w = nn.Parameter(torch.zeros(3)).to(device)
+opt = torch.optim.Adam([{"params": [w]}], lr=0.1)
+""",
+        "opt =",
+        ["w = nn.Parameter(torch.zeros(3).to(device))"],
+    ),
+    "a parameter that is scaled": (
+        HEAD
+        + """w = 0.1 * nn.Parameter(torch.randn(3))
+opt = torch.optim.Adam([w], lr=0.1)
+""",
+        "opt =",
+        ["w = nn.Parameter(0.1 * torch.randn(3))"],
+    ),
+    "flagged, then scaled": (
+        HEAD
+        + """w = torch.randn(3).requires_grad_() / 3
+w.sum().backward()
+print(w.grad.norm())
+""",
+        "w.grad",
+        ["w = (torch.randn(3) / 3).requires_grad_(True)"],
+    ),
+    "bound anew by its update": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True)
+for _ in range(2):
+    w.sum().backward()
+    w = w - 0.1 * w.grad
+""",
+        "w = w -",
+        ["with torch.no_grad():", "w -= 0.1 * w.grad"],
+    ),
+    "bound anew under no_grad": (
+        HEAD
+        + """w = torch.zeros(3, requires_grad=True)
+for _ in range(2):
+    w.sum().backward()
+    with torch.no_grad():
+        w = w - 0.1 * w.grad
+""",
+        "w = w -",
+        ["w -= 0.1 * w.grad"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Leaves, results that nobody trains and updates in place are left alone."""
+    assert rewritten(tmp_path, "make_leaf_last", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The trained tensor is a leaf; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "make_leaf_last", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "make_leaf_last", after, again) == after

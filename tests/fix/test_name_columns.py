@@ -1,0 +1,122 @@
+"""The columns of a data set are called as the model's forward calls them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from transformers import BertForSequenceClassification, LlamaForCausalLM, Trainer
+"""
+RIGHT = {
+    "labels": (
+        HEAD
+        + """rows = [{"input_ids": [1, 2], "labels": 1}]
+""",
+        "",
+    ),
+    "a dictionary of anything": (
+        HEAD
+        + """limits = {"target": 3, "lower": 1}
+""",
+        "",
+    ),
+    "columns that the forward takes": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, features, labels=None):
+        return {"loss": features.sum()}
+
+
+rows = [{"features": 1, "labels": 2}]
+Trainer(model=Net(), train_dataset=rows).train()
+""",
+        "",
+    ),
+    "a forward with labels": (
+        HEAD
+        + """model = LlamaForCausalLM.from_pretrained("x")
+ids = torch.ones(1, 2).long()
+loss = model(input_ids=ids, labels=ids).loss
+""",
+        "",
+    ),
+    "logits alone": (
+        HEAD
+        + """model = LlamaForCausalLM.from_pretrained("x")
+logits = model(input_ids=torch.ones(1, 2).long()).logits
+""",
+        "",
+    ),
+}
+WRONG = {
+    "a target beside token ids": (
+        HEAD
+        + """rows = [{"input_ids": [1, 2], "target": 1}]
+""",
+        "",
+        ['rows = [{"input_ids": [1, 2], "labels": 1}]'],
+    ),
+    "columns of a model of one's own": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, features, labels=None):
+        return {"loss": features.sum()}
+
+
+rows = [{"x": 1, "y": 2}]
+Trainer(model=Net(), train_dataset=rows).train()
+""",
+        "",
+        ['rows = [{"features": 1, "labels": 2}]'],
+    ),
+    "a column that is spelt otherwise": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, features, mask, labels=None):
+        return {"loss": features.sum()}
+
+
+rows = [{"feature": 1, "mask": 0, "labels": 2}]
+Trainer(model=Net(), train_dataset=rows).train()
+""",
+        "",
+        ['rows = [{"features": 1, "mask": 0, "labels": 2}]'],
+    ),
+    "a language model without labels": (
+        HEAD
+        + """model = LlamaForCausalLM.from_pretrained("x")
+ids = torch.ones(1, 2).long()
+out = model(input_ids=ids)
+out.loss.backward()
+""",
+        "",
+        ["out = model(input_ids=ids, labels=ids)"],
+    ),
+    "a batch of a language model": (
+        HEAD
+        + """model = LlamaForCausalLM.from_pretrained("x")
+batch = {"input_ids": torch.ones(1, 2).long()}
+model(**batch).loss.backward()
+""",
+        "",
+        ['model(**batch, labels=batch["input_ids"]).loss.backward()'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Labels, and dictionaries of anything else, are left alone."""
+    assert rewritten(tmp_path, "name_columns", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The model gets its labels; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "name_columns", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "name_columns", after, again) == after

@@ -1,0 +1,79 @@
+"""A tokenizer without a padding token gets the one that it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """from transformers import AutoTokenizer, AutoModelForCausalLM
+"""
+RIGHT = {
+    "a padding token": (
+        HEAD
+        + """tokenizer = AutoTokenizer.from_pretrained("gpt2")
+tokenizer.pad_token = tokenizer.eos_token
+batch = tokenizer(["a"], padding=True)
+""",
+        "batch =",
+    ),
+    "one that is given": (
+        HEAD
+        + """tokenizer = AutoTokenizer.from_pretrained("gpt2", pad_token="<pad>")
+batch = tokenizer(["a"], padding=True)
+""",
+        "batch =",
+    ),
+    "no tokenizer": (
+        HEAD
+        + """model = AutoModelForCausalLM.from_pretrained("gpt2")
+""",
+        "",
+    ),
+}
+WRONG = {
+    "after its making": (
+        HEAD
+        + """tokenizer = AutoTokenizer.from_pretrained("gpt2")
+batch = tokenizer(["a"], padding=True)
+""",
+        "batch =",
+        ["tokenizer.pad_token = tokenizer.eos_token"],
+    ),
+    "in a function": (
+        HEAD
+        + """def load(name):
+    tok = AutoTokenizer.from_pretrained(name)
+    return tok
+
+
+batch = load("gpt2")(["a"], padding=True)
+""",
+        "batch =",
+        ["tok.pad_token = tok.eos_token"],
+    ),
+    "on an object": (
+        HEAD
+        + """class Data:
+    def __init__(self):
+        self.tokenizer = AutoTokenizer.from_pretrained("gpt2")
+""",
+        "",
+        ["self.tokenizer.pad_token = self.tokenizer.eos_token"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Tokenizers with a padding token are left alone."""
+    assert rewritten(tmp_path, "pad_token", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The token is set where the tokenizer is made; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "pad_token", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "pad_token", after, again) == after

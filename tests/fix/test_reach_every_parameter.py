@@ -1,0 +1,180 @@
+"""DistributedDataParallel waits for no gradient that never comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+"""
+RIGHT = {
+    "every layer is used": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+model = DDP(Net())
+""",
+        "",
+    ),
+    "a layer that another method uses": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def tail(self, x):
+        return self.b(x)
+
+    def forward(self, x):
+        return self.tail(self.a(x))
+
+
+model = DDP(Net())
+""",
+        "",
+    ),
+    "a model that is not wrapped": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+model = Net()
+""",
+        "",
+    ),
+    "a branch without layers": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+
+    def forward(self, x):
+        if x.ndim == 1:
+            x = x[None]
+        return self.a(x)
+
+
+model = DDP(Net())
+""",
+        "",
+    ),
+    "a search that is on": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x, k):
+        return self.a(x) if k else self.b(x)
+
+
+model = DDP(Net(), find_unused_parameters=True)
+""",
+        "",
+    ),
+}
+WRONG = {
+    "a layer that nothing uses": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+        self.spare = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+model = DDP(Net())
+""",
+        "",
+        ["self.spare = nn.Linear(2, 1).requires_grad_(False)"],
+    ),
+    "two branches": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x, k):
+        return self.a(x) if k else self.b(x)
+
+
+model = DDP(Net())
+""",
+        "",
+        ["model = DDP(Net(), find_unused_parameters=True)"],
+    ),
+    "a statement that skips a layer": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x, deep):
+        x = self.a(x)
+        if deep:
+            x = self.b(x)
+        return x
+
+
+net = Net()
+model = DDP(net, device_ids=None)
+""",
+        "",
+        ["model = DDP(net, device_ids=None, find_unused_parameters=True)"],
+    ),
+    "one expert of a list": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
+
+    def forward(self, x, k):
+        return self.experts[k](x)
+
+
+model = DDP(Net())
+""",
+        "",
+        ["model = DDP(Net(), find_unused_parameters=True)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Models whose every layer is used in each step are left alone."""
+    assert rewritten(tmp_path, "reach_every_parameter", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """Unused layers are frozen, branches searched for; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "reach_every_parameter", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "reach_every_parameter", after, again) == after

@@ -1,0 +1,136 @@
+"""Layers that a module keeps in plain containers are registered."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+
+"""
+RIGHT = {
+    "registered layers": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+""",
+        "",
+    ),
+    "sizes": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sizes = [2, 3]
+""",
+        "",
+    ),
+    "functions": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = [torch.relu, torch.tanh]
+""",
+        "",
+    ),
+    "activations collected in a forward": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, x):
+        self.seen = []
+        self.seen.append(x.relu())
+        return x
+""",
+        "",
+    ),
+    "an empty list": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = []
+""",
+        "",
+    ),
+}
+WRONG = {
+    "a comprehension": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(2, 2) for _ in range(3)]
+""",
+        "",
+        ["self.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))"],
+    ),
+    "a list that is filled": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.blocks = []
+        for _ in range(depth):
+            self.blocks.append(Block(4))
+""",
+        "",
+        ["self.blocks = nn.ModuleList()"],
+    ),
+    "a dictionary of heads": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = {"a": nn.Linear(2, 2), "b": nn.Linear(2, 3)}
+""",
+        "",
+        ['self.heads = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 3)})'],
+    ),
+    "parameters": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = [nn.Parameter(torch.ones(2)), nn.Parameter(torch.zeros(2))]
+""",
+        "",
+        ["self.scales = nn.ParameterList([nn.Parameter(torch.ones(2)), nn.Parameter(torch.zeros(2))])"],
+    ),
+    "layers that are written out": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = [nn.Linear(2, 2), nn.ReLU(), Block(2)]
+""",
+        "",
+        ["self.steps = nn.ModuleList([nn.Linear(2, 2), nn.ReLU(), Block(2)])"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Registered layers and containers of anything else are left alone."""
+    assert rewritten(tmp_path, "register_layers", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The container registers what it holds; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "register_layers", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "register_layers", after, again) == after

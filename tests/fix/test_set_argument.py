@@ -1,0 +1,55 @@
+"""A call gets a keyword argument that the rule names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = "import torch\nfrom torch import nn\n"
+CTC = {"options": {"calls": ["torch.nn.CTCLoss"], "argument": "zero_infinity", "value": "True"}}
+LOAD = {"options": {"calls": [".load_state_dict"], "argument": "assign", "value": "True"}}
+RIGHT = {
+    "set already": (HEAD + "loss = nn.CTCLoss(zero_infinity=True)\n", "", CTC),
+    "settings that are not seen": (HEAD + "loss = nn.CTCLoss(**settings)\n", "", CTC),
+    "a value that is computed": (HEAD + "loss = nn.CTCLoss(zero_infinity=careful)\n", "", CTC),
+    "another class of that name": ("from mine import CTCLoss\nloss = CTCLoss()\n", "", CTC),
+    "no options": (HEAD + "loss = nn.CTCLoss()\n", "", {}),
+}
+WRONG = {
+    "without arguments": (HEAD + "loss = nn.CTCLoss()\n", "", CTC, ["loss = nn.CTCLoss(zero_infinity=True)"]),
+    "beside others": (
+        HEAD + "loss = nn.CTCLoss(blank=0)\n",
+        "",
+        CTC,
+        ["loss = nn.CTCLoss(blank=0, zero_infinity=True)"],
+    ),
+    "over several lines": (HEAD + "loss = nn.CTCLoss(\n    blank=0,\n)\n", "", CTC, ["blank=0, zero_infinity=True,"]),
+    "set to False": (
+        HEAD + "loss = nn.CTCLoss(zero_infinity=False)\n",
+        "",
+        CTC,
+        ["loss = nn.CTCLoss(zero_infinity=True)"],
+    ),
+    "a method": (HEAD + "net.load_state_dict((state))\n", "", LOAD, ["net.load_state_dict((state), assign=True)"]),
+    "an imported name": (
+        "from torch.nn import CTCLoss as C\nloss = C(0)\n",
+        "",
+        CTC,
+        ["loss = C(0, zero_infinity=True)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
+    """Calls that have the argument, or may have it, and other calls are left alone."""
+    assert rewritten(tmp_path, "set_argument", source, at or None, **given) == source
+
+
+@pytest.mark.parametrize(("source", "at", "given", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: list[str]) -> None:
+    """The argument is added last, or its value replaced; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "set_argument", source, at or None, **given)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "set_argument", after, None if at not in after else at or None, **given) == after

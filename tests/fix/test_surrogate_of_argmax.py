@@ -1,0 +1,95 @@
+"""A differentiable form stands for a decision by argmax."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from torch.nn import functional as F
+net = nn.Linear(4, 3)
+x, y = torch.randn(2, 4), torch.tensor([0, 1])
+"""
+RIGHT = {
+    "an accuracy for the log": (
+        HEAD
+        + """out = net(x)
+hits = (out.argmax(1) == y).float().mean()
+loss = F.cross_entropy(out, y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "labels by argmax": (
+        HEAD
+        + """wanted = x.argmax(1) % 3
+loss = F.cross_entropy(net(x), wanted)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "an index of something else": (
+        HEAD
+        + """best = net(x).argmax(1)
+loss = net(x)[torch.arange(2), best].sum()
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+}
+WRONG = {
+    "an accuracy": (
+        HEAD
+        + """out = net(x)
+hits = (out.argmax(1) == y).float().mean()
+loss = 1 - hits
+loss.backward()
+""",
+        "loss.backward()",
+        ["loss = F.cross_entropy(out, y)"],
+    ),
+    "torch.argmax": (
+        HEAD
+        + """out = net(x)
+loss = -(torch.argmax(out, dim=1) == y).float().mean()
+loss.backward()
+""",
+        "loss.backward()",
+        ["loss = F.cross_entropy(out, y)"],
+    ),
+    "classes in a criterion": (
+        HEAD
+        + """out = net(x)
+loss = F.mse_loss(out.argmax(1).float(), y.float())
+loss.backward()
+""",
+        "loss.backward()",
+        ["loss = F.cross_entropy(out, y)"],
+    ),
+    "one-hot decisions": (
+        HEAD
+        + """choice = F.one_hot(net(x).argmax(-1), 3).float()
+loss = (choice * torch.randn(2, 3)).sum()
+loss.backward()
+""",
+        "loss.backward()",
+        ["choice = torch.softmax(net(x), dim=-1)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Decisions beside the way of the graph are left alone."""
+    assert rewritten(tmp_path, "surrogate_of_argmax", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The loss is that of the scores; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "surrogate_of_argmax", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "surrogate_of_argmax", after, again) == after

@@ -1,0 +1,105 @@
+"""`target_modules` names layers that the model has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """from peft import LoraConfig, get_peft_model
+"""
+RIGHT = {
+    "names of the architecture": (
+        HEAD
+        + """from transformers import LlamaForCausalLM
+model = get_peft_model(LlamaForCausalLM.from_pretrained("x"), LoraConfig(target_modules=["q_proj", "v_proj"]))
+""",
+        "",
+    ),
+    "all linear layers": (
+        HEAD
+        + """config = LoraConfig(target_modules="all-linear")
+""",
+        "",
+    ),
+    "an open pattern": (
+        HEAD
+        + """config = LoraConfig(target_modules=r".*layers\\.\\d+\\.q_proj")
+""",
+        "",
+    ),
+    "an architecture that is not known": (
+        HEAD
+        + """from transformers import AutoModel
+model = get_peft_model(AutoModel.from_pretrained("x"), LoraConfig(target_modules=["query"]))
+""",
+        "",
+    ),
+}
+WRONG = {
+    "names of another architecture": (
+        HEAD
+        + """from transformers import BloomForCausalLM
+model = get_peft_model(BloomForCausalLM.from_pretrained("x"), LoraConfig(target_modules=["q_proj", "v_proj"]))
+""",
+        "",
+        [
+            'model = get_peft_model(BloomForCausalLM.from_pretrained("x"), LoraConfig(target_modules=["query_key_value"]))'
+        ],
+    ),
+    "names in a variable": (
+        HEAD
+        + """from transformers import GPT2LMHeadModel
+TARGETS = ["q_proj"]
+model = get_peft_model(GPT2LMHeadModel.from_pretrained("x"), LoraConfig(target_modules=TARGETS))
+""",
+        "",
+        ['TARGETS = ["c_attn"]'],
+    ),
+    "one string": (
+        HEAD
+        + """config = LoraConfig(target_modules="q_proj, v_proj")
+""",
+        "",
+        ['config = LoraConfig(target_modules=["q_proj", "v_proj"])'],
+    ),
+    "one string in a variable": (
+        HEAD
+        + """wanted = "q_proj,v_proj"
+config = LoraConfig(target_modules=wanted)
+""",
+        "",
+        ['config = LoraConfig(target_modules=wanted.split(","))'],
+    ),
+    "layers of one's own": (
+        HEAD
+        + """from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_v = nn.Linear(4, 4), nn.Linear(4, 4)
+
+
+model = get_peft_model(Attention(), LoraConfig(target_modules=["query", "value"]))
+""",
+        "",
+        ['model = get_peft_model(Attention(), LoraConfig(target_modules=["to_q", "to_v"]))'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Names that fit, and architectures that are not known, are left alone."""
+    assert rewritten(tmp_path, "target_modules", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The names are those of the model; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "target_modules", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "target_modules", after, again) == after

@@ -1,0 +1,157 @@
+"""Freezing takes the part that was meant and leaves the head."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+from torch.nn import functional as F
+net = nn.Linear(4, 3)
+x, y = torch.randn(2, 4), torch.tensor([0, 1])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Linear(4, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.backbone(x)))
+
+
+model = Model()
+"""
+RIGHT = {
+    "a backbone": (
+        HEAD
+        + """for p in model.backbone.parameters():
+    p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "a head that is spared by name": (
+        HEAD
+        + """for name, p in model.named_parameters():
+    if "head" not in name:
+        p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "a head that is switched on again": (
+        HEAD
+        + """model.requires_grad_(False)
+model.head.requires_grad_(True)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "a teacher that no optimizer gets": (
+        HEAD
+        + """teacher = Model().requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = F.mse_loss(net(x), teacher(x))
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+    "a head that is made after freezing": (
+        HEAD
+        + """model.requires_grad_(False)
+model.head = nn.Linear(8, 3)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
+}
+WRONG = {
+    "all of a model": (
+        HEAD
+        + """for p in model.parameters():
+    p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["for p in model.backbone.parameters():"],
+    ),
+    "a call": (
+        HEAD
+        + """model.requires_grad_(False)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["model.backbone.requires_grad_(False)"],
+    ),
+    "a name that no layer has": (
+        HEAD
+        + """for name, p in model.named_parameters():
+    if "classifier" not in name:
+        p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ['if "head" not in name:'],
+    ),
+    "a head that is switched on too early": (
+        HEAD
+        + """model.head.requires_grad_(True)
+model.requires_grad_(False)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        [],
+    ),
+    "a new head that is frozen": (
+        HEAD
+        + """model.head = nn.Linear(8, 5)
+for p in model.parameters():
+    p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["model.head.requires_grad_(True)"],
+    ),
+    "a helper": (
+        HEAD
+        + """def freeze(module):
+    for p in module.parameters():
+        p.requires_grad = False
+
+
+freeze(model)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["freeze(model.backbone)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
+    """Parts that are frozen on purpose are left alone."""
+    assert rewritten(tmp_path, "unfreeze", source, at or None) == source
+
+
+@pytest.mark.parametrize(("source", "at", "wanted"), WRONG.values(), ids=WRONG)
+def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
+    """The head trains again; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "unfreeze", source, at or None)
+    assert changed_lines(source, after) == wanted
+    again = at if at and at in after else None
+    assert rewritten(tmp_path, "unfreeze", after, again) == after
