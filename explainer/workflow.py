@@ -144,16 +144,15 @@ def present(report: Report, *, root: str, mask: bool) -> Report:
 
 def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
     """The report with the lines and edits that the codemods of its causes find in the program under `root`."""
-    from explainer.source.place import place_of
-
     root = os.path.realpath(root)
     incident, notebook = report.incident, None
     if incident.source and incident.source.endswith(".ipynb"):
         from explainer.source.notebook import in_notebook
 
         incident, notebook = in_notebook(incident, root)
-    named = [frame.file for frame in _user_frames(incident)] or _scripts(root)
-    if not report.findings or not any(place_of(name, root) for name in dict.fromkeys(named)):
+    frames = _user_frames(incident)
+    named = _named_here(frames, root) if frames else _scripts(root)
+    if not report.findings or not named:
         return report
     from explainer.catalog.interface import came, gone
     from explainer.fix.codemod import Context
@@ -237,6 +236,25 @@ def _scripts(root: str) -> list[str]:
         except Unreadable:
             continue
     return found
+
+
+def _named_here(frames: list[Frame], root: str) -> list[str]:
+    """The files that the frames name and that lie under `root`, nearest to the failure first.
+
+    A file that has only its name in common with a frame's path counts where it holds a line that a frame shows: the
+    program may lie elsewhere here than where it ran, and another project's `train.py` is not it.
+    """
+    from explainer.source.excerpt import read_line
+    from explainer.source.place import place_of
+
+    held: dict[str, list[bool]] = {}
+    for frame in frames:
+        path = place_of(frame.file, root)
+        if path is not None:
+            shown = (frame.code or "").split("\n")[0].strip()
+            is_it = os.path.realpath(os.path.join(root, frame.file)) == path or not shown
+            held.setdefault(frame.file, []).append(is_it or read_line(path, frame.line or 0, root) == shown)
+    return [name for name, answers in held.items() if any(answers)]
 
 
 def _user_frames(incident: Incident) -> list[Frame]:
