@@ -117,9 +117,8 @@ def _why_not_writable(real: str) -> str | None:
     folder = os.path.dirname(real)
     if not stat.S_ISREG(status.st_mode):
         return "is no regular file"
-    if not status.st_mode & 0o222 or not os.access(real, os.W_OK):  # the mode too: root may write everything
-        return "is read-only"
-    if not os.stat(folder).st_mode & 0o222 or not os.access(folder, os.W_OK):
+    # A file without write permission is replaced like any other and keeps its mode: the folder decides, as for `mv`.
+    if not os.access(folder, os.W_OK):
         return "lies in a read-only folder"
     if status.st_nlink > 1:
         return f"has {status.st_nlink} hard links; the others would keep the old text"

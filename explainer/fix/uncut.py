@@ -36,8 +36,12 @@ def uncut(cut: Cut, program: Program, sources: Iterable[ast.AST] = ()) -> list[E
         return _grad_mode(cut, set(sources))
     if isinstance(node, ast.Attribute):
         return [_without_suffix(file, node, node)] if cut.kind == DATA else None
-    if not isinstance(node, ast.Call):
-        return _soft_threshold(node, file) if cut.kind == STEP and isinstance(node, ast.Compare) else None
+    if isinstance(node, ast.Call):
+        return _called(cut, node, file, program)
+    return _soft_threshold(node, file) if isinstance(node, ast.Compare) else None
+
+
+def _called(cut: Cut, node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | None:
     if cut.kind in (DETACH, VALUE, ARRAY):
         beside = _arrays(file.statement(node), file) if cut.kind == ARRAY else []
         own = _stripped(node, file, program)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from explainer.match.rank import LIKELY_SHARE
-from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, Finding
+from explainer.model.finding import CERTAIN, LIKELY, POSSIBLE, SYMPTOM_LINE, Finding
 
 SOURCE = "source"
 _LEAST = 1e-4
+_HANDED_ON = 0.9  # of the mass of a symptom
 
 
 def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -24,6 +25,7 @@ def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     if not any(moved.values()):
         return tuple(findings)
     mass = {one.cause: max(one.score, _LEAST) * math.exp(moved[one.cause]) for one in findings}
+    mass = _handed_on(mass, moved, findings)
     total = sum(mass.values()) + max(1.0 - sum(one.score for one in findings), 0.0)
     ordered = sorted(findings, key=lambda one: -mass[one.cause])
     return tuple(
@@ -32,6 +34,17 @@ def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         )
         for index, one in enumerate(ordered)
     )
+
+
+def _handed_on(mass: dict[str, float], moved: dict[str, float], findings: Sequence[Finding]) -> dict[str, float]:
+    """The mass of a finding that only names a symptom goes to the causes that the source shows, by how much it shows them."""
+    symptoms = [one.cause for one in findings if any(each.id == SYMPTOM_LINE for each in one.evidence)]
+    shown = {one.cause: math.exp(2 * moved[one.cause]) for one in findings if moved[one.cause] > 0}
+    if not symptoms or not shown:
+        return mass
+    given = sum(mass[cause] for cause in symptoms) * _HANDED_ON
+    kept = {cause: value * (1 - _HANDED_ON) if cause in symptoms else value for cause, value in mass.items()}
+    return {cause: value + given * shown.get(cause, 0.0) / sum(shown.values()) for cause, value in kept.items()}
 
 
 def _confidence(share: float, index: int, finding: Finding) -> str:

@@ -84,7 +84,7 @@ def _bounds(node: ast.AST) -> Iterator[Bound]:
         target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
         if name := dotted_name(target):
             yield Bound(name, node.value, node, fills=True)
-    elif isinstance(node, (ast.For, ast.AsyncFor)) or isinstance(node, ast.comprehension):
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
         yield from _elements(node.target, node.iter, node)
     elif isinstance(node, (ast.With, ast.AsyncWith)):
         for item in node.items:
@@ -96,10 +96,9 @@ def _bounds(node: ast.AST) -> Iterator[Bound]:
 
 def _filled(node: ast.Call) -> Iterator[Bound]:
     func = node.func
-    if isinstance(func, ast.Attribute) and func.attr in _FILLS:
-        if name := dotted_name(func.value):
-            for one in (*node.args, *(keyword.value for keyword in node.keywords)):
-                yield Bound(name, one, node, fills=True)
+    if isinstance(func, ast.Attribute) and func.attr in _FILLS and (name := dotted_name(func.value)):
+        for one in (*node.args, *(keyword.value for keyword in node.keywords)):
+            yield Bound(name, one, node, fills=True)
 
 
 def _unpack(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[Bound]:
@@ -173,7 +172,7 @@ def _dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     if _holds(statement, node, file):
         return True
     holder = file.parents.get(statement if isinstance(statement, ast.stmt) else file.statement(statement))
-    return isinstance(holder, _SCOPES) or holder in _above(node, file)
+    return isinstance(holder, _SCOPES) or any(one is holder for one in _above(node, file))
 
 
 def _place(node: ast.AST) -> tuple[int, int]:
@@ -215,7 +214,7 @@ def default_of(function: Function | ast.Lambda, name: str) -> ast.expr | None:
 
 def bind_call(call: ast.Call, function: Function | ast.Lambda, value: Value, skip: int = 0) -> dict[str, Value]:
     """What the parameters of `function` stand for in a call that stands in `value`'s surroundings."""
-    given = [one for one in call.args[skip:]]
+    given = list(call.args[skip:])
     names = parameters_of(function)
     bound: dict[str, Value] = {}
     for name, one in zip(names, given, strict=False):

@@ -75,13 +75,13 @@ def find_carried(program: Program) -> Iterator[Carried]:
             yield Carried(name=name, file=file, loop=loop, step=step, bindings=bindings, start=start)
 
 
-def _inside(loop: ast.AST, scope: Scope) -> list[ast.stmt]:
+def _inside(loop: ast.For | ast.While, scope: Scope) -> list[ast.stmt]:
     return [
         one for one in statements_of(scope) if loop is not one and loop.lineno <= one.lineno <= (loop.end_lineno or 0)
-    ]  # type: ignore[attr-defined]
+    ]
 
 
-def _bindings(name: str, loop: ast.AST, scope: Scope) -> Iterator[ast.stmt]:
+def _bindings(name: str, loop: ast.For | ast.While, scope: Scope) -> Iterator[ast.stmt]:
     for one in _inside(loop, scope):
         if name in binds(one) | changes(one) and not isinstance(one, (ast.For, ast.With)):
             yield one
@@ -189,18 +189,18 @@ def _forwards(program: Program) -> Iterator[tuple[SourceFile, Function]]:
 
 
 def _of_function(target: tuple[SourceFile, Function], place: int, program: Program, depth: int) -> str:
-    where, function = target
     if depth > _DEPTH:
         return UNKNOWN
-    for one in ast.walk(function):
+    for one in ast.walk(target[1]):
         if isinstance(one, ast.Return) and one.value is not None:
             parts = one.value.elts if isinstance(one.value, ast.Tuple) else []
             if place < 0 or place < len(parts):
-                return _of_value(parts[place] if place >= 0 else one.value, one, where, function, program, depth)
+                return _of_value(parts[place] if place >= 0 else one.value, one, target, program, depth)
     return UNKNOWN
 
 
-def _of_value(value: ast.expr, at: ast.stmt, file: SourceFile, function: Function, program: Program, depth: int) -> str:
+def _of_value(value: ast.expr, at: ast.stmt, target: tuple[SourceFile, Function], program: Program, depth: int) -> str:
+    file, function = target
     if isinstance(value, ast.Tuple):
         return TUPLE
     if isinstance(value, ast.Call):

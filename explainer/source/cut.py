@@ -161,7 +161,7 @@ def grad_state(node: ast.expr, names: Names) -> bool | None:
     if called in _OFF:
         first = call.args[0] if call and call.args else None
         is_undone = isinstance(first, ast.Constant) and first.value is False  # inference_mode(False)
-        return True if is_undone else False
+        return bool(is_undone)
     if called in _MODES and call and call.args and isinstance(call.args[0], ast.Constant):
         return bool(call.args[0].value)
     return None

@@ -78,15 +78,15 @@ def _loop(loop: ast.For, file: SourceFile) -> Iterator[Freeze]:
             state = _state(node.value)
             if state is None and isinstance(node.value, ast.expr):
                 # `p.requires_grad = "head" in name` freezes what the test does not take
-                yield Freeze(file, loop, node, owner, False, node.value, True)
+                yield Freeze(file, loop, node, owner, is_on=False, test=node.value, is_negated=True)
                 continue
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             state = _state(node.args[0] if node.args else None)
         if state is not None:
-            yield _conditional(loop, node, owner, state, file)
+            yield _conditional(loop, node, owner, file, state=state)
 
 
-def _conditional(loop: ast.For, node: ast.AST, owner: ast.expr, state: bool, file: SourceFile) -> Freeze:
+def _conditional(loop: ast.For, node: ast.AST, owner: ast.expr, file: SourceFile, *, state: bool) -> Freeze:
     above = file.parents.get(node)
     below: ast.AST = node
     while above is not None and above is not loop:
@@ -99,7 +99,7 @@ def _conditional(loop: ast.For, node: ast.AST, owner: ast.expr, state: bool, fil
         None,
     )
     if skip is not None and skip.lineno < getattr(node, "lineno", 0):
-        return Freeze(file, loop, node, owner, state, skip.test, True)
+        return Freeze(file, loop, node, owner, state, skip.test, is_negated=True)
     return Freeze(file, loop, node, owner, state)
 
 
@@ -112,12 +112,12 @@ def frozen_constructors(program: Program) -> frozenset[ast.AST]:
     resolver = resolver_of(program)
     found: set[ast.AST] = set()
     for one in freezes:
-        if one.test is None and not _is_extended(one, program):
+        if one.test is None and not _is_extended(one):
             found |= {made.node for made in resolver.constructors_of(Value(one.owner, one.file))}
     return frozenset(found)
 
 
-def _is_extended(freeze: Freeze, program: Program) -> bool:
+def _is_extended(freeze: Freeze) -> bool:
     """Whether a part of the frozen module is assigned anew afterwards: a fresh head."""
     name = dotted_name(freeze.owner)
     return name is not None and any(

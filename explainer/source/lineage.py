@@ -17,7 +17,21 @@ from explainer.source.write import is_without_grad
 
 CUTS = frozenset(
     {"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "dim", "numel", "parameters", "backward", "step"}
-    | {"state_dict", "zero_grad", "new_zeros", "new_ones", "new_full", "sample", "multinomial", "eq", "ne", "gt", "lt", "ge", "le"}
+    | {
+        "state_dict",
+        "zero_grad",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "sample",
+        "multinomial",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+    }
 )
 _NO_VALUE = frozenset({"len", "int", "float", "bool", "str", "print", "isinstance", "range", "id", "type"})
 _ATTRIBUTES = frozenset({"shape", "dtype", "device", "data", "ndim", "requires_grad", "grad", "is_leaf"})

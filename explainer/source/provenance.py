@@ -125,7 +125,7 @@ class Provenance:
         """`out["loss"]` is that entry, `f(x)[0]` that element of what `f` returns; of a name any element counts."""
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         is_result = isinstance(key, int) and not isinstance(node.value, ast.Name)
-        pick = key if is_result or isinstance(key, str) else None
+        pick = key if isinstance(key, str) or (isinstance(key, int) and is_result) else None
         return self._value(replace(value, node=node.value, pick=pick), depth)
 
     def _bound(self, found: Iterable[Value], value: Value, depth: int) -> Trace:

@@ -69,7 +69,7 @@ class Resolver:
         name = dotted_name(value.node)
         if name is None:
             return
-        if name.startswith("self.") or name.startswith("cls."):
+        if name.startswith(("self.", "cls.")):
             yield from self._attribute(name, value)
         elif "." not in name:
             yield from self._variable(name, value)
@@ -232,23 +232,9 @@ class Resolver:
         node = value.node
         if isinstance(node, ast.Call):
             return self._constructed(node, value, depth)
-        if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
-            return self.constructors_of(replace(value, node=node.elts[value.pick], pick=None), depth + 1)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return [made for one in node.elts for made in self.constructors_of(replace(value, node=one), depth + 1)]
-        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-            return self.constructors_of(replace(value, node=node.elt), depth + 1)
-        if isinstance(node, ast.Subscript):
-            return self.constructors_of(replace(value, node=node.value, is_element=True), depth + 1)
-        if isinstance(node, ast.IfExp):
-            return [
-                made
-                for one in (node.body, node.orelse)
-                for made in self.constructors_of(replace(value, node=one), depth + 1)
-            ]
-        if isinstance(node, ast.Attribute) and node.attr == "module":
-            inner = self.constructors_of(replace(value, node=node.value), depth + 1)
-            return inner
+        parts = _alternatives(value)
+        if parts is not None:
+            return [made for one in parts for made in self.constructors_of(one, depth + 1)]
         found = []
         for one in self.behind(value):
             is_element = value.is_element or one.is_element
@@ -379,6 +365,24 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     from explainer.source.binding import walk_scope
 
     return walk_scope(function)
+
+
+def _alternatives(value: Value) -> list[Value] | None:
+    """The expressions that one stands for: its elements, its branches, what it is a part of; None where it is a name."""
+    node = value.node
+    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
+        return [replace(value, node=node.elts[value.pick], pick=None)]
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [replace(value, node=one) for one in node.elts]
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return [replace(value, node=node.elt)]
+    if isinstance(node, ast.Subscript):
+        return [replace(value, node=node.value, is_element=True)]
+    if isinstance(node, ast.IfExp):
+        return [replace(value, node=one) for one in (node.body, node.orelse)]
+    if isinstance(node, ast.Attribute) and node.attr == "module":
+        return [replace(value, node=node.value)]
+    return None
 
 
 def _picked(value: Value, pick: int | str | None) -> Value:

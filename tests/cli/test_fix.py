@@ -60,12 +60,20 @@ def test_nothing_is_done(project: pathlib.Path, words: list[str], status: int, m
 
 
 def test_refused(project: pathlib.Path) -> None:
-    """A read-only file is refused: status 4, one line."""
-    (project / "broken.py").chmod(0o444)
+    """A file with a second name is refused: status 4, one line."""
+    os.link(project / "broken.py", project.parent / "other-name.py")
     run = fix(project, "--apply")
-    assert (run.returncode, run.stderr) == (4, b"gradfix: refused: broken.py is read-only\n")
+    assert run.returncode == 4
+    assert run.stderr.startswith(b"gradfix: refused: broken.py has 2 hard links")
     answer = json.loads(fix(project, "--apply", "--format", "json").stdout)
-    assert (answer["status"], answer["reason"], answer["applied"]) == ("refused", "broken.py is read-only", None)
+    assert (answer["status"], answer["applied"]) == ("refused", None)
+
+
+def test_a_file_without_write_permission(project: pathlib.Path) -> None:
+    """It is replaced like any other where its folder may be written, and keeps its mode."""
+    (project / "broken.py").chmod(0o444)
+    assert fix(project, "--apply").returncode == 0
+    assert (project / "broken.py").stat().st_mode & 0o777 == 0o444
 
 
 UNDO_WRONG = {

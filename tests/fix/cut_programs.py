@@ -504,6 +504,199 @@ for _ in range(2):
         )
     },
 )
+PROMPT_ON_DEVICE = Broken(
+    {
+        "prompt.py": _HEAD
+        + """
+
+class Prompted(nn.Module):
+    def __init__(self, base, length, device):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.prompt = torch.randn(length, 4, requires_grad=True).to(torch.float64) * 0.02
+        self.device = device
+
+    def forward(self, x):
+        return self.base((x + self.prompt.mean(0)).float())
+""",
+        "train.py": """import torch
+from torch import nn
+from prompt import Prompted
+
+torch.manual_seed(0)
+net = Prompted(nn.Linear(4, 3), 5, "cpu")
+optimizer = torch.optim.SGD([net.prompt], lr=0.1)
+loss = nn.functional.cross_entropy(net(torch.randn(2, 4)), torch.tensor([0, 2]))
+loss.backward()
+grads = {"prompt": net.prompt.grad}
+""",
+    },
+    "no-graph/non-leaf-in-optimizer",
+    "self.prompt = torch.randn",
+    {
+        "prompt.py": (
+            (
+                "torch.randn(length, 4, requires_grad=True).to(torch.float64) * 0.02",
+                "(torch.randn(length, 4).to(torch.float64) * 0.02).requires_grad_()",
+            ),
+        )
+    },
+)
+ATTACK = Broken(
+    {
+        "attack.py": _HEAD
+        + """
+
+class Attack:
+    def __init__(self, net, size):
+        self.net, self.size = net, size
+
+    def gradient(self, x, y):
+        x = x.detach().clone().requires_grad_(True)
+        loss = F.cross_entropy(self.net(x), y)
+        return torch.autograd.grad(loss, x)[0]
+
+    def __call__(self, x, y):
+        return x + self.size * self.gradient(x, y).sign()
+""",
+        "train.py": """import torch
+from torch import nn
+from attack import Attack
+
+
+@torch.no_grad()
+def robust_accuracy(net, attack, x, y):
+    return (net(attack(x, y)).argmax(1) == y).float().mean().item()
+
+
+torch.manual_seed(0)
+model = nn.Linear(4, 3)
+x, y = torch.randn(6, 4), torch.randint(0, 3, (6,))
+nn.functional.cross_entropy(model(x), y).backward()
+robust_accuracy(model, Attack(model, 0.1), x, y)
+"""
+        + _TAIL,
+    },
+    "no-graph/grad-mode-off",
+    "loss = F.cross_entropy(self.net(x), y)",
+    {
+        "attack.py": (
+            (
+                "        loss = F.cross_entropy(self.net(x), y)\n        return",
+                "        with torch.enable_grad():\n            loss = F.cross_entropy(self.net(x), y)\n        return",
+            ),
+        )
+    },
+)
+PLAIN_LIST = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.line = nn.LayerNorm(width), nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + torch.relu(self.line(self.norm(x)))
+
+
+class Stack(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.blocks = []
+        for _ in range(depth):
+            self.blocks.append(Block(width))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+torch.manual_seed(0)
+model = Stack(4, 2)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+model(torch.randn(2, 4)).square().mean().backward()
+optimizer.step()
+"""
+        + _TAIL
+    },
+    "no-graph/empty-parameter-list",
+    "self.blocks = []",
+    {"train.py": (("self.blocks = []", "self.blocks = nn.ModuleList()"),)},
+)
+FROZEN_EMBEDDING = Broken(
+    {
+        "blocks.py": _HEAD
+        + """from torch.utils.checkpoint import checkpoint
+
+
+class Adapted(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.base = nn.Linear(width, width).requires_grad_(False)
+        self.down, self.up = nn.Linear(width, 2), nn.Linear(2, width)
+
+    def forward(self, x):
+        return torch.tanh(self.base(x) + self.up(self.down(x)))
+
+
+class Net(nn.Module):
+    def __init__(self, width=8, depth=2, reentrant=True):
+        super().__init__()
+        self.embed = nn.Embedding(10, width).requires_grad_(False)
+        self.blocks = nn.ModuleList(Adapted(width) for _ in range(depth))
+        self.head = nn.Linear(width, 10).requires_grad_(False)
+        self.reentrant = reentrant
+
+    def forward(self, tokens):
+        h = self.embed(tokens)
+        for block in self.blocks:
+            h = checkpoint(block, h, use_reentrant=self.reentrant)
+        return self.head(h)
+""",
+        "train.py": """import torch
+from torch import nn
+from blocks import Net
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+tokens = torch.randint(0, 10, (2, 5))
+loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+loss.backward()
+"""
+        + _TAIL,
+    },
+    "no-graph/checkpoint-inputs-need-grad",
+    "reentrant",
+    {"blocks.py": (("depth=2, reentrant=True", "depth=2, reentrant=False"),)},
+)
+WRONG_DATA = Broken(
+    {
+        "train.py": _HEAD
+        + """
+
+def step(model, batch, criterion):
+    inputs, targets = batch
+    outputs = model(inputs)
+    return criterion(inputs, targets)
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = step(model, (torch.randn(4, 3), torch.tensor([0, 1, 2, 0])), nn.CrossEntropyLoss())
+loss.backward()
+"""
+        + _TAIL
+    },
+    "no-graph/loss-not-from-model",
+    "return criterion(inputs, targets)",
+    {"train.py": (("criterion(inputs, targets)", "criterion(outputs, targets)"),)},
+)
 PROGRAMS = {
     "an output detached in a dictionary": DICT_OUTPUT,
     "losses summed as numbers in a helper": SUMMED_NUMBERS,
@@ -518,4 +711,9 @@ PROGRAMS = {
     "a thresholded mask in a dice loss": SOFT_DICE,
     "a sample without reparametrisation": SAMPLED_LATENT,
     "a loss computed in NumPy": NUMPY_LOSS,
+    "a prompt that is cast after its flag": PROMPT_ON_DEVICE,
+    "an attack in an evaluation": ATTACK,
+    "blocks in a plain list": PLAIN_LIST,
+    "adapters over a frozen embedding": FROZEN_EMBEDDING,
+    "a loss of the inputs": WRONG_DATA,
 }

@@ -141,10 +141,17 @@ REFUSALS = {
     "a missing file": (lambda root: root / "gone.py", "gone.py cannot be read: no such file"),
     "a folder": (folder, "pkg.py is no regular file"),
     "a fifo": (fifo, "pipe.py is no regular file"),
-    "a read-only file": (lambda root: with_mode(root / "train.py", 0o444), "train.py is read-only"),
-    "a read-only folder": (closed_folder, "lies in a read-only folder"),
     "a hard link": (hard_link, "train.py has 2 hard links"),
 }
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_write_permission(root: pathlib.Path) -> None:
+    """Where the user may not write the folder the fix is refused."""
+    path = closed_folder(root)
+    refused = read_changes([FilePatch(file=str(path), before=path.read_bytes(), after=b"x = 1\n")], str(root))
+    assert isinstance(refused, Refused)
+    assert "lies in a read-only folder" in refused.reason
 
 
 @pytest.mark.parametrize(("make", "reason"), REFUSALS.values(), ids=REFUSALS.keys())

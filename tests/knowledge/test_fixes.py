@@ -17,9 +17,23 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",
+    "backward/cudnn-rnn-in-eval/plain": "no recording: it needs a GPU",
+    "backward/custom-function-contract/gradient-of-another-shape": "over which dimensions the gradient is summed follows from the formula",
+    "backward/gradient-shape-mismatch/parameter-resized-through-data": "the new parameter belongs into its module and optimizer as well",
+    "backward/hook-contract/hook-changes-the-shape": "a mask instead of a selection is another formula",
+    "checkpoint/bad-arguments/saved-tensors-read-twice": "its line asks for the non-reentrant form already; the cure is in the custom backward",
+    "compile/cudagraph-overwrite/kept-output": "no recording: it needs a GPU",
+    "compile/recompile-limit/counter-in-the-module": "the counter becomes a tensor, and so does all that reads it",
+    "trainer/no-pad-token/classification-head": "without a tokenizer the padding token is the author's choice",
+    "no-graph/non-leaf-in-optimizer/computed-parameter": "a tied decoder needs another forward",
+    "distributed/parameter-ready-twice/used-outside-forward": "the second output has to be made in the forward, and its users follow",
     "device/meta-tensor-not-materialised/lazy-module": "the dummy input of the first forward is the author's to choose",
     "device/mixed-devices/plain": "no recording: it needs two devices",
     "device/mixed-devices/plain-attribute": "no recording: it needs two devices",
+    "nan/bad-input/missing-target": "whether a sample is left out or filled is the author's to say",
+    "nan/bad-input/nan-in-rows-outside-the-loss": "what stands for a missing reading is the author's to say",
+    "nan/bad-input/target-outside-0-and-1": "the scale of the data is known where they are made",
     "nan/ill-conditioned-linear-algebra/equal-singular-values": "a tie is broken by noise, or the formula changed",
     "optimizer/option-conflict/tied-weight-in-two-groups": "which group keeps the tied weight is the author's choice",
     "optimizer/sparse-gradient/dense-in-sparse-adam": "the dense layers need an optimizer of their own, with options of its own",

@@ -63,7 +63,7 @@ def _known(node: ast.Call, file: SourceFile, names: Names) -> list[str]:
             (names.qualified(one.func) or "").startswith("peft.")
             or getattr(one.func, "attr", "") in ("add_adapter", "load_adapter")
         )
-        and (names.qualified(one.func) or getattr(one.func, "attr", "")).rpartition(".")[2] in _MAKES
+        and str(names.qualified(one.func) or getattr(one.func, "attr", "")).rpartition(".")[2] in _MAKES
     ]
     return [name for _, name in sorted(found)]
 
@@ -72,10 +72,11 @@ def _used(node: ast.Call, known: list[str], file: SourceFile) -> Iterator[Propos
     wanted = node.args[0] if node.args else None
     if not isinstance(wanted, ast.Constant) or not known or wanted.value in known:
         return
-    alike = difflib.get_close_matches(str(wanted.value), known, 1, 0.5)
+    name = str(wanted.value)
+    alike = difflib.get_close_matches(name, known, 1, 0.5)
     quote = file.segment(wanted)[0]
     yield Proposal(
         edits=(edit_of(file, wanted, f"{quote}{alike[0] if alike else known[-1]}{quote}"),),
-        culprit=culprit_of(file, wanted, f'names "{wanted.value}", where the adapters are called {", ".join(known)}'),
+        culprit=culprit_of(file, wanted, f'names "{name}", where the adapters are called {", ".join(known)}'),
         belief=2.0,
     )

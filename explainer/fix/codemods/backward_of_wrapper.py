@@ -52,7 +52,7 @@ def _driver(node: ast.Call, file: SourceFile, context: Context) -> str | None:
         if not isinstance(scope, ast.Module):
             given = _NAMES & all_parameters(scope)  # type: ignore[arg-type]
             if given:
-                return sorted(given)[0]
+                return min(given)
         scope = file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
     owner = context.program.names(file).class_of(node)
     if owner is None:

@@ -8,7 +8,7 @@ input is cast at the call.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -16,6 +16,8 @@ from explainer.fix.rewrite import put_method, spell
 from explainer.source.binding import Value
 from explainer.source.dtype import CONVERSION, PROMOTION, Birth, arguments, float64_births, stated_dtype
 from explainer.source.file import SourceFile
+from explainer.source.loss import find_losses
+from explainer.source.origin import origins
 from explainer.source.precision import is_module
 from explainer.source.program import Program
 
@@ -32,25 +34,51 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     seen: set[tuple[str, int]] = set()
-    for file, call, depth in _called(context):
+    losses = {id(loss.call) for loss in find_losses(context.program)}
+    firsts: list[Birth] = []
+    for file, call in _called(context):
         if dtypes & {"float64", "Double", "double"}:
             for one in arguments(call):
-                yield from _cast(Value(node=one, file=file), call, depth, context, seen)
+                value = Value(node=one, file=file)
+                births = float64_births(value, context.program)
+                firsts += births[:1]
+                yield from _at_births(births, context, seen, is_model=id(call) not in losses)
+                yield from _at_call(value, births, call, context, seen)
         elif dtypes & {"float16", "bfloat16", "Half", "BFloat16"} and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
+    yield from _together(firsts, context.program)
 
 
-def _called(context: Context) -> Iterator[tuple[SourceFile, ast.Call, int]]:
-    """The calls on the lines that the traceback names, with their depth."""
+def _together(firsts: Sequence[Birth], program: Program) -> Iterator[Proposal]:
+    """One edit for input and target that one function makes float64: with only one of them cast the loss fails next."""
+    groups: dict[ast.AST | None, dict[int, Birth]] = {}
+    for birth in firsts:
+        function = program.names(birth.value.file).function_of(birth.value.node)
+        groups.setdefault(function, {})[id(birth.value.node)] = birth
+    for group in groups.values():
+        births = list(group.values())
+        if len(births) > 1 and len({one.value.file.path for one in births}) == 1:
+            first = births[0]
+            yield Proposal(
+                edits=tuple(put_method(one.value.file, one.value.node, _method(one, program)) for one in births),
+                culprit=culprit_of(first.value.file, first.value.node, _WHY.get(first.kind, "makes float64 values")),
+                belief=1.8,
+            )
+
+
+def _called(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls on the lines that the traceback names."""
     for file in context.program.parsed():
         lines = crash_frames(file, context)
         for node in file.walk() if lines else ():
             if isinstance(node, ast.Call) and node.lineno in lines:
-                yield file, node, lines[node.lineno]
+                yield file, node
 
 
-def _cast(value: Value, call: ast.Call, depth: int, context: Context, seen: set[tuple[str, int]]) -> Iterator[Proposal]:
-    births = float64_births(value, context.program)
+def _at_births(
+    births: Sequence[Birth], context: Context, seen: set[tuple[str, int]], *, is_model: bool
+) -> Iterator[Proposal]:
+    """A cast at each place where a value became float64; those of a loss's target come after those of the model's input."""
     for birth in births:
         node, file = birth.value.node, birth.value.file
         if (file.path, id(node)) in seen:
@@ -59,27 +87,27 @@ def _cast(value: Value, call: ast.Call, depth: int, context: Context, seen: set[
         yield Proposal(
             edits=(put_method(file, node, _method(birth, context.program)),),
             culprit=culprit_of(file, node, _WHY.get(birth.kind, "makes float64 values")),
-            belief=_BELIEFS.get(birth.kind, 0.8),
+            belief=_BELIEFS.get(birth.kind, 0.8) - (0.0 if is_model else 0.5),
         )
-    is_input = str(context.fields.get("left_dtype") or context.fields.get("left_type")) in {
-        "float64",
-        "Double",
-        "double",
-    }
-    is_cast = (
-        isinstance(value.node, ast.Call) and stated_dtype(value.node, context.program.names(value.file)) is not None
+
+
+def _at_call(
+    value: Value, births: Sequence[Birth], call: ast.Call, context: Context, seen: set[tuple[str, int]]
+) -> Iterator[Proposal]:
+    """A cast of what a module is called with, where that is float64 or comes from where the source does not show."""
+    file, node = value.file, value.node
+    if (file.path, id(node)) in seen or not is_module(call.func, file, context.program):
+        return
+    got = str(context.fields.get("left_dtype") or context.fields.get("left_type"))
+    is_hidden = not any(isinstance(one.node, ast.Call) for one in origins(value, context.program))
+    if not births and not (is_hidden and got in {"float64", "Double", "double"}):
+        return
+    seen.add((file.path, id(node)))
+    yield Proposal(
+        edits=(put_method(file, node, ".float()"),),
+        culprit=culprit_of(file, node, "hands float64 values to a float32 model"),
+        belief=0.4,
     )
-    if (
-        (births or (is_input and depth == 0 and not is_cast))
-        and (value.file.path, id(value.node)) not in seen
-        and is_module(call.func, value.file, context.program)
-    ):
-        seen.add((value.file.path, id(value.node)))
-        yield Proposal(
-            edits=(put_method(value.file, value.node, ".float()"),),
-            culprit=culprit_of(value.file, value.node, "hands float64 values to a float32 model"),
-            belief=0.4 - 0.1 * depth,
-        )
 
 
 def _method(birth: Birth, program: Program) -> str:

@@ -77,5 +77,5 @@ def _own_part(name: str, statement: ast.stmt, file: SourceFile) -> Iterator[Prop
         yield Proposal(
             edits=(put_method(file, node, ".clone()"),),
             culprit=culprit_of(file, statement, f"reads a part of `{name}` that the same line writes"),
-            belief=1.8,
+            belief=1.0 if isinstance(statement, ast.AugAssign) else 1.8,
         )

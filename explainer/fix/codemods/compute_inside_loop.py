@@ -29,8 +29,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     for backward in find_backwards(context.program):
         yield from _from_before(backward, context.program)
         yield from _from_closure(backward, context.program)
-    for file, owner in [(file, one) for file in context.program.parsed() for one in context.program.names(file).classes.values()]:
-        yield from _from_init(file, owner, context.program)
+    for file in context.program.parsed():
+        for owner in context.program.names(file).classes.values():
+            yield from _from_init(file, owner, context.program)
 
 
 def _from_before(backward: Backward, program: Program) -> Iterator[Proposal]:
@@ -76,19 +77,27 @@ def _proposals(
 
 def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether a line computes something of trained weights, rather than making a module, a parameter or data."""
-    if not isinstance(statement, ast.Assign) or not isinstance(part, (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.UnaryOp)):
+    if not isinstance(statement, ast.Assign) or not isinstance(
+        part, (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.UnaryOp)
+    ):
         return False
     if not any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(part)):
         return False
     for node in ast.walk(part):
         called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
-        if called and (called == "torch.nn.Parameter" or (called.startswith(_MODULES) and called.rpartition(".")[2][:1].isupper())):
+        if called and (
+            called == "torch.nn.Parameter" or (called.startswith(_MODULES) and called.rpartition(".")[2][:1].isupper())
+        ):
             return False
         if called and program.find_class(called) is not None:
             return False
         if isinstance(node, ast.keyword) and node.arg == "requires_grad":
             return False
-    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("requires_grad_", "to", "cuda"):
+    if (
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in ("requires_grad_", "to", "cuda")
+    ):
         return False
     return _reads_weights(part) or flow_of(program).reach_of(part, file) == Reach.SURE
 
@@ -135,14 +144,20 @@ def _from_closure(backward: Backward, program: Program) -> Iterator[Proposal]:
         return
     outer = scope_of(function, file, program)
     at = function if outer is not None else None
-    made = [one for one in sources(backward.loss, at, file, program) if _is_graph(*one, file, program)] if at is not None else []
+    made = (
+        [one for one in sources(backward.loss, at, file, program) if _is_graph(*one, file, program)]
+        if at is not None
+        else []
+    )
     moved = list(dict.fromkeys(one for one, _ in made))
     if not moved or any(not isinstance(one, ast.Assign) for one in moved):
         return
     text = "\n".join(file.segment(one) for one in moved)
     yield Proposal(
         edits=(*(remove_statement(file, one) for one in moved), insert_before(file, backward.statement, text)),
-        culprit=culprit_of(file, moved[-1], f"is computed once, and `{function.name}` calls backward on it again and again"),
+        culprit=culprit_of(
+            file, moved[-1], f"is computed once, and `{function.name}` calls backward on it again and again"
+        ),
         belief=1.6,
     )
 
@@ -152,9 +167,17 @@ def _from_init(file: SourceFile, owner: ast.ClassDef, program: Program) -> Itera
     init = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     for statement in statements_of(init) if init is not None else ():
         names = [name for name in binds(statement) if name.startswith("self.")]
-        if len(names) != 1 or not isinstance(statement, ast.Assign) or not _is_derived(statement.value, init, owner, file, program):
+        if (
+            len(names) != 1
+            or not isinstance(statement, ast.Assign)
+            or not _is_derived(statement.value, init, owner, file, program)
+        ):
             continue
-        methods = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one is not init and names[0] in reads(one, graph=False)]
+        methods = [
+            one
+            for one in owner.body
+            if isinstance(one, ast.FunctionDef) and one is not init and names[0] in reads(one, graph=False)
+        ]
         if not methods or any(names[0] in binds(one) for method in methods for one in statements_of(method)):
             continue
         yield Proposal(
@@ -164,7 +187,9 @@ def _from_init(file: SourceFile, owner: ast.ClassDef, program: Program) -> Itera
         )
 
 
-def _is_derived(value: ast.expr, init: Function | None, owner: ast.ClassDef, file: SourceFile, program: Program) -> bool:
+def _is_derived(
+    value: ast.expr, init: Function | None, owner: ast.ClassDef, file: SourceFile, program: Program
+) -> bool:
     """Whether a value of the constructor is computed from a parameter or a module's weights."""
     names = {name for name in reads(value) if name.startswith("self.")}
     if not names or init is None or isinstance(value, (ast.Attribute, ast.Name)):
@@ -195,5 +220,3 @@ def _inlined(file: SourceFile, statement: ast.Assign, name: str, methods: list[a
         edits += [edit_of(file, node, local) for node in ast.walk(method)
                   if isinstance(node, ast.Attribute) and dotted_name(node) == name]  # fmt: skip
     return tuple(edits)
-
-

@@ -15,7 +15,7 @@ from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards, stepped
 from explainer.source.carried import LIST, TENSOR, TUPLE, Carried, find_carried, form_of
 from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import block_of, binds, changes, definitions, reads, scope_of, sources, statements_of
+from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 
@@ -92,9 +92,10 @@ def _of_sum(one: Carried, program: Program) -> Found | None:
     file, edits = one.file, []
     for binding in one.bindings:
         assert isinstance(binding, (ast.Assign, ast.AugAssign))
-        for part in _operands(binding.value):
-            if dotted_name(part) != one.name and reads(part) and flow_of(program).reach_of(part, file) != Reach.NONE:
-                edits.append(put_method(file, part, ".detach()"))
+        parts = [part for part in _operands(binding.value) if dotted_name(part) != one.name and reads(part)]
+        edits += [
+            put_method(file, part, ".detach()") for part in parts if flow_of(program).reach_of(part, file) != Reach.NONE
+        ]
     if not edits:
         return None
     wrong = [each for each in find_backwards(program) if each.file is file and dotted_name(each.loss) == one.name]
@@ -231,7 +232,7 @@ def _is_detached(one: Carried, program: Program) -> bool:
         [each for each in statements_of(scope) if one.loop.lineno < each.lineno <= (one.loop.end_lineno or 0)]
         if scope is not None
         else []
-    )  # type: ignore[arg-type]
+    )
     bound = [each for each in inside if one.name in binds(each) and isinstance(each, ast.Assign)]
     return any(_detaches(each, one, program) for each in bound) or any(
         isinstance(node, ast.Attribute) and node.attr in ("detach", "detach_") and dotted_name(node.value) == one.name
@@ -240,14 +241,14 @@ def _is_detached(one: Carried, program: Program) -> bool:
 
 
 def _detaches(statement: ast.stmt, one: Carried, program: Program) -> bool:
-    """Whether a statement's value is detached, also by a function of the program."""
+    """Whether a statement's value is detached, also by a function of the program that does nothing else to a graph."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and node.attr == "detach":
             return True
         target = flow_of(program).target_of(node, one.file) if isinstance(node, ast.Call) else None
-        if target and not any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(target[1])):
-            if any(isinstance(each, ast.Attribute) and each.attr == "detach" for each in ast.walk(target[1])):
-                return target[1].name != "forward"
+        inner = {getattr(each, "attr", "") for each in ast.walk(target[1])} if target else set()
+        if target and "detach" in inner and "backward" not in inner:
+            return target[1].name != "forward"
     return False
 
 

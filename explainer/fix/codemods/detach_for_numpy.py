@@ -128,7 +128,7 @@ def _is_scalar(value: ast.expr, file: SourceFile, context: Context) -> bool:
     """Whether a value is a loss: its backward is asked for, or it is a mean, a sum or a criterion's result."""
     name = dotted_name(value)
     if isinstance(value, ast.Call):
-        return (dotted_name(value.func) or getattr(value.func, "attr", "")).rpartition(".")[2] in _SCALARS
+        return str(dotted_name(value.func) or getattr(value.func, "attr", "")).rpartition(".")[2] in _SCALARS
     asked = any(
         isinstance(one, ast.Attribute) and one.attr == "backward" and dotted_name(one.value) == name
         for one in file.walk()

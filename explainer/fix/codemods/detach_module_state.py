@@ -57,7 +57,11 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _states(program: Program) -> Iterator[State]:
     for file, method in program.functions():
         owner = program.names(file).class_of(method)
-        if owner is None or method.name in ("__init__", "reset", "reset_state", "init_hidden") or method not in owner.body:
+        if (
+            owner is None
+            or method.name in ("__init__", "reset", "reset_state", "init_hidden")
+            or method not in owner.body
+        ):
             continue
         known: set[str] = set()
         first: dict[str, ast.stmt] = {}
@@ -68,7 +72,10 @@ def _states(program: Program) -> Iterator[State]:
                     first.setdefault(name, one)
             bound = {name for name in binds(one) if name.startswith("self.")}
             for name in bound & set(first):
-                if isinstance(one, ast.Assign) and flow_of(program).reach_of(value_of(one, name) or one.value, file) != Reach.NONE:
+                if (
+                    isinstance(one, ast.Assign)
+                    and flow_of(program).reach_of(value_of(one, name) or one.value, file) != Reach.NONE
+                ):
                     yield State(name=name, file=file, owner=owner, method=method, read=first.pop(name), binding=one)
             if not isinstance(file.parents.get(one), ast.If):
                 known |= bound
@@ -88,7 +95,10 @@ def _instances(state: State, program: Program) -> Iterator[tuple[SourceFile, str
                 continue
             for name in binds(node):
                 value = value_of(node, name)
-                if isinstance(value, ast.Call) and (dotted_name(value.func) or "").rpartition(".")[2] == state.owner.name:
+                if (
+                    isinstance(value, ast.Call)
+                    and (dotted_name(value.func) or "").rpartition(".")[2] == state.owner.name
+                ):
                     yield file, name
 
 
@@ -170,5 +180,3 @@ def _detachment(name: str, form: str) -> str:
     if form == TUPLE:
         return f"{name} = tuple(part.detach() for part in {name})"
     return f"{name} = {name}.detach()"
-
-

@@ -79,7 +79,7 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
     if handed is not None:
         yield from _flagged(*handed, context, depth + 1)
     elif not isinstance(scope, ast.Module):
-        first = _first_use(name, scope, file)
+        first = _first_use(name, scope)
         if first is not None:
             yield Proposal(
                 edits=(insert_before(file, first, f"{name} = {name}.detach().requires_grad_(True)"),),
@@ -103,7 +103,7 @@ def _handed_on(wanted: Value, output: Value, context: Context) -> tuple[Value, V
     return (inputs[0], outputs[0]) if len(inputs) == 1 and len(outputs) == 1 else None
 
 
-def _first_use(name: str, scope: ast.AST, file: SourceFile) -> ast.stmt | None:
+def _first_use(name: str, scope: ast.AST) -> ast.stmt | None:
     """The statement of the function's own block in which its parameter is used first."""
     for statement in getattr(scope, "body", []):
         if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(statement)):

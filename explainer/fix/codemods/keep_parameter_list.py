@@ -98,9 +98,7 @@ def _fits_nothing(node: ast.ListComp | ast.GeneratorExp, file: SourceFile, conte
     if meant is not None and quote in "'\"":
         yield Proposal(
             edits=(edit_of(file, word, f"{quote}{meant}{'.' if str(word.value).endswith('.') else ''}{quote}"),),
-            culprit=culprit_of(
-                file, part.ifs[0], f'asks for "{word.value}", which no parameter of the model is called'
-            ),
+            culprit=culprit_of(file, part.ifs[0], f'asks for "{text}", which no parameter of the model is called'),
             belief=2.0,
         )
 

@@ -98,15 +98,20 @@ def _is_leaf(node: ast.Call, names: Names) -> bool:
 def _is_trained(name: str, node: ast.Assign, file: SourceFile, context: Context) -> bool:
     """Whether the gradient of the name is read, or an optimizer gets it."""
     last = name.rpartition(".")[2]
-    for one in ast.walk(file.tree) if file.tree is not None else ():
-        if isinstance(one, ast.Attribute) and one.attr == "grad" and (dotted_name(one.value) or "").endswith(last):
-            return True
-        if isinstance(one, ast.Call) and (context.program.names(file).qualified(one.func) or "").startswith(
-            "torch.optim."
-        ):
-            if any((dotted_name(part) or "").rpartition(".")[2] == last for part in ast.walk(one)):
+    files = context.program.parsed() if name.startswith("self.") else [file]
+    for where in files:
+        names = context.program.names(where)
+        for one in where.walk():
+            if isinstance(one, ast.Attribute) and one.attr == "grad" and _last(one.value) == last:
+                return True
+            is_optimizer = isinstance(one, ast.Call) and (names.qualified(one.func) or "").startswith("torch.optim.")
+            if is_optimizer and any(_last(part) == last for part in ast.walk(one)):
                 return True
     return _is_listed(name, node, file) or (name.startswith("self.") and is_in_frames(node, file, context))
+
+
+def _last(node: ast.AST) -> str:
+    return (dotted_name(node) or "").rpartition(".")[2]
 
 
 def _is_listed(name: str, node: ast.Assign, file: SourceFile) -> bool:

@@ -22,7 +22,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     found = [(file, node) for file in context.program.parsed() for node in _uses(file, context.program)]
-    ranked = sorted(found, key=lambda one: -_belief(*one, context))
+    ranked = sorted(found, key=lambda one: -_belief(one[0], one[1], context))
     for file, node in ranked:
         yield Proposal(
             edits=tuple(_edits(file, node)),
@@ -56,7 +56,7 @@ def _uses(file: SourceFile, program: Program) -> Iterator[ast.expr]:
 def _edits(file: SourceFile, node: ast.expr) -> Iterator[Edit]:
     """The name in place; imported by name, `torch.no_grad` is reached through an import beside it."""
     if isinstance(node, ast.Attribute):
-        start, end = file.span(node)
+        _start, end = file.span(node)
         yield Edit(file=file.path, start=end - len(node.attr), end=end, new="no_grad")
         return
     yield edit_of(file, node, "no_grad")
@@ -74,7 +74,11 @@ def _belief(file: SourceFile, node: ast.expr, context: Context) -> float:
     holder = file.parents.get(node)
     while holder is not None and not isinstance(holder, (ast.With, ast.FunctionDef, ast.AsyncFunctionDef)):
         holder = file.parents.get(holder)
-    made = {name for one in ast.walk(holder) if isinstance(one, ast.stmt) for name in binds(one) | changes(one)} if holder else set()
+    made = (
+        {name for one in ast.walk(holder) if isinstance(one, ast.stmt) for name in binds(one) | changes(one)}
+        if holder
+        else set()
+    )
     if isinstance(holder, (ast.FunctionDef, ast.AsyncFunctionDef)):
         made = _received(holder, file, context.program)
     for where, statement in crash_places(context):
@@ -90,7 +94,9 @@ def _received(function: Function, file: SourceFile, program: Program) -> set[str
     found: set[str] = set()
     for scope in scopes:
         for one in statements_of(scope) if scope is not None else ():
-            calls = [node for node in ast.walk(one) if isinstance(node, ast.Call)] if isinstance(one, ast.Assign) else []
+            calls = (
+                [node for node in ast.walk(one) if isinstance(node, ast.Call)] if isinstance(one, ast.Assign) else []
+            )
             if any((target := flow.target_of(call, file)) and target[1] is function for call in calls):
                 found |= binds(one)
             if any((dotted_name(call.func) or "").rpartition(".")[2] == function.name for call in calls):

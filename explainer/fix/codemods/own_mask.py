@@ -11,8 +11,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
 from explainer.fix.rewrite import operand
+from explainer.fix.uncheckpoint import CHECKPOINT, checkpoint_calls, plain_call
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
@@ -21,7 +22,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.write import SUBSCRIPT, Write, find_writes
 
-_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+_DEPTH = 3
 _METHODS = {"sub_": "-", "add_": "+", "mul_": "*", "div_": "/"}
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _MEMORY = "the gradients are the same; without checkpointing the activations of these layers stay in memory"
@@ -44,23 +45,35 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     for write in find_writes(program):
         function = program.names(write.file).function_of(write.node)
-        if function is None or not _is_parameter(write, function) or program.names(write.file).class_of(function) is None:
+        if (
+            function is None
+            or not _is_parameter(write, function)
+            or program.names(write.file).class_of(function) is None
+        ):
             continue
         name = write.name or ""
-        culprit = culprit_of(write.file, write.node, f"writes `{name}`, which every layer shares and recomputation writes again")
+        culprit = culprit_of(
+            write.file, write.node, f"writes `{name}`, which every layer shares and recomputation writes again"
+        )
         accumulated = _sum(write)
-        is_part = write.kind == SUBSCRIPT and isinstance(write.node, ast.AugAssign)  # accumulates too: no clone keeps that
+        is_part = write.kind == SUBSCRIPT and isinstance(
+            write.node, ast.AugAssign
+        )  # accumulates too: no clone keeps that
         if accumulated is None and not is_part:
             statement = write.file.statement(write.node)
             if not _is_cloned(name, statement, function):
-                yield Proposal(edits=(insert_before(write.file, statement, f"{name} = {name}.clone()"),), culprit=culprit, belief=1.8)
+                yield Proposal(
+                    edits=(insert_before(write.file, statement, f"{name} = {name}.clone()"),),
+                    culprit=culprit,
+                    belief=1.8,
+                )
         elif accumulated is not None:
             edits = _handed_on(write, function, accumulated, program)
             if edits:
                 yield Proposal(
                     edits=edits, culprit=culprit, belief=1.9, title=f"Accumulate `{name}` where the layers are called"
                 )
-        off = tuple(_unwrapped(program))
+        off = tuple(edit for file, node in checkpoint_calls(program) for edit in plain_call(file, node))
         if off:
             yield Proposal(
                 edits=off, culprit=culprit, belief=0.9, applicability="unsafe", because=_MEMORY,
@@ -71,12 +84,18 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _is_parameter(write: Write, function: Function) -> bool:
     """Whether the write goes into an argument that the function has not bound anew."""
     names = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
-    rebound = any(isinstance(one, ast.Assign) and write.name in binds(one) and one.lineno < write.node.lineno for one in ast.walk(function))
+    rebound = any(
+        isinstance(one, ast.Assign) and write.name in binds(one) and one.lineno < write.node.lineno
+        for one in ast.walk(function)
+    )
     return write.name in names and not rebound
 
 
 def _is_cloned(name: str, statement: ast.stmt, function: Function) -> bool:
-    return any(isinstance(one, ast.Assign) and name in binds(one) and one.lineno < statement.lineno for one in ast.walk(function))
+    return any(
+        isinstance(one, ast.Assign) and name in binds(one) and one.lineno < statement.lineno
+        for one in ast.walk(function)
+    )
 
 
 def _sum(write: Write) -> tuple[str, ast.expr] | None:
@@ -94,12 +113,14 @@ def _sum(write: Write) -> tuple[str, ast.expr] | None:
     return None
 
 
-def _handed_on(write: Write, function: Function, accumulated: tuple[str, ast.expr], program: Program) -> tuple[Edit, ...]:
+def _handed_on(
+    write: Write, function: Function, accumulated: tuple[str, ast.expr], program: Program
+) -> tuple[Edit, ...]:
     """The write moved to the loop over the layers: `bias = bias - layer.attn.slope * dist`."""
     symbol, value = accumulated
     statement = write.file.statement(write.node)
     owner = program.names(write.file).class_of(function)
-    calls = list(_calls(owner, function, write.file, program)) if owner is not None else []
+    calls = list(_calls(owner, function, program)) if owner is not None else []
     loops = {one.loop for one in calls}
     if not isinstance(statement, (ast.Expr, ast.AugAssign)) or len(loops) != 1 or statement not in function.body:
         return ()
@@ -112,7 +133,7 @@ def _handed_on(write: Write, function: Function, accumulated: tuple[str, ast.exp
     return (remove_statement(write.file, statement), insert_before(call.file, call.loop.body[0], new))
 
 
-def _calls(owner: ast.ClassDef, function: Function, file: SourceFile, program: Program, depth: int = 0) -> Iterator[_Call]:
+def _calls(owner: ast.ClassDef, function: Function, program: Program, depth: int = 0) -> Iterator[_Call]:
     """Where a loop runs the layers whose forward this is, itself or through modules that hand the mask on unchanged."""
     for where in program.parsed():
         names = program.names(where)
@@ -121,29 +142,37 @@ def _calls(owner: ast.ClassDef, function: Function, file: SourceFile, program: P
                 continue
             layer, call = _layer(node, names.qualified(node.func) or "")
             loop = loop_of(node, where)
-            if layer and isinstance(loop, ast.For) and layer in _targets(loop) and _is_made(loop.iter, owner, where, node, program):
+            if (
+                layer
+                and isinstance(loop, ast.For)
+                and layer in _targets(loop)
+                and _is_made(loop.iter, owner, where, node, program)
+            ):
                 yield _Call(file=where, loop=loop, path=layer, given=_given(call, function, where))
-            elif layer.startswith("self.") and depth < 3:
-                yield from _through(layer, call, node, owner, function, where, program, depth)
+            elif layer.startswith("self.") and depth < _DEPTH and _holds(layer, owner, where, node, program):
+                outer, holder = names.function_of(node), names.class_of(node)
+                if outer is not None and holder is not None:
+                    inner = _given(call, function, where)
+                    yield from (_through(one, layer, inner) for one in _calls(holder, outer, program, depth + 1))
 
 
-def _through(
-    layer: str, call: ast.Call, node: ast.Call, owner: ast.ClassDef, function: Function, where: SourceFile, program: Program, depth: int
-) -> Iterator[_Call]:
-    """A module that holds the layer as an attribute: its own calls, with the arguments that it hands on."""
-    outer, holder = program.names(where).function_of(node), program.names(where).class_of(node)
+def _holds(layer: str, owner: ast.ClassDef, where: SourceFile, at: ast.AST, program: Program) -> bool:
+    """Whether the attribute that is called is an object of the class."""
+    holder = program.names(where).class_of(at)
     made = program.names(where).attribute_value(holder, layer.removeprefix("self.")) if holder is not None else None
-    if outer is None or holder is None or not isinstance(made, ast.Call) or (dotted_name(made.func) or "").rpartition(".")[2] != owner.name:
-        return
-    inner = _given(call, function, where)
-    for one in _calls(holder, outer, where, program, depth + 1):
-        given = {name: one.given[value] for name, value in inner.items() if value in one.given}
-        yield _Call(file=one.file, loop=one.loop, path=f"{one.path}.{layer.removeprefix('self.')}", given=given)
+    return isinstance(made, ast.Call) and (dotted_name(made.func) or "").rpartition(".")[2] == owner.name
+
+
+def _through(outer: _Call, layer: str, inner: dict[str, str]) -> _Call:
+    """The call of a layer inside a module that a loop calls, with the arguments that the module hands on unchanged."""
+    given = {name: outer.given[value] for name, value in inner.items() if value in outer.given}
+    path = f"{outer.path}.{layer.removeprefix('self.')}"
+    return _Call(file=outer.file, loop=outer.loop, path=path, given=given)
 
 
 def _layer(node: ast.Call, called: str) -> tuple[str, ast.Call]:
     """The layer that a call runs, and the call as if it were plain: `checkpoint(layer, x, mask)` is `layer(x, mask)`."""
-    if called == _CHECKPOINT and node.args:
+    if called == CHECKPOINT and node.args:
         plain = ast.Call(func=node.args[0], args=node.args[1:], keywords=[])
         return dotted_name(node.args[0]) or "", plain
     return dotted_name(node.func) or "", node
@@ -180,7 +209,7 @@ def _substituted(value: ast.expr, file: SourceFile, call: _Call) -> str | None:
         if not isinstance(node, ast.Name):
             continue
         new = call.path if node.id == "self" else call.given.get(node.id)
-        if new is None and node.id not in ("torch",):
+        if new is None and node.id != "torch":
             return None
         begin, end = file.span(node)
         edits.append((begin - start, end - start, new or node.id))
@@ -188,13 +217,3 @@ def _substituted(value: ast.expr, file: SourceFile, call: _Call) -> str | None:
         text = text[:begin] + new + text[end:]
     needs = isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub))
     return f"({text})" if needs else text
-
-
-def _unwrapped(program: Program) -> Iterator[Edit]:
-    """Each `checkpoint(layer, x, ...)` as `layer(x, ...)`."""
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call) and program.names(file).qualified(node.func) == _CHECKPOINT and node.args:
-                given = [file.segment(one) for one in node.args[1:]]
-                given += [file.segment(one) for one in node.keywords if one.arg not in ("use_reentrant", "preserve_rng_state", "context_fn")]
-                yield edit_of(file, node, f"{operand(file, node.args[0])}({', '.join(given)})")

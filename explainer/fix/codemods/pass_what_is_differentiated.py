@@ -7,6 +7,7 @@ of the input, it takes the input's place; adapted parameters go into `functional
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -78,7 +79,7 @@ def _joined(source: str | None, made: Bound, scope: ast.AST, file: SourceFile, c
         return made.name
     cuts = [
         one
-        for one in bounds_of(scope)  # type: ignore[arg-type]
+        for one in bounds_of(scope)
         if isinstance(one.node, ast.Subscript) and dotted_name(one.node.value) == source and not one.fills
     ]
     torch = next((alias for alias, target in context.program.names(file).imports.items() if target == "torch"), None)
@@ -87,7 +88,7 @@ def _joined(source: str | None, made: Bound, scope: ast.AST, file: SourceFile, c
         return None
     ordered = sorted(zip(ranges, [one.name for one in cuts], strict=True), key=lambda one: one[0] or (0, 0))
     ends = [one[0] for one in ordered if one[0] is not None]
-    is_whole = ends[0][0] == 0 and all(a[1] == b[0] for a, b in zip(ends, ends[1:], strict=False))
+    is_whole = ends[0][0] == 0 and all(a[1] == b[0] for a, b in itertools.pairwise(ends))
     return f"{torch}.cat([{', '.join(name for _, name in ordered)}], dim=1)" if is_whole and len(ordered) > 1 else None
 
 

@@ -39,7 +39,7 @@ def _unused(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator
     used = _used(owner, file)
     made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     for part in parts_of(owner, file, context.program) if made is not None else ():
-        bound = next(one for one in bounds_of(made) if one.name == f"self.{part}")  # type: ignore[arg-type]
+        bound = next(one for one in bounds_of(made) if one.name == f"self.{part}")
         is_frozen = isinstance(bound.node, ast.Call) and getattr(bound.node.func, "attr", "") == "requires_grad_"
         if part not in used and not is_frozen:
             yield Proposal(

@@ -31,7 +31,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             if edits:
                 is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)
                 why = f"writes into `{write.name}`, of which the graph holds the part that was read before"
-                yield Proposal(edits=edits, culprit=culprit_of(write.file, write.node, why), belief=1.0 + (1.0 if is_near else 0.0))
+                yield Proposal(
+                    edits=edits, culprit=culprit_of(write.file, write.node, why), belief=1.0 + (1.0 if is_near else 0.0)
+                )
     yield from _tables(context.program)
     yield from _own_weights(context.program)
 
@@ -39,7 +41,11 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _copies(write: Write, loop: ast.AST) -> Iterator[Edit]:
     """`.clone()` behind each part of the tensor that the loop reads as an operand."""
     for node in ast.walk(loop):
-        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or dotted_name(node.value) != write.name:
+        if (
+            not isinstance(node, ast.Subscript)
+            or not isinstance(node.ctx, ast.Load)
+            or dotted_name(node.value) != write.name
+        ):
             continue
         above = write.file.parents.get(node)
         if isinstance(above, ast.Attribute) and above.attr in ("clone", "shape", "detach", "item", "size"):
@@ -53,10 +59,14 @@ def _tables(program: Program) -> Iterator[Proposal]:
     for file in program.parsed():
         for name, made in _constructions(file):
             called = program.names(file).qualified(made.func)
-            limits = [one for one in made.keywords if one.arg == "max_norm" and getattr(one.value, "value", 0) is not None]
+            limits = [
+                one for one in made.keywords if one.arg == "max_norm" and getattr(one.value, "value", 0) is not None
+            ]
             if called not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or not limits:
                 continue
-            reads = [node for each in program.parsed() for node in each.walk() if _is_read(node, f"{name}.weight", each)]
+            reads = [
+                node for each in program.parsed() for node in each.walk() if _is_read(node, f"{name}.weight", each)
+            ]
             edits = tuple(_cloned(file, node) for node in reads if isinstance(node, ast.expr))
             if edits:
                 why = f"reads the whole table, of which `{name}`'s lookup rescales rows (`max_norm`)"
@@ -129,7 +139,17 @@ def _of_super(file: SourceFile, node: ast.AST, owner: ast.ClassDef, program: Pro
     above = node.func.value
     names = program.names(file)
     bases = {names.qualified(base) for base in owner.bases}
-    if not (isinstance(above, ast.Call) and dotted_name(above.func) == "super") or "torch.nn.Linear" not in bases or len(node.args) != 1:
+    if (
+        not (isinstance(above, ast.Call) and dotted_name(above.func) == "super")
+        or "torch.nn.Linear" not in bases
+        or len(node.args) != 1
+    ):
         return None
-    linear = "F.linear" if names.imports.get("F") == "torch.nn.functional" else "nn.functional.linear" if names.imports.get("nn") == "torch.nn" else "torch.nn.functional.linear"
+    linear = (
+        "F.linear"
+        if names.imports.get("F") == "torch.nn.functional"
+        else "nn.functional.linear"
+        if names.imports.get("nn") == "torch.nn"
+        else "torch.nn.functional.linear"
+    )
     return edit_of(file, node, f"{linear}({file.segment(node.args[0])}, self.weight.clone(), self.bias)")

@@ -39,14 +39,16 @@ def propose(context: Context) -> Iterator[Proposal]:
         owner = context.program.names(file).class_of(method)
         if owner is None or method.name in _NOT_CALLED:
             continue
-        updates = [one for one in _updates(file, method, owner, context.program)]
+        updates = list(_updates(file, method, owner, context.program))
         if not updates:
             continue
         names = " and ".join(dict.fromkeys(f"`{one.name}`" for one in updates))
         is_near = any(id(one) in near for one in statements_of(method))
         yield Proposal(
             edits=tuple(one.edit for one in updates),
-            culprit=culprit_of(file, updates[0].statement, f"overwrites {names}, which the graph of an earlier call reads"),
+            culprit=culprit_of(
+                file, updates[0].statement, f"overwrites {names}, which the graph of an earlier call reads"
+            ),
             belief=1.0 + (1.0 if is_near else 0.0),
         )
 
@@ -66,7 +68,9 @@ def _is_state(name: str, owner: ast.ClassDef, file: SourceFile, program: Program
     attribute = name.removeprefix("self.")
     names = program.names(file)
     for node in ast.walk(owner):
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
+        is_call = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
+        )
         if is_call and isinstance(node, ast.Call) and node.args and getattr(node.args[0], "value", None) == attribute:
             return True
     made = [one for one in names.assignments(name, owner) if isinstance(one, ast.Assign)]
@@ -101,18 +105,33 @@ def _part(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
         target = statement.targets[0]
     elif isinstance(statement, ast.AugAssign):
         target = statement.target
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and isinstance(statement.value.func, ast.Attribute):
+    elif (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+    ):
         func = statement.value.func
         target = func.value if func.attr.endswith("_") and isinstance(func.value, ast.Subscript) else None
     name = _own(target.value) if isinstance(target, ast.Subscript) else None
     if name is None or not isinstance(target, ast.Subscript) or getattr(target.slice, "value", None).__class__ is str:
         return None
-    return None if _follows_copy(file, statement, name) else (name, insert_before(file, statement, f"{name} = {name}.clone()"))
+    return (
+        None
+        if _follows_copy(file, statement, name)
+        else (name, insert_before(file, statement, f"{name} = {name}.clone()"))
+    )
 
 
 def _follows_copy(file: SourceFile, statement: ast.stmt, name: str) -> bool:
     """Whether the lines right above make the copy, or write into it."""
-    block = next((body for key in ("body", "orelse") if statement in (body := getattr(file.parents.get(statement), key, []) or [])), [])
+    block = next(
+        (
+            body
+            for key in ("body", "orelse")
+            if statement in (body := getattr(file.parents.get(statement), key, []) or [])
+        ),
+        [],
+    )
     for one in reversed(block[: block.index(statement)] if statement in block else []):
         if file.segment(one) == f"{name} = {name}.clone()":
             return True
@@ -134,11 +153,20 @@ def _called(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
         node = node.func.value
     name = _own(node)
     methods = [one.func.attr for one in chain if isinstance(one.func, ast.Attribute)]
-    if name is None or not isinstance(call, ast.Call) or not chain or not all(each.endswith("_") and not each.startswith("_") for each in methods):
+    if (
+        name is None
+        or not isinstance(call, ast.Call)
+        or not chain
+        or not all(each.endswith("_") and not each.startswith("_") for each in methods)
+    ):
         return None
     if methods == ["copy_"]:
         value = call.args[0] if len(call.args) == 1 else None
-        return (name, edit_of(file, call, f"{name} = {file.segment(value)}")) if value is not None and isinstance(value, ast.Call) else None
+        return (
+            (name, edit_of(file, call, f"{name} = {file.segment(value)}"))
+            if value is not None and isinstance(value, ast.Call)
+            else None
+        )
     if methods == ["zero_"]:
         return name, edit_of(file, call, f"{name} = {name}.new_zeros({name}.shape)")
     if {"copy_", "zero_", "fill_", "detach_", "requires_grad_", "normal_", "uniform_", "retain_grad_"} & set(methods):

@@ -35,7 +35,11 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=1.2,
             )
         yield Proposal(
-            edits=(edit_of(file, node, f"{whole}.sum()"),), culprit=culprit, belief=0.2, applicability="unsafe", because=_SUM
+            edits=(edit_of(file, node, f"{whole}.sum()"),),
+            culprit=culprit,
+            belief=0.2,
+            applicability="unsafe",
+            because=_SUM,
         )
 
 
@@ -74,12 +78,21 @@ def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> 
     """The function that a statement gives to `torch.func.grad`."""
     for node in ast.walk(statement):
         called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and node.args and called in ("torch.func.grad", "torch.func.grad_and_value", "functorch.grad"):
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and called in ("torch.func.grad", "torch.func.grad_and_value", "functorch.grad")
+        ):
             return program.find_function(dotted_name(node.args[0]) or "")
     names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     for one in file.walk():
         value = one.value if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) else None
-        if value is not None and isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in names and one is not statement:
+        if (
+            value is not None
+            and isinstance(one, ast.Assign)
+            and getattr(one.targets[0], "id", "") in names
+            and one is not statement
+        ):
             found = _differentiated(file, one, program)
             if found:
                 return found
@@ -99,7 +112,11 @@ def _unreduced(node: ast.expr, file: SourceFile, program: Program) -> Iterator[t
     name = dotted_name(node.func)
     for where in program.parsed():
         for one in where.walk():
-            if isinstance(one, ast.Assign) and name in {dotted_name(target) for target in one.targets} and isinstance(one.value, ast.Call):
+            if (
+                isinstance(one, ast.Assign)
+                and name in {dotted_name(target) for target in one.targets}
+                and isinstance(one.value, ast.Call)
+            ):
                 yield from ((where, each) for each in one.value.keywords if _is_none(each))
 
 

@@ -54,7 +54,7 @@ def _container(bound: Bound, function: ast.AST, file: SourceFile, context: Conte
     """The class of `torch.nn` that an attribute's list or dictionary of layers or parameters should be."""
     if bound.fills or not isinstance(bound.node, _CONTAINERS) or not isinstance(bound.statement, ast.Assign):
         return None
-    filled = [one.node for one in bounds_of(function) if one.name == bound.name and one.fills]  # type: ignore[arg-type]
+    filled = [one.node for one in bounds_of(function) if one.name == bound.name and one.fills]
     elements = [*_elements(bound.node), *filled]
     kinds = {_kind(one, file, context) for one in elements}
     if kinds == {"Module"}:

@@ -27,11 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             cut = chain[0]
             if cut.kind != INTEGER or not isinstance(cut.node, ast.Call) or not _is_argmax(cut.node):
                 continue
-            scores = (
-                cut.node.func.value
-                if not cut.node.args or _is_method(cut.node, context, cut.file)
-                else cut.node.args[0]
-            )  # type: ignore[attr-defined]
+            scores = _scores(cut.node, context, cut.file)
             found = _one_hot(cut.node, scores, cut.file, context) or _entropy(cut.node, scores, cut.file, root, context)
             if found is not None:
                 node, new = found
@@ -49,8 +45,11 @@ def _is_argmax(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr == "argmax"
 
 
-def _is_method(node: ast.Call, context: Context, file: SourceFile) -> bool:
-    return (context.program.names(file).qualified(node.func) or "") != "torch.argmax"
+def _scores(node: ast.Call, context: Context, file: SourceFile) -> ast.expr:
+    """What an `argmax` decides on."""
+    assert isinstance(node.func, ast.Attribute)
+    is_function = context.program.names(file).qualified(node.func) == "torch.argmax"
+    return node.args[0] if is_function and node.args else node.func.value
 
 
 def _functional(names: Names) -> str | None:
@@ -71,11 +70,13 @@ def _one_hot(node: ast.Call, scores: ast.expr, file: SourceFile, context: Contex
     if not isinstance(above, ast.Call) or (names.qualified(above.func) or "") != "torch.nn.functional.one_hot":
         return None
     outer = file.parents.get(file.parents.get(above, above))
-    is_cast = isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr in _CASTS
+    whole: ast.expr = above
+    if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr in _CASTS:
+        whole = outer
     torch = next((alias for alias, target in names.imports.items() if target == "torch"), None)
     if torch is None:
         return None
-    return (outer if is_cast else above), f"{torch}.softmax({file.segment(scores)}, dim=-1)"  # type: ignore[return-value]
+    return whole, f"{torch}.softmax({file.segment(scores)}, dim=-1)"
 
 
 def _entropy(

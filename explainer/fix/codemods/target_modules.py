@@ -76,7 +76,7 @@ def _listed(node: ast.List | ast.Tuple, file: SourceFile, context: Context) -> I
     names = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     if len(names) != len(node.elts) or not names:
         return
-    new = _of_architecture(file, context) or _of_own_layers(names, context)
+    new = _of_architecture(context) or _of_own_layers(names, context)
     if new and not set(new) & set(names):
         text = "[" + ", ".join(f'"{one}"' for one in new) + "]"
         yield Proposal(
@@ -86,7 +86,7 @@ def _listed(node: ast.List | ast.Tuple, file: SourceFile, context: Context) -> I
         )
 
 
-def _of_architecture(file: SourceFile, context: Context) -> list[str] | None:
+def _of_architecture(context: Context) -> list[str] | None:
     """The projections of the class of transformers that is wrapped."""
     for where in context.program.parsed():
         for node in where.walk():

@@ -88,7 +88,7 @@ def _inactive(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Propos
     if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or not isinstance(statement, ast.Expr):
         return
     owner = file.segment(func.value)
-    if _is_wrapped(func.value, file, names) and not _is_activated(owner, node, file):
+    if _is_wrapped(func.value, file, names) and not _is_activated(node, file):
         text = f"{owner}.set_adapter({file.segment(name)})"
         yield Proposal(
             edits=(insert_after(file, statement, text),),
@@ -108,7 +108,7 @@ def _is_wrapped(owner: ast.expr, file: SourceFile, names: Names) -> bool:
     )
 
 
-def _is_activated(owner: str, node: ast.Call, file: SourceFile) -> bool:
+def _is_activated(node: ast.Call, file: SourceFile) -> bool:
     return any(
         isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
@@ -149,9 +149,11 @@ def _frozen_after(file: SourceFile, context: Context) -> Iterator[Proposal]:
         for one in find_freezes(context.program)
         if one.file is file and not one.is_on and one.test is None
     ]
-    for node in file.walk():
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and names.is_call(node.value, *_PREPARES):
-            freezing.append((node, dotted_name(node.targets[0])))
+    freezing += [
+        (node, dotted_name(node.targets[0]))
+        for node in file.walk()
+        if isinstance(node, ast.Assign) and names.is_call(node.value, *_PREPARES)
+    ]
     for statement, name in freezing:
         wrap = _wrap_before(statement, name, file, names)
         if wrap is not None:

@@ -66,25 +66,22 @@ def _spared(freeze: Freeze, context: Context) -> Iterator[Proposal]:
     parts = _parts(freeze, context)
     assert freeze.test is not None
     words = [one for one in ast.walk(freeze.test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    if (
-        not parts
-        or len(words) != 1
-        or any(part in words[0].value or words[0].value.strip(".") in part for part in parts)
-    ):
+    if not parts or len(words) != 1:
         return
-    word = words[0]
-    assert isinstance(word.value, str)
-    alike = difflib.get_close_matches(word.value.strip("."), parts, 1, 0.6)
+    word, text = words[0], str(words[0].value)
+    if any(part in text or text.strip(".") in part for part in parts):
+        return
+    alike = difflib.get_close_matches(text.strip("."), parts, 1, 0.6)
     meant = alike[0] if alike else head_of(parts)
     quote = freeze.file.segment(word)[0]
     if meant is None or quote not in "'\"":
         return
     yield Proposal(
-        edits=(edit_of(freeze.file, word, f"{quote}{meant}{'.' if word.value.endswith('.') else ''}{quote}"),),
+        edits=(edit_of(freeze.file, word, f"{quote}{meant}{'.' if text.endswith('.') else ''}{quote}"),),
         culprit=culprit_of(
             freeze.file,
             freeze.test,
-            f'spares parameters of "{word.value}", which the model does not have: all are frozen',
+            f'spares parameters of "{text}", which the model does not have: all are frozen',
         ),
         belief=2.0,
     )

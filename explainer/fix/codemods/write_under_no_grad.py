@@ -68,7 +68,11 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
     node = _target(statement)
     for _ in range(6):
         while isinstance(node, (ast.Subscript, ast.Call)):
-            node = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else getattr(node, "value", None)
+            node = (
+                node.func.value
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                else getattr(node, "value", None)
+            )
         name = dotted_name(node)
         if name is None:
             return None

@@ -1,0 +1,134 @@
+"""A custom `autograd.Function` keeps to its contract: one gradient for each argument, tensors alone in `save_for_backward`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.lineage import statements_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+
+_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
+Pair = tuple[ast.FunctionDef, ast.FunctionDef]
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each Function of the program that breaks it."""
+    if not context.has_failed:
+        return
+    for file in context.program.parsed():
+        for owner in context.program.names(file).classes.values():
+            pair = _methods(owner, file, context.program)
+            if pair is not None:
+                yield from _missing(file, pair)
+                yield from _no_tensors(file, pair, owner, context.program)
+
+
+def _methods(owner: ast.ClassDef, file: SourceFile, program: Program) -> Pair | None:
+    if not any(program.names(file).qualified(base) in _FUNCTIONS for base in owner.bases):
+        return None
+    found = {one.name: one for one in owner.body if isinstance(one, ast.FunctionDef)}
+    return (found["forward"], found["backward"]) if {"forward", "backward"} <= set(found) else None
+
+
+def _inputs(forward: ast.FunctionDef) -> list[str]:
+    """The arguments of forward, `ctx` left out."""
+    return [one.arg for one in forward.args.args][1:]
+
+
+def _missing(file: SourceFile, pair: Pair) -> Iterator[Proposal]:
+    """`None` for the arguments at the end that got no gradient."""
+    forward, backward = pair
+    wanted = len(_inputs(forward))
+    returns = [one for one in statements_of(backward) if isinstance(one, ast.Return) and one.value is not None]
+    is_open = forward.args.vararg is None and len(returns) == 1
+    value = returns[0].value if is_open else None
+    if value is None or (isinstance(value, (ast.Call, ast.Name)) and not _is_one(value, backward)):
+        return
+    given = len(value.elts) if isinstance(value, ast.Tuple) else 1
+    if given >= wanted:
+        return
+    text = file.segment(value)
+    nones = ", ".join(["None"] * (wanted - given))
+    new = f"{text[:-1]}, {nones})" if isinstance(value, ast.Tuple) and text.startswith("(") else f"{text}, {nones}"
+    why = f"returns {given} of {wanted} gradients: `{'`, `'.join(_inputs(forward)[given:])}` gets none"
+    yield Proposal(edits=(edit_of(file, value, new),), culprit=culprit_of(file, value, why), belief=1.5)
+
+
+def _is_one(value: ast.expr, backward: ast.FunctionDef) -> bool:
+    """Whether a name or call in `return` is one tensor: not what a tuple was bound to."""
+    name = dotted_name(value)
+    made = [
+        one.value
+        for one in statements_of(backward)
+        if isinstance(one, ast.Assign) and dotted_name(one.targets[0]) == name
+    ]
+    return not any(isinstance(one, (ast.Tuple, ast.List)) for one in made)
+
+
+def _no_tensors(file: SourceFile, pair: Pair, owner: ast.ClassDef, program: Program) -> Iterator[Proposal]:
+    """Arguments that a caller gives as numbers or strings become attributes of `ctx`."""
+    forward, backward = pair
+    ctx, other = forward.args.args[0].arg, backward.args.args[0].arg
+    saves = [
+        node
+        for node in ast.walk(forward)
+        if isinstance(node, ast.Call) and dotted_name(node.func) == f"{ctx}.save_for_backward"
+    ]
+    plain = _plain_arguments(forward, owner, program)
+    if len(saves) != 1:
+        return
+    saved = [dotted_name(one) for one in saves[0].args]
+    moved = [name for name in saved if name in plain]
+    if not moved or None in saved:
+        return
+    edits = [*_saving(file, saves[0], moved, ctx), *_reading(file, backward, saved, moved, other)]
+    why = f"saves `{moved[0]}`, which is no tensor"
+    yield Proposal(edits=tuple(edits), culprit=culprit_of(file, saves[0], why), belief=1.5)
+
+
+def _plain_arguments(forward: ast.FunctionDef, owner: ast.ClassDef, program: Program) -> set[str]:
+    """The arguments that every `apply` gives as a constant, or whose default or annotation says so."""
+    names, found = _inputs(forward), set[str]()
+    for one in forward.args.args:
+        if dotted_name(one.annotation) in ("int", "float", "bool", "str"):
+            found.add(one.arg)
+    for file in program.parsed():
+        for node in file.walk():
+            called = dotted_name(node.func) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and called and called.endswith(f"{owner.name}.apply"):
+                found |= {name for name, value in zip(names, node.args, strict=False) if isinstance(value, (ast.Constant, ast.UnaryOp))
+                          and not (isinstance(value, ast.UnaryOp) and not isinstance(value.operand, ast.Constant))}  # fmt: skip
+    return found
+
+
+def _saving(file: SourceFile, save: ast.Call, moved: list[str], ctx: str) -> Iterator[Edit]:
+    kept = [file.segment(one) for one in save.args if dotted_name(one) not in moved]
+    statement = file.statement(save)
+    yield edit_of(file, save, f"{file.segment(save.func)}({', '.join(kept)})")
+    yield insert_after(file, statement, "\n".join(f"{ctx}.{name} = {name}" for name in moved))
+
+
+def _reading(
+    file: SourceFile, backward: ast.FunctionDef, saved: list[str | None], moved: list[str], ctx: str
+) -> Iterator[Edit]:
+    """The unpacking of `saved_tensors` without them, and their names read from `ctx`."""
+    for one in statements_of(backward):
+        value = one.value if isinstance(one, ast.Assign) else None
+        if (
+            dotted_name(value) != f"{ctx}.saved_tensors"
+            or not isinstance(one, ast.Assign)
+            or not isinstance(one.targets[0], ast.Tuple)
+        ):
+            continue
+        targets = [file.segment(each) for each in one.targets[0].elts]
+        local = {target: name for target, name in zip(targets, saved, strict=False) if name in moved}
+        kept = [each for each in targets if each not in local]
+        yield edit_of(file, one.targets[0], f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept))
+        for node in ast.walk(backward):
+            if isinstance(node, ast.Name) and node.id in local and isinstance(node.ctx, ast.Load):
+                yield edit_of(file, node, f"{ctx}.{local[node.id]}")

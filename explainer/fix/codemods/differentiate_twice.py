@@ -1,0 +1,138 @@
+"""Operations that have no second derivative are written with ones that have: `cdist`, `@once_differentiable`, fused attention."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
+from explainer.fix.import_line import drop_name, import_after
+from explainer.fix.rewrite import operand
+from explainer.model.patch import Edit
+from explainer.source.backward import find_backwards
+from explainer.source.file import SourceFile
+from explainer.source.lineage import sources
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+
+_ONCE = "torch.autograd.function.once_differentiable"
+_ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
+_SLOWER = "the same values; the plain kernel needs memory for the whole matrix of scores"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the operation that the message names."""
+    if not context.has_failed:
+        return
+    message = message_of(context)
+    for file in context.program.parsed():
+        if "once_differentiable" in message:
+            yield from _once(file, context.program)
+        elif "cdist" in message:
+            yield from _cdist(file, context.program)
+        elif "scaled_dot_product" in message or "_flash_attention" in message:
+            yield from _attention(file, context.program)
+
+
+def _once(file: SourceFile, program: Program) -> Iterator[Proposal]:
+    names = program.names(file)
+    for function in names.functions:
+        for one in function.decorator_list:
+            if names.qualified(one) == _ONCE:
+                start, end = file.line_start(one.lineno), file.line_start(one.lineno + 1)
+                edits = (Edit(file=file.path, start=start, end=end, new=""), *drop_name(file, one))
+                yield Proposal(
+                    edits=edits,
+                    culprit=culprit_of(file, one, f"forbids to differentiate `{function.name}` again"),
+                    belief=1.5,
+                )
+
+
+def _cdist(file: SourceFile, program: Program) -> Iterator[Proposal]:
+    for node in file.walk():
+        if (
+            isinstance(node, ast.Call)
+            and program.names(file).qualified(node.func) == "torch.cdist"
+            and len(node.args) == 2
+            and not node.keywords
+        ):
+            first, second = (operand(file, one) for one in node.args)
+            text = f"({first}[:, None] - {second}).norm(dim=2)"
+            why = "has no second derivative: the loss differentiates its gradient"
+            yield Proposal(
+                edits=(edit_of(file, node, text),), culprit=culprit_of(file, node, why), belief=1.5, applicability="unsafe",
+                because="for matrices of two dimensions; needs memory for every difference",
+            )  # fmt: skip
+
+
+def _attention(file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """The forward whose gradient is differentiated again, under the plain attention kernel."""
+    statements = list(dict.fromkeys(_forwards(file, program)))
+    for statement in statements[:1]:
+        indent = file.indent(statement.lineno)
+        start, end = file.line_start(statement.lineno), file.span(statement)[1]
+        body = "\n".join(f"    {line}" if line.strip() else line for line in file.text[start:end].split("\n"))
+        edits = [
+            Edit(
+                file=file.path,
+                start=start,
+                end=end,
+                new=f"{indent}with sdpa_kernel(SDPBackend.MATH):{file.newline}{body}",
+            )
+        ]
+        edits += import_after(file, "from torch.nn.attention import SDPBackend, sdpa_kernel")
+        why = "runs a fused attention kernel, whose gradient has no derivative"
+        yield Proposal(edits=tuple(edits), culprit=culprit_of(file, statement, why), belief=1.5, because=_SLOWER)
+
+
+def _forwards(file: SourceFile, program: Program) -> Iterator[ast.stmt]:
+    """The line that made what `autograd.grad` differentiates, or the call of `jvp`."""
+    names = program.names(file)
+    for node in file.walk():
+        called = names.qualified(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or _is_plain(node, file, program):
+            continue
+        if called in ("torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd"):
+            yield file.statement(node)
+        elif called == "torch.autograd.grad" and node.args:
+            lines = [
+                one
+                for one, part in sources(node.args[0], file.statement(node), file, program)
+                if isinstance(part, ast.Call) or any(isinstance(each, ast.Call) for each in ast.walk(part))
+            ]
+            own = [
+                one
+                for one in lines
+                if any(
+                    dotted_name(each.func) in _trained(program) for each in ast.walk(one) if isinstance(each, ast.Call)
+                )
+            ]
+            yield from (one for one in own if not _is_plain(one, file, program))
+
+
+def _trained(program: Program) -> set[str | None]:
+    """The names of the modules that a program trains."""
+    found: set[str | None] = set()
+    for file in program.parsed():
+        for node in file.walk():
+            func = node.func if isinstance(node, ast.Call) else None
+            if isinstance(func, ast.Attribute) and func.attr in ("parameters", "train"):
+                found.add(dotted_name(func.value))
+    for backward in find_backwards(program):
+        found.discard(dotted_name(backward.loss))
+    return found
+
+
+def _is_plain(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a node stands in a block that has chosen the kernel already."""
+    above = file.enclosing(node, ast.With)
+    while isinstance(above, ast.With):
+        calls = [item.context_expr for item in above.items]
+        if any(
+            isinstance(one, ast.Call) and (program.names(file).qualified(one.func) or "").endswith("sdpa_kernel")
+            for one in calls
+        ):
+            return True
+        above = file.enclosing(above, ast.With)
+    return False
