@@ -25,7 +25,7 @@ def printed(words: str) -> str:
 
 
 def test_the_session_is_real() -> None:
-    """What the README shows is what the command prints. `python tests/test_readme.py` writes it anew."""
+    """What the README shows is what the command prints. `python -m tests.test_readme` writes it anew."""
     found = SESSION.search(README)
     assert found["shown"] == printed(found["words"])
 

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 from explainer.source.backward import Backward, calls_of, find_backwards, owned_by, stepped
 from explainer.source.file import SourceFile
+from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import Scope, before, lineage, scope_of, sources, statements_of
 from explainer.source.program import Program
 
 _NOTHING: frozenset[str] = frozenset()
+_COMPUTED = (ast.Call, ast.BinOp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two backward calls, one after the other. `lines` are the statements that each loss was computed by.
+    """Two backward calls, one after the other. `lines` are the statements that each loss was computed by; those that are
+    `shared` have a graph.
 
     `steps` are the optimizer steps between them, with the modules that these own; `later` those after the second one, up to
     the next backward.
@@ -27,6 +30,7 @@ class Pair:
     second: Backward
     first_lines: tuple[ast.stmt, ...]
     second_lines: tuple[ast.stmt, ...]
+    shared: tuple[ast.stmt, ...]
     steps: tuple[tuple[ast.stmt, frozenset[str]], ...]
     later: tuple[tuple[ast.stmt, frozenset[str]], ...]
 
@@ -34,11 +38,6 @@ class Pair:
     def file(self) -> SourceFile:
         """The file of both calls."""
         return self.first.file
-
-    @property
-    def shared(self) -> tuple[ast.stmt, ...]:
-        """The statements that both losses go through."""
-        return tuple(one for one in self.second_lines if one in self.first_lines)
 
     @property
     def stepped(self) -> frozenset[str]:
@@ -66,6 +65,8 @@ def find_pairs(program: Program) -> Iterator[Pair]:
 
 def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scope, program: Program) -> Pair:
     file = first.file
+    own = set(lineage(first.loss, first.statement, file, program))
+    common = [one for one in graph_lines(second.loss, second.statement, file, program) if one in own]
     found = [(one, name) for one in statements_of(scope) if (name := stepped(one))]
     steps = [(one, owned_by(name, one, file, program)) for one, name in found]
     end = third.statement if third is not None else None
@@ -74,6 +75,7 @@ def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scop
         second=second,
         first_lines=tuple(lineage(first.loss, first.statement, file, program)),
         second_lines=tuple(lineage(second.loss, second.statement, file, program)),
+        shared=tuple(common),
         steps=tuple(one for one in steps if before(first.statement, one[0]) and before(one[0], second.statement)),
         later=tuple(
             one for one in steps if before(second.statement, one[0]) and (end is None or not before(end, one[0]))
@@ -100,6 +102,14 @@ def _is_within(node: ast.AST, outer: ast.AST, file: SourceFile) -> bool:
     while above is not None and above is not outer:
         above = file.parents.get(above)
     return above is outer
+
+
+def graph_lines(node: ast.AST, at: ast.stmt, file: SourceFile, program: Program) -> list[ast.stmt]:
+    """The statements of a lineage that compute something a gradient passes through, rather than data or modules."""
+    flow = flow_of(program)
+    found = [one for one, part in sources(node, at, file, program)
+             if flow.reach_of(part, file) != Reach.NONE and any(isinstance(each, _COMPUTED) for each in ast.walk(part))]  # fmt: skip
+    return list(dict.fromkeys(found))
 
 
 def runs(modules: frozenset[str], loss: Backward, lines: tuple[ast.stmt, ...], program: Program) -> bool:

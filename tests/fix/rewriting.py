@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import pathlib
 from collections.abc import Mapping
 
@@ -57,3 +58,9 @@ def changed_lines(before: str, after: str) -> list[str]:
     """The lines of `after` that `before` has not, without their indentation."""
     old = before.splitlines()
     return [line.strip() for line in after.splitlines() if line not in old]
+
+
+def diff_lines(before: str, after: str) -> list[str]:
+    """The lines that an edit takes out and puts in, as a diff marks them, in the order of the text."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]

@@ -17,6 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.lineage import before, lineage, reads, scope_of, statements_of
 from explainer.source.name import Function
+from explainer.source.pair import graph_lines
 from explainer.source.program import Program
 
 _MEASURED = "right here: the gradient is only measured, and backward goes through the same graph after it"
@@ -53,7 +54,7 @@ def _gradients(backward: Backward, program: Program) -> Iterator[tuple[SourceFil
         if line in lines or not before(line, backward.statement) or not isinstance(line, (ast.Assign, ast.Expr)):
             continue
         for where, call in _calls(line, file, program, is_nested=False):
-            shared = lineage(call.args[0], line, file, program) if call.args else []
+            shared = graph_lines(call.args[0], line, file, program) if call.args else []
             is_loss = bool(call.args) and bool(reads(call.args[0]) & reads(backward.loss))
             if is_loss or any(one in lines for one in shared):
                 yield where, call, False

@@ -124,7 +124,7 @@ def _stale(pair: Pair, scored: list[ast.stmt]) -> list[ast.stmt]:
     """The statements that both losses share from the network's scores on."""
     found = list(scored)
     names = set[str]().union(*(binds(one) for one in found))
-    for one in pair.shared:
+    for one in [each for each in pair.second_lines if each in pair.first_lines]:
         if one not in found and reads(one) & names and found and before(found[0], one):
             found.append(one)
             names |= binds(one)

@@ -16,9 +16,9 @@ from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, binds, block_of, lineage, reads, scope_of, statements_of
+from explainer.source.lineage import before, binds, block_of, reads, scope_of, statements_of
 from explainer.source.name import dotted_name
-from explainer.source.pair import Pair, find_pairs, runs
+from explainer.source.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.program import Program
 
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
@@ -166,8 +166,8 @@ def _whole_loop(backward: Backward, loop: ast.For) -> tuple[Edit, ...]:
 def _accumulated(backward: Backward, loop: ast.For, program: Program) -> tuple[Edit, ...]:
     """Each round's loss goes through something made before the loop: the losses are summed up, backward comes after it."""
     file, scope = backward.file, scope_of(loop, backward.file, program)
-    lines = lineage(backward.loss, backward.statement, file, program)
-    outside = [one for one in lines if before(one, loop) and any(isinstance(each, ast.Call) for each in ast.walk(one))]
+    lines = graph_lines(backward.loss, backward.statement, file, program)
+    outside = [one for one in lines if before(one, loop)]
     names = {getattr(node, "attr", "") for one in loop.body for node in ast.walk(one)}
     if not outside or scope is None or names & {"step", "zero_grad", "grad"} or _is_scaled(backward):
         return ()

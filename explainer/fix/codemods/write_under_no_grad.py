@@ -128,10 +128,9 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
     calls = [node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     returned = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
     makes = any(program.names(file).is_call(node, *_MAKERS) for node in nodes)
-    return not returned and not makes and "backward" not in calls and not any(
-        isinstance(node, ast.Call) and (dotted_name(node.func) or "").startswith("self.") for node in nodes
-        if not isinstance(getattr(node, "func", None), ast.Attribute) or (dotted_name(node.func) or "").count(".") == 1
-    )  # fmt: skip
+    called = [dotted_name(node.func) or "" for node in nodes if isinstance(node, ast.Call)]
+    runs = any(name.startswith("self.") and name.count(".") == 1 for name in called)
+    return not returned and not makes and not runs and "backward" not in calls
 
 
 def _wrapped(file: SourceFile, statement: ast.stmt, program: Program) -> Edit:

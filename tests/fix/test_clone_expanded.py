@@ -1,0 +1,127 @@
+"""A tensor that shares memory gets its own before it is written."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "cloned already": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+x = torch.zeros(1, 3).expand(4, 3).clone()
+x += 1
+""",
+        "x += 1",
+    ),
+    "repeated": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+x = torch.zeros(1, 3).repeat(4, 1)
+x += 1
+""",
+        "x += 1",
+    ),
+    "another tensor": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+x = torch.zeros(1, 3).expand(4, 3)
+y = x + 1
+y += x
+""",
+        "y += x",
+    ),
+}
+WRONG = {
+    "expand": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+x = torch.zeros(1, 3).expand(4, 3)
+x += 1
+""",
+        "x += 1",
+        ["-x = torch.zeros(1, 3).expand(4, 3)", "+x = torch.zeros(1, 3).expand(4, 3).clone()"],
+    ),
+    "expand_as, written by a chain": (
+        """\"\"\"A running second moment starts as an expanded tensor and is updated in place.\"\"\"
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(6, 4)
+second_moment = torch.zeros(1, 6).expand_as(model.weight)
+for _ in range(2):
+    loss = model(torch.randn(8, 6)).pow(2).mean()
+    model.zero_grad()
+    loss.backward()
+    second_moment.mul_(0.9).add_(0.1 * model.weight.grad**2)
+    with torch.no_grad():
+        model.weight -= 0.01 * model.weight.grad / (second_moment.sqrt() + 1e-8)
+""",
+        "second_moment.mul_",
+        [
+            "-second_moment = torch.zeros(1, 6).expand_as(model.weight)",
+            "+second_moment = torch.zeros(1, 6).expand_as(model.weight).clone()",
+        ],
+    ),
+    "a part of itself": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+h = torch.zeros(4, 3)
+h[1:] = h[:-1]
+""",
+        "h[1:]",
+        ["-h[1:] = h[:-1]", "+h[1:] = h[:-1].clone()"],
+    ),
+    "a copy_ of itself": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+h = torch.zeros(4, 3)
+h[1:].copy_(h[:-1])
+""",
+        "h[1:]",
+        ["-h[1:].copy_(h[:-1])", "+h[1:].copy_(h[:-1].clone())"],
+    ),
+    "an attribute": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class N(nn.Module):
+    def __init__(self):
+        self.mask = torch.ones(1, 4).expand(4, 4)
+    def forward(self, x):
+        self.mask[0, 0] = 0
+        return x * self.mask
+""",
+        "self.mask[0, 0] = 0",
+        [
+            "-        self.mask = torch.ones(1, 4).expand(4, 4)",
+            "+        self.mask = torch.ones(1, 4).expand(4, 4).clone()",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "clone_expanded", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "clone_expanded", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "clone_expanded", after, still) == after

@@ -1,0 +1,279 @@
+"""What is computed from trained weights before the loop is computed in each round, or detached where it is a constant."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "inside already": (
+        """import torch
+from torch import nn
+
+torch.manual_seed(0)
+prompts, image_head = nn.Embedding(3, 8), nn.Linear(6, 8)
+optimizer = torch.optim.SGD([*prompts.parameters(), *image_head.parameters()], lr=0.1)
+images, labels = torch.rand(16, 6), torch.randint(3, (16,))
+for epoch in range(3):
+    class_features = nn.functional.normalize(prompts(torch.arange(3)), dim=1)
+    logits = image_head(images) @ class_features.T
+    loss = nn.functional.cross_entropy(logits, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        "loss.backward()",
+    ),
+    "data before the loop": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+x = F.normalize(x)
+for _ in range(3):
+    loss = net(x).sum()
+    loss.backward()
+""",
+        "loss.backward",
+    ),
+    "detached before the loop": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+target = net(x).detach()
+for _ in range(3):
+    loss = (net(x) - target).sum()
+    loss.backward()
+""",
+        "loss.backward",
+    ),
+    "made under no_grad": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+with torch.no_grad():
+    target = net(x)
+for _ in range(3):
+    loss = (net(x) - target).sum()
+    loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a parameter before the loop": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+w = nn.Parameter(torch.ones(3))
+v = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    loss = (w * v).sum()
+    loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a constant of the constructor": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.scale = torch.ones(2).exp()
+    def forward(self, x):
+        return self.fc(x) * self.scale
+""",
+        None,
+    ),
+}
+WRONG = {
+    "features": (
+        """import torch
+from torch import nn
+
+torch.manual_seed(0)
+prompts, image_head = nn.Embedding(3, 8), nn.Linear(6, 8)
+optimizer = torch.optim.SGD([*prompts.parameters(), *image_head.parameters()], lr=0.1)
+images, labels = torch.rand(16, 6), torch.randint(3, (16,))
+class_features = nn.functional.normalize(prompts(torch.arange(3)), dim=1)
+for epoch in range(3):
+    logits = image_head(images) @ class_features.T
+    loss = nn.functional.cross_entropy(logits, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        "loss.backward()",
+        [
+            "-class_features = nn.functional.normalize(prompts(torch.arange(3)), dim=1)",
+            "+    class_features = nn.functional.normalize(prompts(torch.arange(3)), dim=1)",
+        ],
+    ),
+    "a chain, used in the inner of two loops": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.node = nn.Embedding(6, 4); self.mix = nn.Linear(4, 4); self.out = nn.Linear(4, 3)
+    def encode(self):
+        return torch.tanh(self.mix(self.node.weight))
+    def forward(self, h, idx):
+        return self.out(h[idx])
+def main():
+    torch.manual_seed(0)
+    net = Net()
+    opt = torch.optim.Adam(net.parameters())
+    idx, y = torch.arange(6), torch.randint(3, (6,))
+    emb = net.encode()
+    emb = F.normalize(emb, dim=1)
+    for epoch in range(2):
+        for b in idx.split(3):
+            loss = F.cross_entropy(net(emb, b), y[b])
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+main()
+""",
+        "loss.backward()",
+        [
+            "-    emb = net.encode()",
+            "-    emb = F.normalize(emb, dim=1)",
+            "+            emb = net.encode()",
+            "+            emb = F.normalize(emb, dim=1)",
+        ],
+    ),
+    "a penalty on weights": (
+        """import torch
+from torch import nn
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(3, 1)
+        self.opt = torch.optim.SGD(self.model.parameters(), 0.1)
+    def fit(self, xs):
+        penalty = 0.1 * self.model.weight.pow(2).sum()
+        for x in xs:
+            loss = self.model(x).pow(2).mean() + penalty
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+torch.manual_seed(0)
+Trainer().fit(torch.randn(3, 5, 3))
+""",
+        "loss.backward()",
+        [
+            "-        penalty = 0.1 * self.model.weight.pow(2).sum()",
+            "+            penalty = 0.1 * self.model.weight.pow(2).sum()",
+        ],
+    ),
+    "old log-probabilities beside new ones": (
+        """import torch
+from torch import nn
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+opt = torch.optim.Adam(policy.parameters())
+s, a, adv = torch.randn(5, 3), torch.randint(2, (5,)), torch.randn(5)
+old_logp = policy(s).log_softmax(-1)[torch.arange(5), a]
+for k in range(3):
+    logp = policy(s).log_softmax(-1)[torch.arange(5), a]
+    ratio = (logp - old_logp).exp()
+    loss = -torch.min(ratio * adv, ratio.clamp(0.8, 1.2) * adv).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "loss.backward()",
+        [
+            "-old_logp = policy(s).log_softmax(-1)[torch.arange(5), a]",
+            "+old_logp = policy(s).log_softmax(-1)[torch.arange(5), a].detach()",
+        ],
+    ),
+    "a closure": (
+        """import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+inputs, target = torch.rand(8, 3), torch.rand(8, 1)
+loss = nn.functional.mse_loss(model(inputs), target)
+
+
+def closure():
+    optimizer.zero_grad()
+    loss.backward()
+    return loss
+
+
+optimizer.step(closure)
+""",
+        "loss.backward()",
+        [
+            "-loss = nn.functional.mse_loss(model(inputs), target)",
+            "+    loss = nn.functional.mse_loss(model(inputs), target)",
+        ],
+    ),
+    "a part of a module": (
+        """import torch
+from torch import nn
+
+
+class Kernel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.zeros(3))
+        self.scale = self.log_scale.exp()
+
+    def forward(self, inputs):
+        return torch.exp(-(inputs / self.scale).pow(2).sum(1))
+
+
+torch.manual_seed(0)
+kernel = Kernel()
+optimizer = torch.optim.Adam(kernel.parameters(), lr=0.1)
+inputs, target = torch.rand(8, 3), torch.rand(8)
+for step in range(3):
+    loss = nn.functional.mse_loss(kernel(inputs), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        "loss.backward()",
+        [
+            "-        self.scale = self.log_scale.exp()",
+            "-        return torch.exp(-(inputs / self.scale).pow(2).sum(1))",
+            "+        scale = self.log_scale.exp()",
+            "+        return torch.exp(-(inputs / scale).pow(2).sum(1))",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "compute_inside_loop", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "compute_inside_loop", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "compute_inside_loop", after, still) == after

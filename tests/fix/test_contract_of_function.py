@@ -1,0 +1,137 @@
+"""A custom Function returns one gradient an argument and saves tensors alone."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "one for each": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x * scale
+    @staticmethod
+    def backward(ctx, grad):
+        pass
+        return grad * ctx.scale, None
+y = Fn.apply(x, 0.5)
+""",
+        None,
+    ),
+    "a tuple by name": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x * scale
+    @staticmethod
+    def backward(ctx, grad):
+        grads = (grad, None)
+        return grads
+y = Fn.apply(x, 0.5)
+""",
+        None,
+    ),
+    "no Function": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class A:
+    def forward(ctx, x, y):
+        return x
+    def backward(ctx, g):
+        return g
+""",
+        None,
+    ),
+}
+WRONG = {
+    "a missing None": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x * scale
+    @staticmethod
+    def backward(ctx, grad):
+        pass
+        return grad * ctx.scale
+y = Fn.apply(x, 0.5)
+""",
+        None,
+        ["-        return grad * ctx.scale", "+        return grad * ctx.scale, None"],
+    ),
+    "a tuple in parentheses": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x * scale
+    @staticmethod
+    def backward(ctx, grad):
+        pass
+        return (grad * ctx.scale)
+y = Fn.apply(x, 0.5)
+""",
+        None,
+        ["-        return (grad * ctx.scale)", "+        return (grad * ctx.scale, None)"],
+    ),
+    "a number saved": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return x * scale
+    @staticmethod
+    def backward(ctx, grad):
+        x, scale = ctx.saved_tensors
+        return grad * scale, None
+y = Fn.apply(x, 0.5)
+""",
+        None,
+        [
+            "-        ctx.save_for_backward(x, scale)",
+            "+        ctx.save_for_backward(x)",
+            "+        ctx.scale = scale",
+            "-        x, scale = ctx.saved_tensors",
+            "-        return grad * scale, None",
+            "+        (x,) = ctx.saved_tensors",
+            "+        return grad * ctx.scale, None",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "contract_of_function", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "contract_of_function", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "contract_of_function", after, still) == after

@@ -1,0 +1,187 @@
+"""One loss gets one backward."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "one call": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+loss = net(x).sum()
+opt.zero_grad()
+loss.backward()
+opt.step()
+""",
+        "loss.backward",
+    ),
+    "a new loss under the same name": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+loss = net(x).sum()
+loss.backward()
+loss = net(x).mean()
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "the graph kept on purpose": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+loss = net(x).sum()
+loss.backward(retain_graph=True)
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a helper that only computes": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+def compute(x):
+    return net(x).sum()
+loss = compute(x)
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a helper that returns a number": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+def step(x):
+    loss = net(x).sum()
+    loss.backward()
+    return net(x).mean()
+other = step(x)
+other.backward()
+""",
+        "other.backward",
+    ),
+}
+WRONG = {
+    "twice in a row": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+loss = net(x).sum()
+opt.zero_grad()
+loss.backward()
+opt.step()
+loss.backward()
+""",
+        "loss.backward",
+        ["-loss.backward()"],
+    ),
+    "a helper has called it": (
+        """import torch
+from torch import nn
+
+
+def train_step(model, inputs, target):
+    loss = nn.functional.mse_loss(model(inputs), target)
+    loss.backward()
+    return loss
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+inputs, target = torch.rand(16, 4), torch.rand(16, 1)
+optimizer.zero_grad()
+loss = train_step(model, inputs, target)
+loss.backward()
+optimizer.step()
+""",
+        "loss.backward()",
+        ["-loss.backward()"],
+    ),
+    "plain call beside an accelerator": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+loss = net(x).sum()
+loss.backward()
+accelerator.backward(loss)
+opt.step()
+""",
+        "accelerator.backward",
+        ["-loss.backward()"],
+    ),
+    "a criterion that calls it": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Loss(nn.Module):
+    def forward(self, out):
+        loss = out.pow(2).mean()
+        loss.backward()
+        return loss
+net, criterion = nn.Linear(3, 2), Loss()
+loss = criterion(net(torch.ones(1, 3)))
+loss.backward()
+""",
+        "loss.backward",
+        ["-loss.backward()"],
+    ),
+    "a method that returns two values": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Runner:
+    def step(self, x):
+        out = self.net(x)
+        loss = out.sum()
+        loss.backward()
+        return out, loss
+    def fit(self, x):
+        out, loss = self.step(x)
+        loss.backward()
+""",
+        "loss.backward",
+        ["-        loss.backward()"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "drop_second_backward", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "drop_second_backward", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "drop_second_backward", after, still) == after

@@ -1,0 +1,190 @@
+"""What is read and then written in place is read as a copy."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "steps in a list": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+cell = nn.GRUCell(3, 2)
+states = [torch.zeros(4, 2)]
+for t in range(3):
+    states.append(cell(x, states[t]))
+""",
+        None,
+    ),
+    "outputs that the loop does not read": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+outs = torch.zeros(3, 4, 2)
+for t in range(3):
+    outs[t] = net(x)
+""",
+        None,
+    ),
+    "read as a copy": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+cell = nn.GRUCell(3, 2)
+states = torch.zeros(4, 4, 2)
+for t in range(3):
+    states[t + 1] = cell(x, states[t].clone())
+""",
+        None,
+    ),
+    "a table without max_norm": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+table = nn.Embedding(10, 4)
+out = table.weight @ table.weight.T
+""",
+        None,
+    ),
+    "a weight that forward leaves alone": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class L(nn.Linear):
+    def forward(self, x):
+        return super().forward(x)
+""",
+        None,
+    ),
+}
+WRONG = {
+    "steps in one tensor": (
+        """\"\"\"Each time step reads the last state from a tensor and writes the next one into it.\"\"\"
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.autograd.set_detect_anomaly(True)
+cell, head = nn.GRUCell(3, 8), nn.Linear(8, 1)
+optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=1e-3)
+inputs, target = torch.randn(6, 4, 3), torch.randn(6, 4, 1)
+
+states = torch.zeros(7, 4, 8)
+for t in range(6):
+    states[t + 1] = cell(inputs[t], states[t])
+loss = nn.functional.mse_loss(head(states[1:]), target)
+loss.backward()
+optimizer.step()
+""",
+        None,
+        ["-    states[t + 1] = cell(inputs[t], states[t])", "+    states[t + 1] = cell(inputs[t], states[t].clone())"],
+    ),
+    "an attribute, along the second dimension": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class Net(nn.Module):
+    def forward(self, x):
+        h = x.new_zeros(2, 5, 3)
+        for t in range(4):
+            h[:, t + 1] = torch.tanh(self.fc(h[:, t]) + x[:, t])
+        return h
+""",
+        None,
+        [
+            "-            h[:, t + 1] = torch.tanh(self.fc(h[:, t]) + x[:, t])",
+            "+            h[:, t + 1] = torch.tanh(self.fc(h[:, t].clone()) + x[:, t])",
+        ],
+    ),
+    "max_norm": (
+        """\"\"\"A lookup with max_norm rescales rows of the table that a matrix product has already saved.\"\"\"
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+table = nn.Embedding(1000, 16, max_norm=1.0)
+project = nn.Linear(16, 4)
+optimizer = torch.optim.SGD([*table.parameters(), *project.parameters()], lr=0.1)
+words, targets = torch.tensor([3, 7, 11]), torch.randn(3, 4)
+
+everything = project(table.weight)
+queries = project(table(words))
+loss = nn.functional.mse_loss(queries, targets) + 0.01 * everything.pow(2).mean()
+loss.backward()
+optimizer.step()
+""",
+        None,
+        ["-everything = project(table.weight)", "+everything = project(table.weight.clone())"],
+    ),
+    "a weight normalised in forward": (
+        """\"\"\"A layer normalises its own weight in place at each call, and is called twice before backward.\"\"\"
+
+import torch
+from torch import nn
+
+
+class UnitLinear(nn.Linear):
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.div_(self.weight.norm(dim=1, keepdim=True))
+        return super().forward(x)
+
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(6, 8), UnitLinear(8, 4)
+optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+first, second = torch.randn(5, 6), torch.randn(5, 6)
+loss = head(encoder(first)).pow(2).mean() + head(encoder(second)).abs().mean()
+loss.backward()
+optimizer.step()
+""",
+        None,
+        [
+            "-        return super().forward(x)",
+            "+        return nn.functional.linear(x, self.weight.clone(), self.bias)",
+        ],
+    ),
+    "a weight and its product": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class L(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.clamp_(-1, 1)
+        return F.linear(x, self.weight)
+""",
+        None,
+        ["-        return F.linear(x, self.weight)", "+        return F.linear(x, self.weight.clone())"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "read_a_copy", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "read_a_copy", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "read_a_copy", after, still) == after

@@ -1,0 +1,309 @@
+"""Each of two networks that train against each other is reached by its own loss, through weights that are still in place."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "the form of DCGAN": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+real = torch.randn(4, 2)
+fake = G(torch.randn(4, 3))
+d_loss = D(fake.detach()).mean() - D(real).mean()
+d_loss.backward()
+opt_d.step()
+g_loss = -D(fake).mean()
+g_loss.backward()
+opt_g.step()
+""",
+        "g_loss.backward",
+    ),
+    "the fake made under no_grad": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+real = torch.randn(4, 2)
+fake = G(torch.randn(4, 3))
+with torch.no_grad():
+    old = G(real)
+d_loss = D(old).mean()
+d_loss.backward()
+opt_d.step()
+g_loss = -D(G(real)).mean()
+g_loss.backward()
+opt_g.step()
+""",
+        "g_loss.backward",
+    ),
+    "one optimizer": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+z = net(torch.ones(1, 3))
+a = z.sum()
+a.backward()
+opt.step()
+b = z.mean()
+b.backward()
+opt.step()
+""",
+        "b.backward",
+    ),
+    "optimizers of unknown parameters": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+def step(G, D, opt_g, opt_d, x):
+    fake = G(x)
+    a = D(fake).mean()
+    a.backward()
+    opt_d.step()
+    b = -D(fake).mean()
+    b.backward()
+    opt_g.step()
+""",
+        "b.backward",
+    ),
+    "two branches of an if": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+real = torch.randn(4, 2)
+fake = G(torch.randn(4, 3))
+if real.sum() > 0:
+    d_loss = D(fake).mean()
+    d_loss.backward()
+    opt_d.step()
+else:
+    g_loss = -D(fake).mean()
+    g_loss.backward()
+    opt_g.step()
+""",
+        "g_loss.backward",
+    ),
+    "a loss with a gradient of its own": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+real = torch.randn(4, 2)
+fake = G(torch.randn(4, 3))
+d_loss = D(fake)
+d_loss.backward(torch.ones_like(d_loss))
+opt_d.step()
+g_loss = -D(fake).mean()
+g_loss.backward()
+opt_g.step()
+""",
+        "g_loss.backward",
+    ),
+}
+WRONG = {
+    "scores shared, in a class": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Trainer:
+    def __init__(self):
+        self.gen = nn.Linear(3, 2)
+        self.disc = nn.Linear(2, 1)
+        self.g_opt = torch.optim.Adam(self.gen.parameters())
+        self.d_opt = torch.optim.Adam(self.disc.parameters())
+
+    def step(self, real):
+        fake = self.gen(torch.randn(len(real), 3))
+        logits_fake = self.disc(fake)
+        logits_real = self.disc(real)
+        d_loss = F.softplus(-logits_real).mean() + F.softplus(logits_fake).mean()
+        g_loss = F.softplus(-logits_fake).mean()
+        self.d_opt.zero_grad()
+        d_loss.backward(retain_graph=True)
+        self.d_opt.step()
+        self.g_opt.zero_grad()
+        g_loss.backward()
+        self.g_opt.step()
+        return d_loss.item(), g_loss.item()
+
+torch.manual_seed(0)
+t = Trainer()
+for _ in range(2):
+    print(t.step(torch.randn(4, 2)))
+""",
+        "g_loss.backward()",
+        [
+            "-        logits_fake = self.disc(fake)",
+            "+        logits_fake = self.disc(fake.detach())",
+            "-        g_loss = F.softplus(-logits_fake).mean()",
+            "-        d_loss.backward(retain_graph=True)",
+            "+        d_loss.backward()",
+            "+        g_loss = F.softplus(-self.disc(fake)).mean()",
+        ],
+    ),
+    "helpers, networks as arguments": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+
+def adversarial(critic, x, label):
+    scores = critic(x)
+    return F.binary_cross_entropy_with_logits(scores, torch.full_like(scores, label))
+
+def build(lr):
+    g, d = nn.Linear(3, 2), nn.Linear(2, 1)
+    return g, d, optim.Adam(g.parameters(), lr=lr), optim.Adam(d.parameters(), lr=lr)
+
+def train_step(g, d, opt_g, opt_d, real):
+    fake = g(torch.randn(real.size(0), 3))
+    opt_d.zero_grad()
+    loss_real = adversarial(d, real, 1.0)
+    loss_fake = adversarial(d, fake, 0.0)
+    d_loss = loss_real + loss_fake
+    d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    g_loss = adversarial(d, fake, 1.0)
+    g_loss.backward()
+    opt_g.step()
+
+def main():
+    torch.manual_seed(0)
+    g, d = nn.Linear(3, 2), nn.Linear(2, 1)
+    opt_g = optim.Adam(g.parameters()); opt_d = optim.Adam(d.parameters())
+    for _ in range(3):
+        train_step(g, d, opt_g, opt_d, torch.randn(4, 2))
+
+main()
+""",
+        "g_loss.backward()",
+        ["-    loss_fake = adversarial(d, fake, 0.0)", "+    loss_fake = adversarial(d, fake.detach(), 0.0)"],
+    ),
+    "the generator first": (
+        """import torch
+from torch import nn, optim
+torch.manual_seed(0)
+G, D = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+bce = nn.BCEWithLogitsLoss()
+valid, false = torch.ones(4, 1), torch.zeros(4, 1)
+for imgs in torch.randn(3, 4, 2):
+    opt_g.zero_grad()
+    gen_imgs = G(torch.randn(4, 3))
+    g_loss = bce(D(gen_imgs), valid)
+    g_loss.backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    real_loss = bce(D(imgs), valid)
+    fake_loss = bce(D(gen_imgs), false)
+    d_loss = (real_loss + fake_loss) / 2
+    d_loss.backward()
+    opt_d.step()
+""",
+        "d_loss.backward()",
+        ["-    fake_loss = bce(D(gen_imgs), false)", "+    fake_loss = bce(D(gen_imgs.detach()), false)"],
+    ),
+    "real and fake in one batch": (
+        """import torch
+from torch import nn, optim
+torch.manual_seed(0)
+gen, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+opt_gen, opt_critic = optim.RMSprop(gen.parameters()), optim.RMSprop(critic.parameters())
+for real in torch.randn(3, 4, 2):
+    fake = gen(torch.randn(4, 3))
+    scores = critic(torch.cat([real, fake]))
+    real_scores, fake_scores = scores[:4], scores[4:]
+    critic_loss = fake_scores.mean() - real_scores.mean()
+    opt_critic.zero_grad()
+    critic_loss.backward(retain_graph=True)
+    opt_critic.step()
+    gen_loss = -fake_scores.mean()
+    opt_gen.zero_grad()
+    gen_loss.backward()
+    opt_gen.step()
+""",
+        "gen_loss.backward()",
+        [
+            "-    scores = critic(torch.cat([real, fake]))",
+            "+    scores = critic(torch.cat([real, fake.detach()]))",
+            "-    critic_loss.backward(retain_graph=True)",
+            "+    critic_loss.backward()",
+            "+    scores = critic(torch.cat([real, fake]))",
+            "+    real_scores, fake_scores = scores[:4], scores[4:]",
+        ],
+    ),
+    "an actor through two critics": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Agent:
+    def __init__(self):
+        self.actor = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1), nn.Tanh())
+        self.q1 = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.q2 = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.actor_opt = torch.optim.Adam(self.actor.parameters(), 1e-3)
+        self.critic_opt = torch.optim.Adam(list(self.q1.parameters()) + list(self.q2.parameters()), 1e-3)
+
+    def q(self, s, a):
+        x = torch.cat([s, a], -1)
+        return self.q1(x), self.q2(x)
+
+    def update(self, s, a, target):
+        q1, q2 = self.q(s, a)
+        critic_loss = F.mse_loss(q1, target) + F.mse_loss(q2, target)
+        pi = self.actor(s)
+        pq1, pq2 = self.q(s, pi)
+        actor_loss = -torch.min(pq1, pq2).mean()
+
+        self.critic_opt.zero_grad()
+        critic_loss.backward()
+        self.critic_opt.step()
+
+        self.actor_opt.zero_grad()
+        actor_loss.backward()
+        self.actor_opt.step()
+
+torch.manual_seed(0)
+agent = Agent()
+for _ in range(2):
+    agent.update(torch.randn(4, 3), torch.rand(4, 1), torch.randn(4, 1))
+""",
+        "actor_loss.backward()",
+        [
+            "-        pq1, pq2 = self.q(s, pi)",
+            "-        actor_loss = -torch.min(pq1, pq2).mean()",
+            "+        pq1, pq2 = self.q(s, pi)",
+            "+        actor_loss = -torch.min(pq1, pq2).mean()",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "separate_adversarial_losses", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "separate_adversarial_losses", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "separate_adversarial_losses", after, still) == after

@@ -1,0 +1,200 @@
+"""A parameter is updated or initialised under `no_grad`."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+RIGHT = {
+    "under no_grad": (
+        """\"\"\"A hand-written gradient step changes the weights in place with grad mode on.\"\"\"
+
+import torch
+
+torch.manual_seed(0)
+x, y = torch.randn(16, 3), torch.randn(16, 1)
+w = torch.randn(3, 1, requires_grad=True)
+b = torch.zeros(1, requires_grad=True)
+for _ in range(3):
+    loss = (x @ w + b - y).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        b -= 0.1 * b.grad
+    w.grad, b.grad = None, None
+loss = (x @ w + b - y).pow(2).mean()
+loss.backward()
+""",
+        "w -= 0.1",
+    ),
+    "an activation of a forward": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class N(nn.Module):
+    def forward(self, x):
+        h = self.fc(x)
+        h += 1
+        return h
+""",
+        "h += 1",
+    ),
+    "a leaf that is part of a forward": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class N(nn.Module):
+    def forward(self, x):
+        h = self.weight
+        h += 1
+        return h
+""",
+        "h += 1",
+    ),
+    "a tensor of data": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+x = torch.randn(3)
+x += 1
+""",
+        "x += 1",
+    ),
+}
+WRONG = {
+    "two updates": (
+        """\"\"\"A hand-written gradient step changes the weights in place with grad mode on.\"\"\"
+
+import torch
+
+torch.manual_seed(0)
+x, y = torch.randn(16, 3), torch.randn(16, 1)
+w = torch.randn(3, 1, requires_grad=True)
+b = torch.zeros(1, requires_grad=True)
+for _ in range(3):
+    loss = (x @ w + b - y).pow(2).mean()
+    loss.backward()
+    w -= 0.1 * w.grad
+    b -= 0.1 * b.grad
+    w.grad, b.grad = None, None
+loss = (x @ w + b - y).pow(2).mean()
+loss.backward()
+""",
+        "w -= 0.1",
+        [
+            "-    w -= 0.1 * w.grad",
+            "-    b -= 0.1 * b.grad",
+            "+    with torch.no_grad():",
+            "+        w -= 0.1 * w.grad",
+            "+        b -= 0.1 * b.grad",
+        ],
+    ),
+    "a method that initialises": (
+        """\"\"\"A detection head sets part of its convolution's bias through a view, with grad mode on.\"\"\"
+
+import math
+
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self, anchors=3, classes=4):
+        super().__init__()
+        self.anchors = anchors
+        self.conv = nn.Conv2d(8, anchors * (classes + 5), 1)
+        self.init_bias()
+
+    def init_bias(self):
+        bias = self.conv.bias.view(self.anchors, -1)
+        bias[:, 4] += math.log(8 / (640 / 32) ** 2)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+torch.manual_seed(0)
+head = Head()
+loss = head(torch.randn(2, 8, 4, 4)).pow(2).mean()
+loss.backward()
+""",
+        "bias[:, 4]",
+        ["+    @torch.no_grad()"],
+    ),
+    "a row of a table": (
+        """\"\"\"A new row of an embedding table is filled by assignment, with grad mode on.\"\"\"
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+embed, head = nn.Embedding(11, 8), nn.Linear(8, 11)
+embed.weight[10] = embed.weight[:10].mean(0)
+tokens = torch.randint(11, (4, 6))
+loss = nn.functional.cross_entropy(head(embed(tokens)).flatten(0, 1), tokens.flatten())
+loss.backward()
+""",
+        "embed.weight[10]",
+        [
+            "-embed.weight[10] = embed.weight[:10].mean(0)",
+            "+with torch.no_grad():",
+            "+    embed.weight[10] = embed.weight[:10].mean(0)",
+        ],
+    ),
+    "parameters in a loop": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+net = nn.Linear(3, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 3)
+for p in net.parameters():
+    p -= 0.1 * p.grad
+""",
+        "p -= 0.1",
+        ["-    p -= 0.1 * p.grad", "+    with torch.no_grad():", "+        p -= 0.1 * p.grad"],
+    ),
+    "an initialisation in a constructor": (
+        """import torch
+from torch import nn, optim
+from torch.nn import functional as F
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.fc.weight.fill_(0.5)
+""",
+        "self.fc.weight.fill_",
+        [
+            "-        self.fc.weight.fill_(0.5)",
+            "+        with torch.no_grad():",
+            "+            self.fc.weight.fill_(0.5)",
+        ],
+    ),
+    "no_grad imported by name": (
+        """from torch import no_grad, nn
+net = nn.Linear(2, 2)
+net.bias[0] = 1.0
+""",
+        "net.bias[0]",
+        ["-net.bias[0] = 1.0", "+with no_grad():", "+    net.bias[0] = 1.0"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed where the fault is not."""
+    assert rewritten(tmp_path, "write_under_no_grad", source, at) == source
+
+
+@pytest.mark.parametrize(("source", "at", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The best edit changes these lines; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "write_under_no_grad", source, at)
+    assert diff_lines(source, after) == changes
+    still = at if at and at in after else None
+    assert rewritten(tmp_path, "write_under_no_grad", after, still) == after
