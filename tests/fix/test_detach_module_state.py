@@ -193,7 +193,7 @@ for x in torch.randn(3, 5, 2, 3):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
         "loss = net",
-        ["+        self.h = self.h.detach()", "+        self.c = self.c.detach()"],
+        ["+        self.c = self.c.detach()", "+        self.h = self.h.detach()"],
     ),
 }
 

@@ -71,7 +71,7 @@ def _states(program: Program) -> Iterator[State]:
                 if name.startswith("self."):
                     first.setdefault(name, one)
             bound = {name for name in binds(one) if name.startswith("self.")}
-            for name in bound & set(first):
+            for name in sorted(bound & set(first)):
                 if (
                     isinstance(one, ast.Assign)
                     and flow_of(program).reach_of(value_of(one, name) or one.value, file) != Reach.NONE
@@ -112,10 +112,11 @@ def _before_each_step(state: State, program: Program) -> Iterator[tuple[Edit, ..
             if where is not file or name.startswith("self."):
                 continue
             calls = [one for one in loop.body if name in reads(one, graph=False)]
+            # A program that resets somewhere, once an epoch, means the state to go on from step to step: only its graph must not.
             is_reset = any(
                 isinstance(node, ast.Attribute) and node.attr == reset and dotted_name(node.value) == name
-                for one in loop.body for node in ast.walk(one)
-            )  # fmt: skip
+                for node in file.walk()
+            )
             if calls and not is_reset:
                 yield (insert_before(file, calls[0], f"{name}.{reset}()"),)
                 return
