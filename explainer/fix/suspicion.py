@@ -29,7 +29,8 @@ def suspect(write: Write, context: Context) -> float | None:
         # A result that was saved keeps the node that made it; an operand that was saved shows the node of the last write.
         is_made = write.overwrites is not None and is_named(write.overwrites, node)
         is_last = write.makes is not None and is_named(Operation(write.makes, ()), node)
-        belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites or write.makes else 0.0
+        # What a caller handed in is unknown: the write's own operation alone does not rule it out.
+        belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites else -0.6 if write.makes else 0.0
     belief += _nearness(write, context)
     return belief if belief > UNLIKELY else None
 

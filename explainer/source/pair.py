@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.source.backward import Backward, calls_of, find_backwards, owned_by, stepped
+from explainer.source.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import Scope, before, lineage, scope_of, sources, statements_of
@@ -19,11 +19,10 @@ _COMPUTED = (ast.Call, ast.BinOp)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two backward calls, one after the other. `lines` are the statements that each loss was computed by; those that are
-    `shared` have a graph.
+    """Two backward calls, one after the other. `lines` are the statements that each loss was computed by.
 
-    `steps` are the optimizer steps between them, with the modules that these own; `later` those after the second one, up to
-    the next backward.
+    Those that are `shared` have a graph. `steps` are the optimizer steps between them, with the modules that these own;
+    `later` those after the second one, up to the next backward, and the optimizers that are cleared for it.
     """
 
     first: Backward
@@ -69,6 +68,7 @@ def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scop
     common = [one for one in graph_lines(second.loss, second.statement, file, program) if one in own]
     found = [(one, name) for one in statements_of(scope) if (name := stepped(one))]
     steps = [(one, owned_by(name, one, file, program)) for one, name in found]
+    wiped = [(one, owned_by(name, one, file, program)) for one in statements_of(scope) if (name := cleared(one))]
     end = third.statement if third is not None else None
     return Pair(
         first=first,
@@ -77,9 +77,9 @@ def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scop
         second_lines=tuple(lineage(second.loss, second.statement, file, program)),
         shared=tuple(common),
         steps=tuple(one for one in steps if before(first.statement, one[0]) and before(one[0], second.statement)),
-        later=tuple(
-            one for one in steps if before(second.statement, one[0]) and (end is None or not before(end, one[0]))
-        ),
+        # An optimizer whose gradients are cleared between the calls is the second loss's, wherever it steps.
+        later=tuple(one for one in wiped if before(first.statement, one[0]) and before(one[0], second.statement))
+        + tuple(one for one in steps if before(second.statement, one[0]) and (end is None or not before(end, one[0]))),
     )
 
 

@@ -23,6 +23,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 
 DEPTH = 14
+_BUDGET = 40_000  # steps a program: a large one is read in part rather than for minutes
 _SAME = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "double", "float", "half", "bfloat16", "requires_grad_", "compile", "apply", "module"}
 )  # fmt: skip
@@ -39,6 +40,10 @@ class Resolver:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._callers: dict[ast.AST, list[tuple[SourceFile, ast.Call]]] = {}
+        self._made: dict[tuple[int, int | str | None, bool, int], list[Value]] = {}
+        self._kept: list[object] = []
+        self._left = _BUDGET
+        self._modules: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] | None = None
 
     @cached_property
     def _functions(self) -> dict[str, list[tuple[SourceFile, Function]]]:
@@ -55,14 +60,19 @@ class Resolver:
             found.setdefault(name, []).append((file, call))
         return found
 
-    @cached_property
+    @property
     def _runs(self) -> dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]]:
-        """The calls of instances of the project's classes, `model(x)`, by class."""
-        found: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] = {}
-        for file, call in find_calls(self.program):
-            for _, owner in self.classes_of(Value(call.func, file)):
-                found.setdefault(owner, []).append((file, call))
-        return found
+        """The calls of instances of the project's classes, `model(x)`, by class; while they are looked for, none."""
+        if self._modules is None:
+            self._modules = {}
+            found: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] = {}
+            for file, call in find_calls(self.program):
+                for _, owner in self.classes_of(Value(call.func, file)):
+                    found.setdefault(owner, []).append((file, call))
+            self._modules = found
+            self._made.clear()  # what was asked for on the way may have missed a call
+            self._callers.clear()
+        return self._modules
 
     def behind(self, value: Value) -> Iterator[Value]:
         """The values that a name or `self.x` stands for, the latest binding first; none where that is not known."""
@@ -227,8 +237,18 @@ class Resolver:
 
     def constructors_of(self, value: Value, depth: int = 0) -> list[Value]:
         """The calls that made the object behind an expression, seen through wrappers, `.to(device)` and factories."""
-        if depth > DEPTH:
+        key = (id(value.node), value.pick, value.is_element, id(value.arguments) if value.arguments else 0)
+        if key in self._made:
+            return self._made[key]
+        self._left -= 1
+        if depth > DEPTH or self._left < 0:
             return []
+        self._kept += [value.node, value.arguments]  # an id stands for its object only while that lives
+        self._made[key] = []  # what is made of itself is made of nothing
+        self._made[key] = self._find_constructors(value, depth)
+        return self._made[key]
+
+    def _find_constructors(self, value: Value, depth: int) -> list[Value]:
         node = value.node
         if isinstance(node, ast.Call):
             return self._constructed(node, value, depth)

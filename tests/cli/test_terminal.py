@@ -67,9 +67,14 @@ def test_a_program_that_ignores_the_interrupt(tmp_path) -> None:
     child = pipe(tmp_path, ignoring)
     child.expect("waiting")
     child.sendintr()
-    child.expect(r"\^C")
-    child.sendintr()
-    child.expect("backward/non-scalar-loss")
+    # Two signals that are pending at once are one to the kernel: on a busy machine the second is sent again.
+    for _ in range(6):
+        child.expect(r"\^C")
+        child.sendintr()
+        if child.expect(["backward/non-scalar-loss", pexpect.TIMEOUT], timeout=5) == 0:
+            break
+    else:
+        pytest.fail("the reading goes on after repeated interrupts")
     child.close(force=True)
 
 

@@ -13,6 +13,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.suspicion import suspect
 from explainer.model.patch import Edit
 from explainer.source.alias import is_aliased, is_for_others
+from explainer.source.file import SourceFile
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
 _SYMBOLS: dict[type[ast.operator], str] = {
@@ -91,9 +92,14 @@ def _method(write: Write) -> tuple[Edit, ...]:
     above = file.parents.get(call)
     is_statement = isinstance(above, ast.Expr)
     if write.name is None:
+        if is_statement and _is_chained(call):
+            return _chain(write, call)
         if is_statement or name in _WHOLE or _is_chained(call):
             return ()
         return (_without_underscore(write, call),)
+    outer = _outermost(call, file)
+    if outer is not call and isinstance(file.parents.get(outer), ast.Expr):
+        return _chain(write, outer)
     if not is_statement:
         returned = isinstance(above, ast.Return) or (
             isinstance(above, ast.Assign) and file.segment(above.targets[0]) == write.name
@@ -106,6 +112,34 @@ def _method(write: Write) -> tuple[Edit, ...]:
             (edit_of(file, call, f"{target} = {_WHOLE[name].format(x=target, args=arguments)}"),) if _fits(call) else ()
         )
     return (edit_of(file, call, f"{target} = {target}.{name[:-1]}({arguments})"),)
+
+
+def _outermost(call: ast.Call, file: SourceFile) -> ast.Call:
+    """The last call of a chain of methods that a call begins."""
+    above = file.parents.get(call)
+    while isinstance(above, ast.Attribute) and isinstance(outer := file.parents.get(above), ast.Call):
+        call, above = outer, file.parents.get(outer)
+    return call
+
+
+def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
+    """`x.mul_(a).add_(b)` as `x = x.mul(a).add(b)`, where no argument reads the tensor as the chain has changed it."""
+    file = write.file
+    links: list[ast.Attribute] = []
+    node: ast.expr = call
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in _WHOLE or not node.func.attr.endswith("_"):
+            return ()
+        links.append(node.func)
+        node = node.func.value
+    if not isinstance(node, ast.Name) or sum(getattr(one, "id", "") == node.id for one in ast.walk(call)) != 1:
+        return ()
+    start, end = file.span(call)
+    text = file.text[start:end]
+    for one in links:
+        at = file.span(one)[1] - start
+        text = text[: at - 1] + text[at:]
+    return (edit_of(file, call, f"{node.id} = {text}"),)
 
 
 def _fits(call: ast.Call) -> bool:

@@ -24,6 +24,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed or not all(provenance_of(context.program).trace(one).live for one in _roots(context)):
         return
     for file, function in context.program.functions():
+        if not any(isinstance(one, ast.expr) and _is_zero(one, file, context) for one in walk_scope(function)):
+            continue
         for zero, place in _zeros(function, file, context):
             name = _live_name(function, place, file, context)
             if name is not None:
