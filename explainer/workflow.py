@@ -151,7 +151,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
 
         incident, notebook = in_notebook(incident, root)
     frames = _user_frames(incident)
-    named = _named_here(frames, root) if frames else _scripts(root)
+    named = _named_here(frames, root) if frames or incident.exceptions else _scripts(root)
     if not report.findings or not named:
         return report
     from explainer.catalog.interface import came, gone

@@ -10,12 +10,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 SCHEMA = "gradfix.live/1"
 MAX_TEXT = 20_000
 MAX_LOOKS = 3
+_NOTED = "__gradfix_noted__"
 
 
 class Recorder:
@@ -29,7 +31,6 @@ class Recorder:
         self.at_end: list[Callable[[], None]] = []
         self._folder = options["folder"]
         self._owner = os.getpid()
-        self._noted: set[int] = set()
 
     def install(self) -> None:
         """Take part in what Python does with exceptions and at the end."""
@@ -82,9 +83,12 @@ class Recorder:
 
     def note(self, error: BaseException, where: str) -> None:
         """Remember an exception and what is known at this moment; each one once."""
-        if id(error) in self._noted or isinstance(error, (SystemExit, KeyboardInterrupt)):
+        if isinstance(error, (SystemExit, KeyboardInterrupt)) or getattr(error, _NOTED, False):
             return
-        self._noted.add(id(error))
+        # The mark is on the exception itself: a reference to it would keep its frames and their tensors alive, and its
+        # id comes back once it is gone, as in a loop that catches one failure after another.
+        with suppress(AttributeError, TypeError):
+            setattr(error, _NOTED, True)
         self.failures.append(
             {
                 "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),

@@ -14,7 +14,7 @@ from typing import Any
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
-MAX_GROUPS = 400
+MAX_PARAMETERS = 20_000
 
 
 def watch(recorder: Any, options: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class _Watcher:
         )  # fmt: skip
 
     def _seen(self, name: str, parameter: Any, key: str) -> dict[str, Any]:
-        if name not in self._parameters and len(self._parameters) < MAX_GROUPS * 50:
+        if name not in self._parameters and len(self._parameters) < MAX_PARAMETERS:
             self._parameters[name] = {
                 "optimizer": key, "trains": bool(parameter.requires_grad), "shape": list(parameter.shape),
                 "dtype": str(parameter.dtype), "device": str(parameter.device), "given": 0, "moved": 0, "bad": 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -48,8 +48,8 @@ class Guard:
             total += len(data or b"")
             self._files[path] = _File(status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), data)
 
-    def restore(self, but: Collection[str] = ()) -> tuple[str, ...]:
-        """Put the project back, leaving the files `but` as they are; names what could not be put back."""
+    def restore(self) -> tuple[str, ...]:
+        """Put the project back; names what could not be put back: large files that the run changed."""
         lost: list[str] = []
         folders: set[str] = set()
         present = dict(_walk(self._root, folders))
@@ -59,8 +59,6 @@ class Guard:
             for folder in sorted(folders - self._folders, key=len, reverse=True):
                 shutil.rmtree(folder, ignore_errors=True)
         for path, before in self._files.items():
-            if path in but:
-                continue
             status = present.get(path)
             if status is not None and (status.st_size, status.st_mtime_ns) == (before.size, before.changed):
                 continue

@@ -12,11 +12,14 @@ from explainer.verification.command import Ended
 MAX_NAMES = 3
 
 
-def judge(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def judge(
+    ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]] = ()
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The verdict, its reasons, and notes that change nothing about it.
 
     Red: an exception, a loss or gradient that is not finite, an optimizer none of whose parameters has a gradient, or
-    all of whose gradients are zero over two steps and more. Inconclusive: no step, too few, or out of time.
+    all of whose gradients are zero over two steps and more. Inconclusive: out of time, or not past the steps that each
+    optimizer had made when it failed (`past`).
     """
     reasons = [reason for one in processes for reason in _faults(one)]
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
@@ -24,7 +27,7 @@ def judge(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> tuple
         reasons.insert(0, _failure(ended, processes))
     if reasons:
         return RED, tuple(dict.fromkeys(reasons)), _notes(processes)
-    doubts = list(_doubts(ended, processes, steps))
+    doubts = list(_doubts(ended, processes, past))
     return (INCONCLUSIVE if doubts else GREEN), tuple(doubts), _notes(processes)
 
 
@@ -72,17 +75,20 @@ def _faults(process: ProcessReport) -> Iterator[str]:
             yield f"all gradients of {_plain(optimizer)} are zero over {rows} steps"
 
 
-def _doubts(ended: Ended, processes: Sequence[ProcessReport], steps: int) -> Iterator[str]:
+def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]]) -> Iterator[str]:
     """What keeps a run without fault from being green."""
     if ended.is_late:
         yield f"it ran out of time after {ended.seconds:.0f} s"
         return
     if not processes:
         yield "no process that imports torch was seen"
-    for one in processes:
-        few = [f"{_plain(name)} made {count}" for name, count in one.steps if count < min(steps, 1)]
-        if few:
-            yield f"too few steps: {', '.join(few)}"
+    made: dict[str, int] = {}
+    for process in processes:
+        for name, count in process.steps:
+            made[name] = max(made.get(name, 0), count)
+    for name, before in past:
+        if made.get(name, 0) <= before:
+            yield f"{_plain(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
 
 
 def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
     finally:
         lost = guard.restore() if guard is not None else ()
         shutil.rmtree(folder, ignore_errors=True)
-    verdict, reasons, notes = judge(ended, processes, watch.steps)
+    verdict, reasons, notes = judge(ended, processes, watch.past)
     told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
     return Verification(
         verdict=verdict, reasons=reasons, notes=(*notes, *told), status=ended.status, seconds=round(ended.seconds, 3),

@@ -103,3 +103,16 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "target_modules", after, again) == after
+
+
+@pytest.mark.torch
+def test_the_table_is_peft_s_own() -> None:
+    """The projections that are written for an architecture are those that PEFT takes for it."""
+    constants = pytest.importorskip("peft.utils.constants")
+    from explainer.fix.codemods.target_modules import _PROJECTIONS
+
+    own = {
+        name.replace("_", "").replace("-", ""): value
+        for name, value in constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.items()
+    }
+    assert {name: own.get(name.lower()) for name in _PROJECTIONS} == _PROJECTIONS

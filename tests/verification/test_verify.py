@@ -70,6 +70,13 @@ def test_past_the_failure(tmp_path: pathlib.Path) -> None:
     assert dict(proof.processes[0].steps) == {"0 SGD": 7}
 
 
+def test_not_past_the_failure_is_inconclusive(tmp_path: pathlib.Path) -> None:
+    """A program that no longer trains ends well and proves nothing."""
+    proof = verify(tmp_path, "import torch\nprint(torch.ones(2))\n", past=(("0 SGD", 6),))
+    assert proof.verdict == "inconclusive"
+    assert proof.reasons == ("the 1st optimizer (SGD) had made 6 steps when it failed, and made 0 now",)
+
+
 def test_out_of_time_is_inconclusive(tmp_path: pathlib.Path) -> None:
     """A program that never steps is not green."""
     proof = verify(tmp_path, "import time, torch\ntime.sleep(60)\n", timeout=4)

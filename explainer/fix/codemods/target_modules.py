@@ -18,7 +18,7 @@ _PROJECTIONS = {
     "GPTBigCode": ["c_attn"], "GPTJ": ["q_proj", "v_proj"], "GPTNeo": ["q_proj", "v_proj"], "OPT": ["q_proj", "v_proj"],
     "Llama": ["q_proj", "v_proj"], "Mistral": ["q_proj", "v_proj"], "Qwen2": ["q_proj", "v_proj"], "T5": ["q", "v"],
     "Bert": ["query", "value"], "Roberta": ["query", "value"], "XLMRoberta": ["query", "value"], "Electra": ["query", "value"],
-    "DistilBert": ["q_lin", "v_lin"], "Mixtral": ["q_proj", "v_proj"], "Gemma": ["q_proj", "v_proj"], "Bart": ["q_proj", "v_proj"],
+    "Mixtral": ["q_proj", "v_proj"], "Gemma": ["q_proj", "v_proj"], "Bart": ["q_proj", "v_proj"],
 }  # fmt: skip
 _LAYERS = ("torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d")
 
