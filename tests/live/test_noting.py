@@ -59,6 +59,14 @@ if child == 0:
 {"".join("    " + line + chr(10) for line in FAIL.splitlines())}
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+STEPPED = """
+import torch
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+(weight * 2).sum().backward()
+optimizer.step()
+(weight * 2).detach().sum().backward()
+"""
 PROGRAMS = {
     "a plain script": (FAIL, 1),
     "caught, printed, exit": (CAUGHT, 1),
@@ -92,6 +100,13 @@ def test_the_failure_is_noted_and_explained(tmp_path: pathlib.Path, text: str, s
     assert done.report.findings[0].cause.startswith("no-graph/")
     noted = [failure for one in done.processes for failure in one.failures]
     assert any(dict(failure.facts).get("live_grad_enabled") == "yes" for failure in noted)
+
+
+def test_a_library_that_asks_for_torch_first(tmp_path: pathlib.Path) -> None:
+    """transformers asks whether torch is installed before anybody imports it; steps are counted all the same."""
+    (tmp_path / "train.py").write_text("import importlib.util\nimportlib.util.find_spec('torch')\n" + STEPPED)
+    done, _ = run(tmp_path, "train.py")
+    assert [one.steps for one in done.processes] == [(("0 SGD", 1),)]
 
 
 def test_as_a_module(tmp_path: pathlib.Path) -> None:
