@@ -14,7 +14,8 @@ from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
-from explainer.repair import Job, repair, run_program
+from explainer.repair import repair
+from explainer.run import Job, run_program
 from explainer.verification.command import ERR, OUT, show
 from explainer.verification.verify import Watch, verify_command
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from explainer.model.incident import Fact, Incident
 from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
+from explainer.verification.traced import with_trace
 
 SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live", "site")
 VARIABLE = "GRADFIX_LIVE"
@@ -57,11 +58,13 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
                 text=one.get("text", ""),
                 steps=tuple(one["steps"].items()),
                 facts=tuple(_facts(one)),
+                traced=(one.get("seen") or {}).get("traced") or {},
             )
             for one in raw.get("failures", ())
         ),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
+        traced=raw.get("traced") or {},
     )
 
 
@@ -94,8 +97,9 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def with_live_facts(incident: Incident, failure: Failure) -> Incident:
-    """The incident with what the live objects said at its failure."""
-    return _with(incident, failure.facts)
+    """The incident with what the live objects said at its failure, and what a tracer saw."""
+    incident = _with(incident, failure.facts)
+    return with_trace(incident, failure.traced) if failure.traced else incident
 
 
 def with_live_objects(incident: Incident, error: BaseException) -> Incident:
