@@ -35,7 +35,7 @@ def arm(recorder: Any, options: dict[str, Any]) -> None:
     if options["mode"] == "trace":
         from .trace import arm as tracing
 
-        recorder.tracer = tracing.arm(sys.modules["torch"])
+        recorder.tracer, _ = tracing.arm(sys.modules["torch"])
         recorder.at_end.append(lambda: recorder.parts.update(traced=recorder.tracer.explain(None, "")))
     step.watch(recorder, options)
     if options.get("quiet"):

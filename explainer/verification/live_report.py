@@ -14,6 +14,7 @@ from explainer.verification.traced import with_trace
 
 SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live", "site")
 VARIABLE = "GRADFIX_LIVE"
+TRACED = "__gradfix_traced__"
 
 
 def live_environment(options: dict[str, Any], base: dict[str, str]) -> dict[str, str]:
@@ -106,8 +107,9 @@ def with_live_objects(incident: Incident, error: BaseException) -> Incident:
     """The incident of an exception of this process, with what its live objects say."""
     from explainer.live.crash import look
 
-    seen = look(error)
-    return _with(incident, facts_of(seen)) if seen else incident
+    seen, traced = look(error), getattr(error, TRACED, None)
+    incident = _with(incident, facts_of(seen)) if seen else incident
+    return with_trace(incident, traced) if traced else incident
 
 
 def _with(incident: Incident, facts: Iterable[tuple[str, str]]) -> Incident:

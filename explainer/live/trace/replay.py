@@ -36,9 +36,8 @@ class Replays:
         """Whether a replay is running."""
         return any(len(one.passes) > 1 for one in self.open)
 
-    def watch(self, module: Any) -> None:
-        """Take part in `torch.utils.checkpoint.checkpoint`, for everybody who imports it from now on."""
-        checkpoint = module.checkpoint
+    def watched(self, checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.utils.checkpoint.checkpoint`, with each segment noted."""
 
         @functools.wraps(checkpoint)
         def watched(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -46,7 +45,7 @@ class Replays:
             self._segments.append(segment)
             return checkpoint(self._noted(function, segment), *args, **keywords)
 
-        module.checkpoint = watched
+        return watched
 
     def _noted(self, function: Callable[..., Any], segment: Segment) -> Callable[..., Any]:
         def noted(*args: Any, **keywords: Any) -> Any:

@@ -23,6 +23,7 @@ from .write import Write, Writes, extent, storage_of
 
 MAX_TOLD = 8
 MAX_NUMBERS = 256
+MAX_LOSSES = 64
 MAX_LISTED = 2_000
 _ASK = frozenset(
     ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
@@ -59,6 +60,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
+        self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
         self.fault: str | None = None
 
     def __torch_function__(
@@ -195,7 +197,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
                 bad = [one for one in owned if not one.grad.is_sparse and not _is_finite(self._torch, one.grad)]
-            if bad:
+                is_bad = bool(bad) or not all(bool(one.isfinite()) for one in self._losses)
+            self._losses.clear()
+            if is_bad:
                 self.look_at_values(bad)
             else:
                 self.forget()
@@ -228,6 +232,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _before_engine(self, roots: Any, *, keeps: bool) -> None:
         place = self._places.here(4)
+        if self.finite is not None:
+            self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
         for node, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
