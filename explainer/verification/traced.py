@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
-from explainer.model.trace import CUT, FREED, HIDDEN_WRITE, NOT_FINITE, PARTED, WRITE, TracedLine
+from explainer.model.trace import CUT, FREED, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
 
 MAX_LINES = 8
+# What goes wrong without an exception, and stands in the log for the rules to find.
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -30,6 +32,11 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
+    for one in traced.get("starved") or ():
+        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
+        yield from _line(
+            STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
+        )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:
         yield from _line(NOT_FINITE, bad, _why_not_finite(bad))
@@ -75,7 +82,7 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     silent = [
         LogLine(text=f"traced: {one.operation} at {one.file}:{one.line}: {one.says}")
         for one in lines
-        if one.kind == HIDDEN_WRITE
+        if one.kind in SILENT
     ]
     incident = replace(incident, log=(*incident.log, *silent))
     first = next((one for one in lines if one.kind == NOT_FINITE), None)

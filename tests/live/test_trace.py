@@ -192,6 +192,37 @@ def test_a_measure_beside_the_loss_is_no_cut() -> None:
     assert lines(step) == ()
 
 
+def two_stage(cut: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+    """A program of two parts, both the optimizer's, with something between them."""
+    encoder, head, teacher = (torch.nn.Linear(3, 3) for _ in range(3))
+    optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            with torch.no_grad():
+                target = teacher(x)
+            loss = (head(cut(encoder(x))) - target).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            float(loss.detach())
+
+    return train
+
+
+def test_a_cut_that_starves_parameters() -> None:
+    """Half of what the optimizer owns never gets a gradient: the line that keeps it from there."""
+    found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)
+    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
+    assert "2 parameters of the optimizer" in found[0].says
+
+
+def test_a_program_of_two_parts_in_order() -> None:
+    """A teacher under no_grad that no optimizer owns, and a loss that is detached for the log, are as they should be."""
+    assert lines(two_stage(lambda hidden: hidden.relu()), fails=False) == ()
+
+
 def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:
     """What is told of a step whose gradients are not finite."""
 

@@ -19,6 +19,7 @@ from .flow import Flow, Operation
 from .graph import Graphs
 from .place import Place, Places, describe
 from .replay import Replays
+from .starved import Starved
 from .write import Write, Writes, extent, storage_of
 
 MAX_TOLD = 8
@@ -55,6 +56,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.flow = Flow()
         self.graphs = Graphs(self._writes)
         self.replays = Replays()
+        self.starved = Starved(self.flow)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
         self._told_places: list[Place | None] = []
@@ -193,6 +195,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def before_step(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Judge the gradients of the step; and see nothing of what it does itself, unless it calls the program back."""
+        self.starved.saw_step(optimizer)
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -267,7 +270,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
     def _explain(self, loss: Any, message: str) -> dict[str, Any]:
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
-        if loss is not None:
+        if loss is None:
+            told["starved"] = [
+                {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
+            ]
+        else:
             told["writes"] = self._moved(loss)
             told["cuts"] = self._cuts(loss) if not loss.requires_grad else []
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
