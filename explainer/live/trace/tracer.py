@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from .finite import Finite
 from .flow import Flow, Operation
-from .graph import Graphs
+from .graph import Graphs, sequence_of
 from .place import Place, Places, describe
 from .replay import Replays
 from .starved import Starved
@@ -262,12 +262,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self.first_bad["then"] = _operation(self.first_bad["then"])
         self.flow.forget_leaves()
 
-    def explain(self, loss: Any, message: str) -> dict[str, Any]:
-        """What was seen that a failure may come from, by kind."""
+    def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]] = ()) -> dict[str, Any]:
+        """What was seen that a failure may come from, by kind; `moved` are nodes with a saved tensor that was written."""
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-            return self._explain(loss, message)
+            return self._explain(loss, message, moved)
 
-    def _explain(self, loss: Any, message: str) -> dict[str, Any]:
+    def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
@@ -275,7 +275,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
             ]
         else:
-            told["writes"] = self._moved(loss)
+            told["writes"] = self._written(moved)
             told["cuts"] = self._cuts(loss) if not loss.requires_grad else []
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
@@ -284,9 +284,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["parted"] = self.replays.parted()
         return told
 
-    def _moved(self, loss: Any) -> list[dict[str, Any]]:
+    def _written(self, moved: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
+        """The first write into each saved tensor that moved."""
         found = []
-        for node, writes in self.graphs.moved(loss, threading.get_ident()):
+        for node, tensor in moved:
+            number = sequence_of(node)
+            if number is None or not hasattr(tensor, "untyped_storage"):
+                continue
+            writes = self._writes.after(tensor, number, threading.get_ident())
             if writes:
                 found.append({**_told(writes[0]), "kind": "write", "node": node.name()})
             if len(found) >= MAX_TOLD:
