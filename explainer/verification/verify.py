@@ -30,18 +30,25 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through."""
+    """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through.
+
+    `place` are variables that choose the devices. A twin runs eagerly, without activation checkpointing, on copies of saved
+    tensors; `exact` has compiled code draw the random numbers that eager code draws.
+    """
 
     steps: int = STEPS
     past: tuple[tuple[str, int], ...] = ()
     timeout: float = TIMEOUT
     allow_writes: bool = False
+    place: tuple[tuple[str, str], ...] = ()
+    is_twin: bool = False
+    exact: bool = False
 
 
 def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
     """Run `command` in `root` until each optimizer has made its steps, and more than it had made when it failed.
 
-    Trackers are off, `torch.save` and its like go to a scratch folder, and whatever else the run adds or changes under
+    A program that sets no seed gets one. Trackers are off, `torch.save` and its like go to a scratch folder, and whatever else the run adds or changes under
     `root` is taken back, unless writes are allowed.
 
     Raises:
@@ -58,8 +65,9 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
             on_output(stream, data)
 
     options = {"folder": folder, "mode": "verify", "steps": watch.steps, "past": dict(watch.past), "scratch": folder}
-    options["quiet"] = not watch.allow_writes
-    base = {**os.environ, **({} if watch.allow_writes else _QUIET)}
+    options.update(quiet=not watch.allow_writes, seed=True, twin=watch.is_twin, exact=watch.exact)
+    base = {"PYTHONHASHSEED": "0", **os.environ, **({} if watch.allow_writes else _QUIET), **dict(watch.place)}
+    base.update({"TORCHDYNAMO_DISABLE": "1"} if watch.is_twin else {})
     try:
         ended = run_command(
             command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False
