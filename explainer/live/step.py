@@ -27,7 +27,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     """Register the hooks."""
     from torch.optim import optimizer as module
 
-    watcher: Watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder)
+    watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -35,8 +35,11 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
 class Watcher:
     """What is known of the optimizers of this process, by the order in which they first stepped."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
         self._recorder = recorder
+        self._enough: int | None = options.get("steps") if options["mode"] != "run" else None
+        self._past: dict[str, int] = options.get("past") or {}
+        self._names = Names()
         self._order: dict[int, str] = {}
         self._keep: list[Any] = []
         self._parameters: dict[str, dict[str, Any]] = {}
@@ -65,8 +68,8 @@ class Watcher:
         return (arguments[0], looking, *arguments[2:]), keywords
 
     def _look(self, optimizer: Any) -> None:
-        """A run that is not verified is only looked at where it begins, and at its end."""
-        if self._steps.get(self._key(optimizer), 0) < LOOKS:
+        """A run that is not to be ended is only looked at where it begins, and at its end."""
+        if self._enough is not None or self._steps.get(self._key(optimizer), 0) < LOOKS:
             self._look_at_gradients(optimizer)
 
     def _look_at_gradients(self, optimizer: Any) -> dict[str, Any] | None:
@@ -95,8 +98,9 @@ class Watcher:
         self._rows.append(row)
         return row
 
-    def _name(self, parameter: Any, index: int, key: str) -> str:  # noqa: ARG002 - a verification knows the parameter's own
-        return f"{key}[{index}]"
+    def _name(self, parameter: Any, index: int, key: str) -> str:
+        named = self._names.of(parameter) if self._enough is not None else None
+        return named or f"{key}[{index}]"
 
     def _seen(self, name: str, parameter: Any, key: str) -> dict[str, Any]:
         if name not in self._parameters and len(self._parameters) < MAX_PARAMETERS:
@@ -119,20 +123,34 @@ class Watcher:
                 self._recorder.parts.setdefault("not_finite", []).append(self._key(optimizer))
 
     def after_step(self, optimizer: Any, *_: Any) -> None:
-        """Count."""
+        """Count, and end the program where it has made enough."""
+        self._count(optimizer)
+        self._end_when_enough()
+
+    def _count(self, optimizer: Any) -> None:
         key = self._key(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
+
+    def _end_when_enough(self) -> None:
+        if self._enough is not None and self._is_enough(self._enough):
+            self._recorder.parts["stopped"] = True
+            self._recorder.look_at_the_end()
+            self._recorder.write()
+            _leave()
+
+    def _is_enough(self, enough: int) -> bool:
+        """Each optimizer has made its steps, and each that stepped before the failure one more than it had then."""
+        if min(self._steps.values()) < enough:
+            return False
+        return all(self._steps.get(key, 0) > before for key, before in self._past.items())
 
 
 class Verifier(Watcher):
     """Looks at every step, keeps the first one's gradients, and ends the program where it has made enough."""
 
     def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, options)
         recorder.at_end.remove(self.look_at_the_end)
-        self._enough: int = options["steps"]
-        self._past: dict[str, int] = options.get("past") or {}
-        self._names = Names()
         self._usage = Usage()
         self._usage.watch()
         self._since: list[float] = []
@@ -199,23 +217,17 @@ class Verifier(Watcher):
             told.append(one)
         return told
 
-    def _name(self, parameter: Any, index: int, key: str) -> str:
-        return self._names.of(parameter) or super()._name(parameter, index, key)
-
-    def after_step(self, optimizer: Any, *rest: Any) -> None:
-        """Count, and end the program where it has made enough."""
+    def after_step(self, optimizer: Any, *_: Any) -> None:
+        """Count a step that was made, with its time and what it ran on."""
         if _is_void(optimizer):
             return
-        super().after_step(optimizer, *rest)
+        self._count(optimizer)
         wait_for_devices()
         self._clock(self._key(optimizer))
         began = time.monotonic()
         self._describe()
         self._looked += time.monotonic() - began
-        if self._is_enough():
-            self._recorder.parts["stopped"] = True
-            self._recorder.write()
-            _leave()
+        self._end_when_enough()
 
     def _clock(self, key: str) -> None:
         """The time since this optimizer's last step, without that of our looking."""
@@ -243,12 +255,6 @@ class Verifier(Watcher):
         rank = _rank()
         if rank is not None:
             self._recorder.parts["rank"] = rank
-
-    def _is_enough(self) -> bool:
-        """Each optimizer has made its steps, and each that stepped before the failure one more than it had then."""
-        if min(self._steps.values()) < self._enough:
-            return False
-        return all(self._steps.get(key, 0) > before for key, before in self._past.items())
 
 
 def _looking(closure: Callable[..., Any], look: Callable[[], None]) -> Callable[..., Any]:

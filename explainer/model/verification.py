@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 GREEN, RED, INCONCLUSIVE = "green", "red", "inconclusive"
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
@@ -121,6 +122,7 @@ class Failure:
     text: str = field(default="", repr=False)
     steps: tuple[tuple[str, int], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    traced: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,7 @@ class ProcessReport:
 
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
     checkpointing ran and "compile" where torch.compile made code.
+    `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
 
     pid: int
@@ -143,6 +146,7 @@ class ProcessReport:
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
+    traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()

@@ -28,12 +28,16 @@ _QUIET = {
 }
 
 
+_EAGER = {"TORCHDYNAMO_DISABLE": "1"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through.
 
-    `place` are variables that choose the devices. A twin runs eagerly, without activation checkpointing, on copies of saved
-    tensors; `exact` has compiled code draw the random numbers that eager code draws.
+    With `trace` each operation is traced too, and compiled code runs eagerly. A twin runs eagerly, without activation
+    checkpointing, on copies of saved tensors; `exact` has compiled code draw the random numbers that eager code draws.
+    `place` are variables that choose the devices.
     """
 
     steps: int = STEPS
@@ -43,13 +47,14 @@ class Watch:
     place: tuple[tuple[str, str], ...] = ()
     is_twin: bool = False
     exact: bool = False
+    trace: bool = False
 
 
 def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
     """Run `command` in `root` until each optimizer has made its steps, and more than it had made when it failed.
 
-    A program that sets no seed gets one. Trackers are off, `torch.save` and its like go to a scratch folder, and whatever else the run adds or changes under
-    `root` is taken back, unless writes are allowed.
+    A program that sets no seed gets one, but for a traced one. Trackers are off, `torch.save` and its like go to a scratch
+    folder, and whatever else the run adds or changes under `root` is taken back, unless writes are allowed.
 
     Raises:
         CannotStart: there is no such program.
@@ -64,10 +69,13 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         if on_output is not None:
             on_output(stream, data)
 
-    options = {"folder": folder, "mode": "verify", "steps": watch.steps, "past": dict(watch.past), "scratch": folder}
-    options.update(quiet=not watch.allow_writes, seed=True, twin=watch.is_twin, exact=watch.exact)
-    base = {"PYTHONHASHSEED": "0", **os.environ, **({} if watch.allow_writes else _QUIET), **dict(watch.place)}
-    base.update({"TORCHDYNAMO_DISABLE": "1"} if watch.is_twin else {})
+    options = {
+        "folder": folder, "mode": "trace" if watch.trace else "verify", "steps": watch.steps, "past": dict(watch.past),
+        "scratch": folder, "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact,
+    }  # fmt: skip
+    base = {"PYTHONHASHSEED": "0", **os.environ, **dict(watch.place)}
+    base.update({} if watch.allow_writes else _QUIET)
+    base.update(_EAGER if watch.trace or watch.is_twin else {})
     try:
         ended = run_command(
             command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False
