@@ -86,6 +86,8 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         shutil.rmtree(folder, ignore_errors=True)
     verdict, reasons, notes = judge(ended, processes, watch.past)
     told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
+    if guard is not None and guard.why_not is not None:
+        told = (f"what the run changed was not put back: {guard.why_not}; --root names the project",)
     return Verification(
         verdict=verdict, reasons=reasons, notes=(*notes, *told), status=ended.status, seconds=round(ended.seconds, 3),
         processes=processes, output=bytes(output).decode("utf-8", "replace"),
