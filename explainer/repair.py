@@ -14,8 +14,9 @@ from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
+from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
@@ -123,6 +124,9 @@ class _Attempt:
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and _wants_twin(fix, proof):
+            self._tell("  green alone; held against its first gradients without checkpointing and compilation")
+            proof = verify_with_twin(self._job.command, self._job.root, self._watch, proof)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
         return proof
@@ -151,6 +155,17 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def _wants_twin(fix: Fix, proof: Verification) -> bool:
+    """Whether healthy gradients may be wrong ones all the same.
+
+    They went through checkpointing or compiled code, and the fix claims the same mathematics or touches checkpointing.
+    """
+    patch = (fix.patch or "").lower()
+    return bool(used_by(proof.processes)) and (
+        fix.applicability == "safe" or CHECKPOINT in patch or "reentrant" in patch
+    )
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:
