@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
-from explainer.model.trace import CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import CROSSED, CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
 from explainer.source.place import place_of
 
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
@@ -17,6 +17,7 @@ _SPEAKS = {
     "checkpoint": (PARTED,),
     "no-graph": (CUT, STARVING_CUT),
     "nan": (NOT_FINITE,),
+    "shape": (CROSSED,),
 }
 _BELIEF = 3.0
 _NEAR = 1.0

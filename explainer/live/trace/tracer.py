@@ -25,6 +25,7 @@ from .write import Write, Writes, extent, storage_of
 MAX_TOLD = 8
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
+LEAST_CROSSED = 4
 MAX_LISTED = 2_000
 _ASK = frozenset(
     ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
@@ -36,6 +37,7 @@ _ASK = frozenset(
 _TO_PYTHON = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
 )
+_DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 _BACKWARD = frozenset(("backward", "grad"))
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
@@ -59,6 +61,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.starved = Starved(self.flow)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
+        self.broadcast: dict[str, Any] | None = None
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -135,6 +138,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made)
+        if name in _DIFFERENCES and took and self.broadcast is None:
+            self.broadcast = _crossed(tensors, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
@@ -271,6 +276,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
+            told["crossed"] = self.broadcast
             told["starved"] = [
                 {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
             ]
@@ -319,6 +325,17 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 told = _operation(operation)
                 found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
         return list(found.values()) if len(found) == 1 else []
+
+
+def _crossed(tensors: list[Any], operation: Operation) -> dict[str, Any] | None:
+    """A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences."""
+    if len(tensors) != 2 or tensors[0].requires_grad == tensors[1].requires_grad:
+        return None
+    row, column = sorted(tensors, key=lambda one: one.ndim)
+    if row.ndim != 1 or tuple(column.shape) != (len(row), 1) or len(row) < LEAST_CROSSED:
+        return None
+    shapes = {"first": list(tensors[0].shape), "second": list(tensors[1].shape)}
+    return {**_operation(operation), **shapes, "given": "column" if column.requires_grad else "row"}
 
 
 def _is_finite(torch: Any, tensor: Any) -> bool:
