@@ -55,7 +55,8 @@ class Context:
     @property
     def has_failed(self) -> bool:
         """Whether there is a failure to explain, rather than only a source to read."""
-        return bool(self.incident.exceptions or self.incident.warnings or self.incident.metrics)
+        one = self.incident
+        return bool(one.exceptions or one.warnings or one.metrics or one.traced)
 
     @property
     def frames(self) -> Sequence[Frame]:

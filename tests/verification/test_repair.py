@@ -185,3 +185,27 @@ def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> No
     told = json.loads(done.stdout)
     assert told["status"] == "verified", told["rounds"]
     assert "h = h + 1" in (tmp_path / "train.py").read_text()
+
+
+def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
+    """`.data` in place of the write that raised: healthy losses, no error, and a gradient of other values."""
+    from explainer.catalog.bundle import load_catalog
+    from explainer.model.finding import Finding, Fix
+    from explainer.model.patch import FilePatch
+    from explainer.repair import _Attempt
+    from explainer.run import Job
+
+    path = tmp_path / "train.py"
+    path.write_text(BROKEN)
+    hidden = BROKEN.replace("h += self.second(h)", "h.data.add_(self.second(h).detach())")
+    assert hidden != BROKEN
+    change = FilePatch(file=str(path), before=BROKEN.encode(), after=hidden.encode())
+    fix = Fix(id="silence", title="silence", applicability="safe", kind="edit", patch="", changes=(change,))
+    finding = Finding(cause="inplace/op-on-saved-tensor", title="", confidence="likely", score=1.0, fixes=(fix,))
+    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    attempt = _Attempt(job, lambda _: None, (), is_silent=False)
+    assert attempt._apply(finding, fix)
+    proof = attempt._verify(finding, fix)
+    attempt.take_all_back()
+    assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
+    assert path.read_text() == BROKEN
