@@ -201,7 +201,15 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     assert hidden != BROKEN
     change = FilePatch(file=str(path), before=BROKEN.encode(), after=hidden.encode())
     fix = Fix(id="silence", title="silence", applicability="safe", kind="edit", patch="", changes=(change,))
-    finding = Finding(cause="inplace/op-on-saved-tensor", title="", confidence="likely", score=1.0, fixes=(fix,))
+    finding = Finding(
+        cause="inplace/op-on-saved-tensor",
+        title="",
+        summary="",
+        kind="failure",
+        confidence="likely",
+        score=1.0,
+        fixes=(fix,),
+    )
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
     attempt = _Attempt(job, lambda _: None, (), is_silent=False)
     assert attempt._apply(finding, fix)
