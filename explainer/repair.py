@@ -12,7 +12,7 @@ from dataclasses import replace
 from explainer.ingest.text import read_text
 from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round
+from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
@@ -38,7 +38,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, steps_so_far(run.processes))
+    attempt = _Attempt(job, tell, _past(run))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -58,6 +58,12 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     return Repair(
         status=status, exit_status=run.status, report=run.report, rounds=rounds, verification=attempt.unproved
     )
+
+
+def _past(run: Run) -> tuple[tuple[str, int], ...]:
+    """What a verification must go past: the steps at the failure; of a run that failed silently, all of them but the last."""
+    steps = steps_so_far(run.processes)
+    return steps if run.status else tuple((name, count - 1) for name, count in steps)
 
 
 class _Attempt:

@@ -62,6 +62,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     """The traced lines of the program itself that speak for a cause."""
     kinds = _SPEAKS.get(cause.partition("/")[0], ())
     root = context.program.root
+    if cause == "nan/bad-input":
+        return  # the line that met the data is innocent
     for one in context.incident.traced:
         if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
             path = place_of(one.file, root)

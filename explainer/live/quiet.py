@@ -11,24 +11,33 @@ _PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit
 
 
 def silence(options: dict[str, Any]) -> None:
-    """Redirect `torch.save` now, and other libraries' writers once they are imported."""
+    """Redirect what would overwrite a file of the project: `torch.save` now, other libraries' writers once they are imported.
+
+    A new file is let through, so that the program can read it back; who started the program takes it away afterwards.
+    """
     import torch
 
-    scratch = options["scratch"]
+    scratch, root = options["scratch"], os.path.join(os.path.realpath(options["root"]), "")
     moved: dict[str, str] = {}
 
     def elsewhere(path: Any) -> Any:
-        """Where a path under the project goes; anything else stays."""
-        if not isinstance(path, (str, os.PathLike)):
-            return path
-        full = os.path.abspath(os.fspath(path))
+        """Where a path of the project goes that holds a file already; anything else stays."""
+        full = _absolute(path)
         if full not in moved:
+            if not os.path.realpath(full).startswith(root) or not os.path.exists(full):
+                return path
             moved[full] = os.path.join(scratch, f"{len(moved)}-{os.path.basename(full)}")
         return moved[full]
 
+    def read(path: Any) -> Any:
+        """Where a path lies now."""
+        return moved.get(_absolute(path), path)
+
     torch.save = _redirected(torch.save, 1, elsewhere)
-    torch.load = _redirected(torch.load, 0, lambda path: moved.get(_absolute(path), path))
+    torch.load = _redirected(torch.load, 0, read)
     _after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
+    _after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, read))
+    _after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, read))
     _after_import("huggingface_hub.hf_api", _mute_hub)
 
 

@@ -154,11 +154,15 @@ class _Watcher:
             _leave()
 
     def _is_enough(self) -> bool:
-        """Each optimizer has made its steps, and each that stepped before the failure one more than it had then."""
+        """Each optimizer has made its steps, as many as before the failure, and one of them a step more.
+
+        Not each one more: an optimizer of an earlier stage is done with.
+        """
         assert self._enough is not None
         if min(self._steps.values()) < self._enough:
             return False
-        return all(self._steps.get(key, 0) > before for key, before in self._past.items())
+        is_there = all(self._steps.get(key, 0) >= before for key, before in self._past.items())
+        return is_there and sum(self._steps.values()) > sum(self._past.values())
 
 
 def _leave() -> None:

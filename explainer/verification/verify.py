@@ -70,6 +70,7 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         "steps": watch.steps,
         "past": dict(watch.past),
         "scratch": folder,
+        "root": root,
     }
     options["quiet"] = not watch.allow_writes
     base = {**os.environ, **({} if watch.allow_writes else _QUIET), **(_EAGER if watch.trace else {})}
