@@ -6,6 +6,7 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,9 +15,10 @@ from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.command import OnOutput
+from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
@@ -95,7 +97,7 @@ class _Attempt:
             if not self._apply(finding, fix):
                 continue
             self._spent += 1
-            proof = self._verify(finding, fix)
+            proof = self._verify(finding, fix, _unseen_in(report))
             if proof.verdict == GREEN:
                 return proof
             if proof.verdict == INCONCLUSIVE and self.unproved is None:
@@ -121,11 +123,22 @@ class _Attempt:
         self._tell(f"try {len(self.rounds) + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
         return True
 
-    def _verify(self, finding: Finding, fix: Fix) -> Verification:
+    def _verify(self, finding: Finding, fix: Fix, unseen: frozenset[str]) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and unseen:
+            proof = self._traced(proof, unseen)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
         return proof
+
+    def _traced(self, proof: Verification, unseen: frozenset[str]) -> Verification:
+        """The proof of a fault that only a trace shows: a traced run shows it no more."""
+        again = verify_command(self._job.command, self._job.root, replace(self._watch, past=(), trace=True))
+        lines = [line for one in again.processes for line in lines_of(one.traced) if line.kind in unseen]
+        if not lines:
+            return proof
+        told = tuple(f"traced: {one.says} ({os.path.basename(one.file)}:{one.line})" for one in lines[:2])
+        return replace(proof, verdict=RED, reasons=told)
 
     def _next_failure(self, proof: Verification, before: Report) -> Report | None:
         """The report of another failure than the one before, which the fix laid open; None for the same one or none."""
@@ -151,6 +164,12 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def _unseen_in(report: Report) -> frozenset[str]:
+    """The kinds of traced lines that are all there is of a failure without an exception."""
+    incident = report.incident
+    return frozenset() if incident.exceptions else frozenset(one.kind for one in incident.traced) & SILENT
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:
