@@ -27,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each statement of a gap that leads to a traced write."""
     if not context.has_failed:
         return
-    for file, statement in traced_places(WRITE, context):
+    for _, statement in traced_places(WRITE, context):
         for gap in find_gaps(context.program):
             if any(stepped(one) for one in gap.between if isinstance(one, ast.stmt)):
                 continue  # another optimizer's step: two losses, which other edits put in order
