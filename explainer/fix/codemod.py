@@ -131,6 +131,13 @@ def remove_statement(file: SourceFile, statement: ast.stmt) -> Edit:
     return Edit(file=file.path, start=start, end=end, new="")
 
 
+def lines_of(file: SourceFile, statement: ast.stmt) -> str:
+    """A statement as it is inserted elsewhere: its lines without the indentation of the first."""
+    lead = len(file.indent(statement.lineno))
+    lines = file.segment(statement).split(file.newline)
+    return "\n".join(line if line[:lead].strip() else line[lead:] for line in lines)
+
+
 def _lines(file: SourceFile, statement: ast.stmt, text: str) -> str:
     indent = file.indent(statement.lineno)
     return "".join(f"{indent}{line}{file.newline}" if line else file.newline for line in text.split("\n"))

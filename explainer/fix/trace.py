@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
 from explainer.model.trace import CROSSED, CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.source.file import SourceFile
 from explainer.source.place import place_of
 
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
@@ -53,6 +55,15 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
         code = file.line(one.line).strip() if file is not None else None
         led[path, one.line] = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
     return {**led, **{key: value for key, value in culprits.items() if key not in led}}
+
+
+def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """The statements of the program at the traced lines of a kind, those that the tracer saw rather than concluded."""
+    for one in context.incident.traced:
+        path = place_of(one.file, context.program.root)
+        statement = context.program.at(path, one.line) if path is not None else None
+        if one.kind == kind and not one.is_guess and path is not None and statement is not None:
+            yield context.program.files[path], statement
 
 
 # A cut is the line to change where the program itself cuts; what it froze, or an adapter, lies elsewhere.

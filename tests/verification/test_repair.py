@@ -217,3 +217,39 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     attempt.take_all_back()
     assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
     assert path.read_text() == BROKEN
+
+
+UNSEEN = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(5):
+    optimizer.zero_grad()
+    h = torch.tanh(first(torch.randn(2, 4)))
+    h.data.mul_(0.5)
+    g = torch.sigmoid(second(h))
+    g.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_write_that_autograd_does_not_see(tmp_path: pathlib.Path) -> None:
+    """The program runs through; the trace finds the line, and finds nothing after the edit."""
+    (tmp_path / "train.py").write_text(UNSEEN)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == "verified"
+    assert (tmp_path / "train.py").read_text() == UNSEEN.replace("h.data.mul_(0.5)", "h = h.mul(0.5)")
+
+
+def test_a_fix_that_leaves_another_such_write_is_taken_back(tmp_path: pathlib.Path) -> None:
+    """A run that ends well proves nothing where the fault was silent: the trace is asked again."""
+    text = UNSEEN.replace("    g.sum()", "    g.data.copy_(g.data * 0.5)\n    g.sum()")
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == "suspect"
+    assert "unseen by autograd" in told["rounds"][0]["reasons"][0]
+    assert (tmp_path / "train.py").read_text() == text
