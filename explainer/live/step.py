@@ -75,8 +75,12 @@ class _Watcher:
         if len(self._losses) < MAX_STEPS_KEPT:
             self._losses.append(float(loss.detach().float().mean()))
 
-    def before_step(self, optimizer: Any, *_: Any) -> None:
-        """Look at the gradients that the step is about to use."""
+    def before_step(self, optimizer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Look at the gradients that the step is about to use; a step with a closure makes them itself."""
+        if not _closure(arguments, keywords):
+            self._look(optimizer)
+
+    def _look(self, optimizer: Any) -> None:
         key = self._key(optimizer)
         if len(self._rows) >= MAX_STEPS_KEPT:
             return
@@ -142,9 +146,11 @@ class _Watcher:
             if floating and not bool(torch.stack([one.float().sum().isfinite().cpu() for one in floating]).all()):
                 self._recorder.parts.setdefault("not_finite", []).append(self._key(optimizer))
 
-    def after_step(self, optimizer: Any, *_: Any) -> None:
+    def after_step(self, optimizer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Count, and end the program where it has made enough."""
         key = self._key(optimizer)
+        if _closure(arguments, keywords):
+            self._look(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
         if self._enough is not None and self._is_enough():
             self._recorder.parts["stopped"] = True
@@ -158,6 +164,11 @@ class _Watcher:
         if min(self._steps.values()) < self._enough:
             return False
         return all(self._steps.get(key, 0) > before for key, before in self._past.items())
+
+
+def _closure(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether a step was given a closure; `arguments` are those of the call, the optimizer first."""
+    return callable(keywords.get("closure")) or (len(arguments) > 1 and callable(arguments[1]))
 
 
 def _leave() -> None:

@@ -48,12 +48,17 @@ class Guard:
             total += len(data or b"")
             self._files[path] = _File(status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), data)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file was seen, so that what is new can be told and is taken away."""
+        return len(self._files) < MAX_FILES
+
     def restore(self) -> tuple[str, ...]:
         """Put the project back; names what could not be put back: large files that the run changed."""
         lost: list[str] = []
         folders: set[str] = set()
         present = dict(_walk(self._root, folders))
-        if len(self._files) < MAX_FILES:
+        if self.is_whole:
             for path in present.keys() - self._files.keys():
                 _remove(path)
             for folder in sorted(folders - self._folders, key=len, reverse=True):

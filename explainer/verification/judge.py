@@ -86,8 +86,10 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
     for process in processes:
         for name, count in process.steps:
             made[name] = max(made.get(name, 0), count)
+    is_whole = ended.status == 0 and not any(one.is_stopped for one in processes)
     for name, before in past:
-        if made.get(name, 0) <= before:
+        # A program that ran to its own end went past the failure, also where it makes no further step.
+        if made.get(name, 0) < before + (0 if is_whole else 1):
             yield f"{_plain(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
 
 

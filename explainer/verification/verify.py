@@ -58,6 +58,7 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
             on_output(stream, data)
 
     options = {"folder": folder, "mode": "verify", "steps": watch.steps, "past": dict(watch.past), "scratch": folder}
+    options["guarded"] = root if guard is not None and guard.is_whole else ""
     options["quiet"] = not watch.allow_writes
     base = {**os.environ, **({} if watch.allow_writes else _QUIET)}
     try:
