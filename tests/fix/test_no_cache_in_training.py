@@ -43,8 +43,64 @@ loss.backward()
 """,
         "loss.backward",
     ),
+    "a parameter that is handed on and guards no write": (
+        """from torch import nn
+class A(nn.Module):
+    def forward(self, x, pos=None):
+        if pos is not None:
+            x = x + self.table[pos]
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(A() for _ in range(2))
+    def forward(self, x, pos=None):
+        for layer in self.layers:
+            x = layer(x, pos)
+        return x
+net = Net()
+loss = net(x, p).sum()
+loss.backward()
+""",
+        "loss.backward",
+    ),
 }
+STACKED = """from torch import nn
+class Cache(nn.Module):
+    def forward(self, at, k):
+        return self.k.index_copy_(1, at, k)
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kv_cache = None
+    def forward(self, x, pos=None):
+        if pos is not None:
+            x = self.kv_cache(at=pos, k=x)
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Attention() for _ in range(2))
+    def fill(self):
+        for layer in self.layers:
+            layer.kv_cache = Cache()
+    def forward(self, x, pos=None):
+        for layer in self.layers:
+            x = layer(x, pos)
+        return x
+net = Net()
+"""
 WRONG = {
+    "a position handed down to caches set from outside": (
+        STACKED.replace("def forward(self, at, k)", "def forward(self, pos, k)")
+        .replace("(1, at, k)", "(1, pos, k)")
+        .replace("at=pos", "pos=pos")
+        + """loss = net(x, p).sum()
+loss.backward()
+""",
+        "loss.backward",
+        ["-loss = net(x, p).sum()", "+loss = net(x, pos=None).sum()"],
+    ),
     "a position in an own cache": (
         """\"\"\"A decode loop trains through its key/value cache and moves the position counter in place.\"\"\"
 
