@@ -32,6 +32,11 @@ def arm(recorder: Any, options: dict[str, Any]) -> None:
     """Put the hooks into torch that the mode asks for."""
     from . import step
 
+    if options["mode"] == "trace":
+        from .trace import arm as tracing
+
+        recorder.tracer, _ = tracing.arm(sys.modules["torch"])
+        recorder.at_end.append(lambda: recorder.parts.update(traced=recorder.tracer.explain(None, "")))
     step.watch(recorder, options)
     if options.get("quiet"):
         from . import quiet

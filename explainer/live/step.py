@@ -50,7 +50,7 @@ class _Watcher:
 
     def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
         self._recorder = recorder
-        self._enough: int | None = options.get("steps") if options["mode"] == "verify" else None
+        self._enough: int | None = options.get("steps") if options["mode"] != "run" else None
         self._past: dict[str, int] = options.get("past") or {}
         self._order: dict[int, str] = {}
         self._keep: list[Any] = []
@@ -154,16 +154,21 @@ class _Watcher:
         self._steps[key] = self._steps.get(key, 0) + 1
         if self._enough is not None and self._is_enough():
             self._recorder.parts["stopped"] = True
+            self._recorder.look_at_the_end()
             self._recorder.parts["step_seconds"] = (time.monotonic() - self._began) / max(sum(self._steps.values()), 1)
             self._recorder.write()
             _leave()
 
     def _is_enough(self) -> bool:
-        """Each optimizer has made its steps, and each that stepped before the failure one more than it had then."""
+        """Each optimizer has made its steps, as many as before the failure, and one of them a step more.
+
+        Not each one more: an optimizer of an earlier stage is done with.
+        """
         assert self._enough is not None
         if min(self._steps.values()) < self._enough:
             return False
-        return all(self._steps.get(key, 0) > before for key, before in self._past.items())
+        is_there = all(self._steps.get(key, 0) >= before for key, before in self._past.items())
+        return is_there and sum(self._steps.values()) > sum(self._past.values())
 
 
 def _closure(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:

@@ -83,8 +83,8 @@ second.step()
 
 
 def test_a_program_without_loop_is_past_the_failure_at_its_end(tmp_path: pathlib.Path) -> None:
-    """It failed after its first optimizer's only step; it now ends well, and no run of it makes a second one."""
-    assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 1),)).verdict == "green"
+    """It failed after its optimizers' only steps; it now ends well, and no run of it makes more of them."""
+    assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 1), ("1 SGD", 1))).verdict == "green"
     assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 2),)).verdict == "inconclusive"
 
 
