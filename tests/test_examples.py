@@ -63,11 +63,25 @@ def unsloth_eval(train: Any) -> list[Any]:
 def llama_factory(train: Any) -> list[Any]:
     """The base model without checkpointing and without peft, its weights with the product of the factors added."""
     import torch
-    from torch.func import functional_call
 
     torch.manual_seed(0)
     args = {"lora_rank": 4, "lora_target": ["q_proj", "v_proj"], "disable_gradient_checkpointing": True}
-    model = train.load_model(args)
+    return merged(train.load_model(args))
+
+
+def gemma_float16(train: Any) -> list[Any]:
+    """Float32 from the weights as bfloat16 holds them; eager, without scaler and without peft."""
+    import torch
+
+    torch.manual_seed(0)
+    return merged(train.load_gemma(torch.bfloat16).float())
+
+
+def merged(model: Any) -> list[Any]:
+    """The gradients of the factors of a low-rank adaptation, from the plain model that it stands for."""
+    import torch
+    from torch.func import functional_call
+
     ids = torch.randint(0, 64, (2, 16))
     base, factors, weights = model.base_model.model, [], {}
     for name, module in base.named_modules():
@@ -79,7 +93,8 @@ def llama_factory(train: Any) -> list[Any]:
     frozen = {
         name.replace(".base_layer", ""): one.detach() for name, one in base.named_parameters() if "lora" not in name
     }
-    logits = functional_call(plain, {**frozen, **weights}, kwargs={"input_ids": ids, "use_cache": False}).logits
+    given = {"input_ids": ids, "use_cache": False}
+    logits = functional_call(plain, {**frozen, **weights}, kwargs=given).logits
     torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
     return [one.grad for one in factors]
 
@@ -102,18 +117,6 @@ def mini_omni_cache(train: Any) -> list[Any]:
         x = x + wide @ block.mlp[2].weight.T + block.mlp[2].bias
     logits = F.layer_norm(x, (32,), model.transformer.ln_f.weight, model.transformer.ln_f.bias) @ model.lm_head.weight.T
     (torch.logsumexp(logits[0], 0) - logits[0, target[0]]).backward()
-    return [one.grad for one in model.parameters()]
-
-
-def gemma_float16(train: Any) -> list[Any]:
-    """Float32 from the weights as bfloat16 holds them; eager, without scaler."""
-    import torch
-
-    torch.manual_seed(0)
-    model = train.load_gemma(torch.bfloat16).float()
-    ids = torch.randint(0, 64, (2, 16))
-    logits = model(input_ids=ids).logits
-    torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
     return [one.grad for one in model.parameters()]
 
 
@@ -179,7 +182,7 @@ SEEDS = {
         fix="bfloat16",
         applicability="unsafe",
         reference=gemma_float16,
-        needs=("transformers",),
+        needs=("transformers", "peft"),
         tolerance=0.1,
     ),
 }

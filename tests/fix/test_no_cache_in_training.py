@@ -6,6 +6,10 @@ import pathlib
 
 import pytest
 
+from explainer.fix.codemod import Context
+from explainer.fix.codemods.no_cache_in_training import propose
+from explainer.model.incident import ExceptionRecord, Incident
+from explainer.source.program import read_program
 from tests.fix.rewriting import diff_lines, rewritten
 
 RIGHT = {
@@ -201,3 +205,22 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "no_cache_in_training", after, still) == after
+
+
+FED = {
+    "one call a step": ("for x in data:\n    loss = net(x, p).sum()\n    loss.backward()\n", None),
+    "pieces of one text": ("loss = 0\nfor x in data:\n    loss = loss + net(x, p).sum()\nloss.backward()\n", "unsafe"),
+}
+
+
+@pytest.mark.parametrize(("loop", "applicability"), FED.values(), ids=FED)
+def test_pieces_lose_their_context(loop: str, applicability: str | None, tmp_path: pathlib.Path) -> None:
+    """Where several calls make one loss, the cache carries what the earlier ones saw: the edit is then not safe."""
+    source = STACKED.replace("def forward(self, at, k)", "def forward(self, pos, k)").replace(
+        "(1, at, k)", "(1, pos, k)"
+    )
+    (tmp_path / "train.py").write_text(source.replace("at=pos", "pos=pos") + loop)
+    failed = Incident(exceptions=(ExceptionRecord(type="RuntimeError"),))
+    program = read_program(str(tmp_path), [str(tmp_path / "train.py")])
+    (proposal,) = propose(Context(program=program, incident=failed))
+    assert proposal.applicability == applicability
