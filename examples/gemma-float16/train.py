@@ -1,34 +1,33 @@
-"""A compiled float16 model under a GradScaler and anomaly mode, as a notebook on a GPU without bfloat16 trains it."""
+"""LoRA on a compiled Gemma 3 in float16, under a GradScaler and anomaly mode, as a notebook on a GPU without bfloat16 runs it."""
 
 import torch
-from torch import nn
+from peft import LoraConfig, get_peft_model
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-DIM = 64
 
-
-class RMSNorm(nn.Module):
-    """Gemma's: the weight is an offset from one, and large in a trained model."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.full((DIM,), 30.0))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6).to(x.dtype) * (1 + self.weight)
+def load_gemma(dtype):
+    """Stands for gemma-3-4b: tiny, and with the large norm weights that the trained model has. Adapters stay in float32."""
+    config = Gemma3TextConfig(
+        vocab_size=64, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, sliding_window=16, use_cache=False,
+    )  # fmt: skip
+    model = Gemma3ForCausalLM(config)
+    with torch.no_grad():
+        model.model.norm.weight.fill_(60.0)
+    return get_peft_model(model.to(dtype), LoraConfig(r=4, target_modules=["q_proj", "v_proj"])).train()
 
 
 def main():
     torch.manual_seed(0)
-    dtype = torch.float16  # a T4 has no bfloat16, in which Gemma was trained
-    print(f"loading in {dtype}, as a GPU without bfloat16 is given this model")
-    model = nn.Sequential(RMSNorm(), nn.Linear(DIM, DIM), RMSNorm(), nn.Linear(DIM, 8)).to(dtype)
+    print("loading in torch.float16: this GPU has no bfloat16, in which Gemma 3 was trained")
+    model = load_gemma(torch.float16)
     compiled = torch.compile(model, backend="aot_eager")
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], lr=1e-4)
     scaler = torch.amp.GradScaler("cpu", init_scale=65536.0)
     with torch.autograd.detect_anomaly():
         for step in range(3):
-            x, target = torch.randn(4, DIM, dtype=dtype), torch.randint(0, 8, (4,))
-            loss = nn.functional.cross_entropy(compiled(x).float(), target)
+            input_ids = torch.randint(0, 64, (2, 16))
+            loss = compiled(input_ids=input_ids, labels=input_ids).loss
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()

@@ -7,6 +7,7 @@ import re
 
 from explainer.fix.codemod import Context
 from explainer.fix.crash import raised_at
+from explainer.source.eval_only import is_eval_only
 from explainer.source.operation import Operation, is_named
 from explainer.source.write import ARGUMENT, Write
 
@@ -32,6 +33,8 @@ def suspect(write: Write, context: Context) -> float | None:
         # What a caller handed in is unknown: the write's own operation alone does not rule it out.
         belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites else -0.6 if write.makes else 0.0
     belief += _nearness(write, context)
+    if is_eval_only(write.node, write.file):
+        belief -= 1.5  # it ran because the model was in evaluation mode: that is the fault, and this its symptom
     return belief if belief > UNLIKELY else None
 
 

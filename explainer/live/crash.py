@@ -15,6 +15,8 @@ MAX_LOCALS = 400
 MAX_NODES = 20_000
 MAX_NAMES = 6
 MAX_MOVED = 8
+MAX_WARNINGS = 40
+MAX_WARNING = 8_000
 
 
 def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
@@ -38,6 +40,18 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     if tracer is not None:
         facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}", graph.moved)
     return facts
+
+
+def warned() -> list[str]:
+    """The warnings that were shown so far, as Python prints them: each module keeps those that it has given."""
+    found: list[str] = []
+    for module in list(sys.modules.values()):
+        given = getattr(module, "__dict__", {}).get("__warningregistry__")
+        file = getattr(module, "__file__", None)
+        keys = list(given) if isinstance(given, dict) and isinstance(file, str) else ()
+        told = [one for one in keys if isinstance(one, tuple) and len(one) == 3 and isinstance(one[1], type)]
+        found.extend(f"{file}:{line}: {kind.__name__}: {text}"[:MAX_WARNING] for text, kind, line in told)
+    return found[-MAX_WARNINGS:]
 
 
 def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
@@ -131,6 +145,7 @@ class _Names:
     def __init__(self, torch: Any, frames: list[FrameType]) -> None:
         self._torch = torch
         self._held: dict[int, list[tuple[str, str]]] = {}
+        self._flagged: list[str] = []
         self.roots = self._find_modules(frames)
         for root in self.roots:
             for name, parameter in root.named_parameters():
@@ -168,6 +183,8 @@ class _Names:
         for name, value in list(frame.f_locals.items())[:MAX_LOCALS]:
             if isinstance(value, self._torch.Tensor):
                 self._hold(value, "local", f"{name} in {frame.f_code.co_name}")
+                if value.is_leaf and value.requires_grad and name not in self._flagged:
+                    self._flagged.append(name)
 
     def of(self, tensor: Any) -> list[tuple[str, str]]:
         """What holds the tensor's storage, parameters and buffers first."""
@@ -184,10 +201,57 @@ class _Names:
             "evaluation": sorted(
                 {type(root).__name__ for root in self.roots if not root.training and any(True for _ in root.parameters())}
             )[:MAX_NAMES],
-            "replaced": sorted(
-                {f"{type(one).__name__}.{name}" for root in self.roots for one in root.modules() for name in ("forward", "__call__") if name in vars(one)}
-            )[:MAX_NAMES],
+            "flagged": self._flagged[:MAX_NAMES],
+            "adapters": self._adapters(),
+            **self._replaced(),
+            **self._checkpointed(),
         }  # fmt: skip
+
+    def _adapters(self) -> list[str]:
+        """The adapters that peft has put on the live modules, by name."""
+        given = [getattr(root, "peft_config", None) for root in self.roots]
+        return sorted({str(name) for one in given if isinstance(one, dict) for name in one})[:MAX_NAMES]
+
+    def _replaced(self) -> dict[str, Any]:
+        """The methods that are not the module's own code: set on the object, or on its class by another library."""
+        found, asleep = set(), set()
+        for one in (one for root in self.roots for one in root.modules()):
+            for name in ("forward", "__call__"):
+                by = _author(vars(one).get(name)) if name in vars(one) else _stranger(type(one), name)
+                if by is not None:
+                    found.add(f"{type(one).__name__}.{name}")
+                    if not one.training and by not in _CARRIERS:
+                        asleep.add(f"{type(one).__name__}.{name} of {by or 'another hand'}")
+        return {"replaced": sorted(found)[:MAX_NAMES], "replaced_in_evaluation": sorted(asleep)[:MAX_NAMES]}
+
+    def _checkpointed(self) -> dict[str, Any]:
+        """The modules that a library has told to checkpoint their activations, and those of them in the reentrant form."""
+        told = [one for root in self.roots for one in root.modules() if vars(one).get("gradient_checkpointing") is True]
+        reentrant = [
+            one for one in told if getattr(vars(one).get("_gradient_checkpointing_func"), "keywords", {}).get("use_reentrant") is True
+        ]  # fmt: skip
+        return {
+            "checkpointed": sorted({type(one).__name__ for one in told})[:MAX_NAMES],
+            "reentrant": sorted({type(one).__name__ for one in reentrant})[:MAX_NAMES],
+        }
+
+
+# Libraries that wrap a forward and run the module's own inside.
+_CARRIERS = frozenset({"torch", "accelerate", "peft", "transformers", "lightning", "deepspeed"})
+
+
+def _author(function: Any) -> str:
+    """The package that a function's code comes from; "" where it does not say."""
+    while hasattr(function, "func"):  # a partial
+        function = function.func
+    return str(getattr(function, "__module__", None) or "").partition(".")[0]
+
+
+def _stranger(kind: type, name: str) -> str | None:
+    """The package that has put another function in place of a class's own method; None for its own and for inherited ones."""
+    own = vars(kind).get(name)
+    author = _author(own) if own is not None else ""
+    return author if author and author != kind.__module__.partition(".")[0] else None
 
 
 class _Graph:

@@ -1,8 +1,13 @@
-"""Keeps a verification from leaving traces: saves go to a scratch folder, nothing is pushed."""
+"""Keeps a verification from leaving traces: saves go to a scratch folder, nothing is pushed.
+
+What a program saves where nothing was before, in the project or under the folder for temporary files, stays there, so that
+the program finds it again by whatever means; what is new in the project is taken away afterwards.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -12,38 +17,48 @@ _PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit
 
 
 def silence(options: dict[str, Any]) -> None:
-    """Redirect what would overwrite a file of the project: `torch.save` now, other libraries' writers once they are imported.
-
-    A new file is let through, so that the program can read it back; who started the program takes it away afterwards.
-    """
+    """Redirect `torch.save` now, and other libraries' writers once they are imported."""
     import torch
 
-    scratch, root = options["scratch"], os.path.join(os.path.realpath(options["root"]), "")
-    moved: dict[str, str] = {}
-
-    def elsewhere(path: Any) -> Any:
-        """Where a path of the project goes that holds a file already; anything else stays."""
-        full = _absolute(path)
-        if full not in moved:
-            if not os.path.realpath(full).startswith(root) or not os.path.exists(full):
-                return path
-            moved[full] = os.path.join(scratch, f"{len(moved)}-{os.path.basename(full)}")
-        return moved[full]
-
-    def read(path: Any) -> Any:
-        """Where a path lies now."""
-        return moved.get(_absolute(path), path)
-
-    torch.save = _redirected(torch.save, 1, elsewhere)
-    torch.load = _redirected(torch.load, 0, read)
-    after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
-    after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, read))
-    after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, read))
+    places = _Places(options["scratch"], options["guarded"])
+    torch.save = _redirected(torch.save, 1, places.to_write)
+    torch.load = _redirected(torch.load, 0, places.to_read)
+    after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, places.to_read))
+    after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, places.to_read))
+    after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, places.to_write))
     after_import("huggingface_hub.hf_api", _mute_hub)
 
 
-def _absolute(path: Any) -> str:
-    return os.path.abspath(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else ""
+class _Places:
+    """Where the files that a program saves go, and are read from again."""
+
+    def __init__(self, scratch: str, guarded: str) -> None:
+        self._scratch = scratch
+        self._free = [os.path.join(os.path.realpath(one), "") for one in (guarded, tempfile.gettempdir()) if one]
+        self._moved: dict[str, str] = {}
+        self._own: set[str] = set()
+
+    def to_write(self, path: Any) -> Any:
+        """The path itself where nothing of the user's is overwritten or left behind, else one in the scratch folder."""
+        if not isinstance(path, (str, os.PathLike)):
+            return path
+        full = os.path.realpath(os.fspath(path))
+        if full in self._own or self._is_free(full):
+            self._own.add(full)
+            return path
+        if full not in self._moved:
+            self._moved[full] = os.path.join(self._scratch, f"{len(self._moved)}-{os.path.basename(full)}")
+        return self._moved[full]
+
+    def to_read(self, path: Any) -> Any:
+        """Where a path was written to; the path itself where this program has not written it."""
+        return (
+            self._moved.get(os.path.realpath(os.fspath(path)), path) if isinstance(path, (str, os.PathLike)) else path
+        )
+
+    def _is_free(self, full: str) -> bool:
+        """Whether nothing is there, in a folder where what is new does no harm."""
+        return not os.path.exists(full) and any(full.startswith(one) for one in self._free)
 
 
 def _redirected(function: Callable[..., Any], position: int, where: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -86,7 +86,9 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
     for process in processes:
         for name, count in process.steps:
             made[name] = max(made.get(name, 0), count)
-    is_past = sum(made.values()) > sum(before for _, before in past) or not past
+    is_whole = ended.status == 0 and not any(one.is_stopped for one in processes)
+    # A program that ran to its own end went past the failure, also where it makes no further step.
+    is_past = is_whole or not past or sum(made.values()) > sum(before for _, before in past)
     for name, before in past:
         if made.get(name, 0) < before or not is_past:
             yield f"{_plain(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"

@@ -109,8 +109,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "live_grad_enabled", "yes" if seen["grad_enabled"] else "no"
     if modules.get("parameters"):
         yield "live_parameters", str(modules["parameters"])
-        yield "live_trainable", str(modules["trainable"])
-    for key in ("evaluation", "replaced"):
+        yield from _trainable(modules)
+    for key in ("evaluation", "replaced", "replaced_in_evaluation", "checkpointed", "reentrant"):
         if modules.get(key):
             yield f"live_{key}", ", ".join(modules[key])
     if "loss" in seen:
@@ -123,6 +123,16 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"live_moved_{one.get('kind', 'activation')}", held[0].partition(" ")[2]
 
 
+def _trainable(modules: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What trains. A frozen model says nothing of itself where it carries an adapter, or an own tensor is trained through it."""
+    if modules["trainable"] or not (modules.get("adapters") or modules.get("flagged")):
+        yield "live_trainable", str(modules["trainable"])
+    elif modules.get("adapters"):
+        yield "live_frozen_adapter", ", ".join(modules["adapters"])
+    else:
+        yield "live_flagged", ", ".join(modules["flagged"])
+
+
 def with_live_facts(incident: Incident, failure: Failure) -> Incident:
     """The incident with what the live objects said at its failure, and what a tracer saw."""
     incident = _with(incident, failure.facts)
@@ -131,11 +141,25 @@ def with_live_facts(incident: Incident, failure: Failure) -> Incident:
 
 def with_live_objects(incident: Incident, error: BaseException) -> Incident:
     """The incident of an exception of this process, with what its live objects say."""
-    from explainer.live.crash import look
+    from explainer.live.crash import look, warned
 
     seen, traced = look(error), getattr(error, TRACED, None)
-    incident = _with(incident, facts_of(seen)) if seen else incident
+    incident = _with(_with_warnings(incident, warned()), facts_of(seen)) if seen else incident
     return with_trace(incident, traced) if traced else incident
+
+
+def _with_warnings(incident: Incident, printed: list[str]) -> Incident:
+    """The incident with the warnings that this process has shown, and the forward call that anomaly mode told of last."""
+    from explainer.ingest.text import read_text
+
+    given = [one for text in printed for one in read_text(text)]
+    anomaly = next((one for one in reversed(given) if one.forward_frames), Incident())
+    return replace(
+        incident,
+        warnings=(*incident.warnings, *(warning for one in given for warning in one.warnings)),
+        forward_frames=incident.forward_frames or anomaly.forward_frames,
+        anomaly_node=incident.anomaly_node or anomaly.anomaly_node,
+    )
 
 
 def _with(incident: Incident, facts: Iterable[tuple[str, str]]) -> Incident:

@@ -71,7 +71,7 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
 
     options = {
         "folder": folder, "mode": "trace" if watch.trace else "verify", "steps": watch.steps, "past": dict(watch.past),
-        "scratch": folder, "root": root, "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact,
+        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact,
     }  # fmt: skip
     base = {"PYTHONHASHSEED": "0", **os.environ, **dict(watch.place)}
     base.update({} if watch.allow_writes else _QUIET)

@@ -6,6 +6,10 @@ import pathlib
 
 import pytest
 
+from explainer.fix.codemod import Context
+from explainer.fix.codemods.no_cache_in_training import propose
+from explainer.model.incident import ExceptionRecord, Incident
+from explainer.source.program import read_program
 from tests.fix.rewriting import diff_lines, rewritten
 
 RIGHT = {
@@ -43,8 +47,64 @@ loss.backward()
 """,
         "loss.backward",
     ),
+    "a parameter that is handed on and guards no write": (
+        """from torch import nn
+class A(nn.Module):
+    def forward(self, x, pos=None):
+        if pos is not None:
+            x = x + self.table[pos]
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(A() for _ in range(2))
+    def forward(self, x, pos=None):
+        for layer in self.layers:
+            x = layer(x, pos)
+        return x
+net = Net()
+loss = net(x, p).sum()
+loss.backward()
+""",
+        "loss.backward",
+    ),
 }
+STACKED = """from torch import nn
+class Cache(nn.Module):
+    def forward(self, at, k):
+        return self.k.index_copy_(1, at, k)
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kv_cache = None
+    def forward(self, x, pos=None):
+        if pos is not None:
+            x = self.kv_cache(at=pos, k=x)
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Attention() for _ in range(2))
+    def fill(self):
+        for layer in self.layers:
+            layer.kv_cache = Cache()
+    def forward(self, x, pos=None):
+        for layer in self.layers:
+            x = layer(x, pos)
+        return x
+net = Net()
+"""
 WRONG = {
+    "a position handed down to caches set from outside": (
+        STACKED.replace("def forward(self, at, k)", "def forward(self, pos, k)")
+        .replace("(1, at, k)", "(1, pos, k)")
+        .replace("at=pos", "pos=pos")
+        + """loss = net(x, p).sum()
+loss.backward()
+""",
+        "loss.backward",
+        ["-loss = net(x, p).sum()", "+loss = net(x, pos=None).sum()"],
+    ),
     "a position in an own cache": (
         """\"\"\"A decode loop trains through its key/value cache and moves the position counter in place.\"\"\"
 
@@ -145,3 +205,22 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "no_cache_in_training", after, still) == after
+
+
+FED = {
+    "one call a step": ("for x in data:\n    loss = net(x, p).sum()\n    loss.backward()\n", None),
+    "pieces of one text": ("loss = 0\nfor x in data:\n    loss = loss + net(x, p).sum()\nloss.backward()\n", "unsafe"),
+}
+
+
+@pytest.mark.parametrize(("loop", "applicability"), FED.values(), ids=FED)
+def test_pieces_lose_their_context(loop: str, applicability: str | None, tmp_path: pathlib.Path) -> None:
+    """Where several calls make one loss, the cache carries what the earlier ones saw: the edit is then not safe."""
+    source = STACKED.replace("def forward(self, at, k)", "def forward(self, pos, k)").replace(
+        "(1, at, k)", "(1, pos, k)"
+    )
+    (tmp_path / "train.py").write_text(source.replace("at=pos", "pos=pos") + loop)
+    failed = Incident(exceptions=(ExceptionRecord(type="RuntimeError"),))
+    program = read_program(str(tmp_path), [str(tmp_path / "train.py")])
+    (proposal,) = propose(Context(program=program, incident=failed))
+    assert proposal.applicability == applicability

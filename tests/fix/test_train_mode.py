@@ -52,8 +52,75 @@ loss.backward()
 """,
         "loss.backward",
     ),
+    "loaded, then put into train mode": (
+        """from torch import optim
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained('m')
+model.train()
+opt = optim.SGD(model.parameters(), 0.1)
+loss = model(x, labels=x).loss
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "loaded and put into train mode at once": (
+        """from torch import optim
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained('m').train()
+opt = optim.SGD(model.parameters(), 0.1)
+loss = model(x, labels=x).loss
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a loaded tokenizer, whose train means another thing": (
+        """from torch import nn, optim
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained('m')
+net = nn.Embedding(9, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+ids = tokenizer('a').input_ids
+loss = net(ids).sum()
+loss.backward()
+""",
+        "loss.backward",
+    ),
+    "a loaded model that is not trained": (
+        """from torch import nn, optim
+from transformers import AutoModel
+encoder = AutoModel.from_pretrained('m')
+net = nn.Linear(9, 2)
+opt = optim.SGD(net.parameters(), 0.1)
+loss = net(encoder(x).pooler_output).sum()
+loss.backward()
+""",
+        "loss.backward",
+    ),
 }
 WRONG = {
+    "loaded and never put into train mode": (
+        """from torch import optim
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained('m').to('cuda')
+opt = optim.SGD(model.parameters(), 0.1)
+for x in data:
+    loss = model(x, labels=x).loss
+    loss.backward()
+""",
+        "loss.backward",
+        ["+model.train()"],
+    ),
+    "loaded with its tokenizer": (
+        """from torch import optim
+from unsloth import FastLanguageModel
+model, tokenizer = FastLanguageModel.from_pretrained('m')
+opt = optim.SGD(model.parameters(), 0.1)
+loss = model(x, labels=x).loss
+loss.backward()
+""",
+        "loss.backward",
+        ["+model.train()"],
+    ),
     "validation before training": (
         """import torch
 from torch import nn

@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 KNOWLEDGE = ROOT / "knowledge"
 SHARED_IMPORTS = ("torch", "torch._dynamo", "transformers", "transformers.trainer", "peft", "accelerate")
 TIMEOUT = 180
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
@@ -119,7 +119,7 @@ class Runner:
     def _started(self) -> subprocess.Popen[str]:
         if self._server is None:
             command = [sys.executable, str(pathlib.Path(__file__).with_name("server.py")), *SHARED_IMPORTS]
-            environment = {**os.environ, **_ENVIRONMENT}
+            environment = {**os.environ, **ENVIRONMENT}
             self._server = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
             )

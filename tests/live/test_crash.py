@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.model.incident import Incident
+
 pytestmark = pytest.mark.torch
 
 
@@ -86,3 +88,74 @@ def test_values_are_never_read() -> None:
     with pytest.raises(RuntimeError) as failed:
         (tensor * 2).backward()
     assert look(failed.value)["loss"]["device"] == "meta"
+
+
+def test_methods_of_another_hand_in_evaluation() -> None:
+    """A replaced forward is told with who wrote it; in evaluation mode it is a fact of its own, for wrappers it is none."""
+    import functools
+
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1))
+    plain = model[0].forward
+    model[0].forward = lambda x: plain(x)
+    found = facts(model.train()(torch.ones(2, 3)).sum().detach().backward)
+    assert found["live_replaced"] == "Linear.forward"
+    assert "live_replaced_in_evaluation" not in found
+    found = facts(model.eval()(torch.ones(2, 3)).sum().detach().backward)
+    assert found["live_replaced_in_evaluation"].startswith("Linear.forward of tests")
+    model[0].forward = functools.partial(torch.nn.Linear.forward, model[0])
+    assert "live_replaced_in_evaluation" not in facts(model(torch.ones(2, 3)).sum().detach().backward)
+
+
+def test_checkpointing_that_is_on() -> None:
+    """A module that was told to checkpoint, as transformers tells it, and whether in the reentrant form."""
+    import functools
+
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    model = torch.nn.Linear(3, 1)
+    model.gradient_checkpointing, model._gradient_checkpointing_func = True, functools.partial(checkpoint)
+    found = facts(model(torch.ones(2, 3)).sum().detach().backward)
+    assert (found["live_checkpointed"], "live_reentrant" in found) == ("Linear", False)
+    model._gradient_checkpointing_func = functools.partial(checkpoint, use_reentrant=True)
+    assert facts(model(torch.ones(2, 3)).sum().detach().backward)["live_reentrant"] == "Linear"
+
+
+def test_warnings_that_were_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live exception comes with the warnings that Python has shown, and the forward call that anomaly mode named."""
+    import torch.utils.checkpoint
+
+    from explainer.verification.live_report import with_live_objects
+
+    told = 'Error detected in ExpBackward0. Traceback of forward call that caused the error:\n  File "train.py", line 3, in f\n    y = x.exp()\n'
+    shown = {
+        "version": 1,
+        ("None of the inputs have requires_grad=True", UserWarning, 238): True,
+        (told, UserWarning, 9): True,
+    }
+    monkeypatch.setattr(torch.utils.checkpoint, "__warningregistry__", shown, raising=False)
+    with pytest.raises(RuntimeError) as failed:
+        torch.ones(2).sum().backward()
+    incident = with_live_objects(Incident(), failed.value)
+    (warning,) = [one for one in incident.warnings if "None of the inputs" in one.message]
+    assert (warning.library, warning.line, warning.category) == ("torch", 238, "UserWarning")
+    assert (incident.anomaly_node, incident.forward_frames[0].line) == ("ExpBackward0", 3)
+
+
+def test_what_is_trained_through_a_frozen_model() -> None:
+    """A frozen model is no fault where an input is trained, and it is another one where it carries an adapter."""
+    import torch
+
+    model = torch.nn.Linear(3, 1).requires_grad_(False)
+    image = torch.ones(2, 3, requires_grad=True)
+
+    def attack(image=image):
+        model(image).detach().sum().backward()
+
+    found = facts(attack)
+    assert (found["live_flagged"], "live_trainable" in found) == ("image", False)
+    model.peft_config = {"old": None, "new": None}
+    found = facts(model(torch.ones(2, 3)).sum().backward)
+    assert (found["live_frozen_adapter"], "live_trainable" in found) == ("new, old", False)

@@ -70,6 +70,44 @@ def test_past_the_failure(tmp_path: pathlib.Path) -> None:
     assert dict(proof.processes[0].steps) == {"0 SGD": 7}
 
 
+STRAIGHT = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+model(torch.ones(2, 3)).sum().backward()
+first.step()
+model(torch.ones(2, 3)).sum().backward()
+second.step()
+"""
+
+
+def test_a_program_without_loop_is_past_the_failure_at_its_end(tmp_path: pathlib.Path) -> None:
+    """It failed after its optimizers' only steps; it now ends well, and no run of it makes more of them."""
+    assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 1), ("1 SGD", 1))).verdict == "green"
+    assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 2),)).verdict == "inconclusive"
+
+
+def test_a_step_with_a_closure(tmp_path: pathlib.Path) -> None:
+    """The gradients that a closure makes inside of the step are seen, and so are those that it does not make."""
+    text = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1)
+def closure():
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 3)).square().sum()
+    loss.backward()
+    return loss
+for _ in range(2):
+    optimizer.step(closure)
+"""
+    proof = verify(tmp_path, text)
+    assert (proof.verdict, proof.processes[0].rows[0].given) == ("green", 2)
+    assert verify(tmp_path, text.replace("    loss.backward()\n", "")).verdict == "red"
+
+
 def test_not_past_the_failure_is_inconclusive(tmp_path: pathlib.Path) -> None:
     """A program that no longer trains ends well and proves nothing."""
     proof = verify(tmp_path, "import torch\nprint(torch.ones(2))\n", past=(("0 SGD", 6),))
@@ -105,6 +143,37 @@ for _ in range(9):
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
 """
+
+
+READ_AGAIN = """
+import os, tempfile, torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with tempfile.TemporaryDirectory() as folder:
+    for path in (os.path.join(folder, "a"), "checkpoints/new", "old"):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        assert path == "old" or not os.path.exists(path)
+        save_file({"a": torch.ones(1)}, path)
+        assert os.path.isfile(path) and load_file(path)["a"] == 1
+        with safe_open(path, "pt") as file:
+            assert file.get_tensor("a") == 1
+for _ in range(9):
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_saved_can_be_read_again(tmp_path: pathlib.Path) -> None:
+    """By the library that wrote it and by its path, as `from_pretrained` does; the old file stays, the new one goes."""
+    pytest.importorskip("safetensors")
+    (tmp_path / "old").write_bytes(b"precious")
+    before = snapshot(tmp_path)
+    proof = verify(tmp_path, READ_AGAIN)
+    assert proof.verdict == "green", proof.output
+    (tmp_path / "train.py").unlink()
+    assert snapshot(tmp_path) == before
 
 
 def snapshot(folder: pathlib.Path) -> dict[str, tuple[str, int]]:

@@ -12,11 +12,13 @@ from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of, flow_of
-from explainer.source.lineage import lineage, reads
+from explainer.source.lineage import lineage
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 
 _CACHES = "transformers."
+_DEPTH = 5
+_PIECES = "the loop gives the model one piece of a text at a time: without the cache each sees only itself; one call with the whole sequence keeps the context"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -32,7 +34,20 @@ def propose(context: Context) -> Iterator[Proposal]:
                 seen.add(call)
                 if edits:
                     why = "trains through the cache of decoding, which its forward writes in place"
-                    yield Proposal(edits=edits, culprit=culprit_of(file, call, why), belief=1.5)
+                    is_fed = _is_fed_in_pieces(call, backward.call, file)
+                    yield Proposal(
+                        edits=edits,
+                        culprit=culprit_of(file, call, why),
+                        belief=1.5,
+                        applicability="unsafe" if is_fed else None,
+                        because=_PIECES if is_fed else None,
+                    )
+
+
+def _is_fed_in_pieces(call: ast.Call, backward: ast.Call, file: SourceFile) -> bool:
+    """Whether a loop that the backward stands behind calls the model again and again for one loss."""
+    loop = file.enclosing(call, ast.For, ast.While, ast.comprehension, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(loop, (ast.For, ast.While)) and all(node is not backward for node in ast.walk(loop))
 
 
 def _library(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edit]:
@@ -67,7 +82,7 @@ def _own(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edit]:
     target = flow_of(program).target_of(call, file)
     if target is None:
         return
-    switches = {one for one in _switches(target[1]) if _guards_a_write(target[1], one)}
+    switches = {one for one in _switches(target[1]) if _switches_a_write(target, one, program, _DEPTH)}
     for name, value in arguments_of(call, target[1]):
         if name in switches and getattr(value, "value", 0) is not None:
             keyword = next((one for one in call.keywords if one.arg == name), None)
@@ -84,24 +99,54 @@ def _switches(function: Function) -> Iterator[str]:
             yield one.arg
 
 
-def _guards_a_write(function: Function, name: str) -> bool:
-    """Whether `if name is not None:` holds a write into an attribute of the module."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.If) and name in reads(node.test, graph=False) | {
-            each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)
-        }:
-            for one in (each for statement in node.body for each in ast.walk(statement)):
-                func = one.func if isinstance(one, ast.Call) else None
-                is_method = (
-                    isinstance(func, ast.Attribute)
-                    and func.attr.endswith("_")
-                    and (dotted_name(func.value) or "").startswith("self.")
-                )
-                is_part = (
-                    isinstance(one, ast.Subscript)
-                    and isinstance(one.ctx, ast.Store)
-                    and (dotted_name(one.value) or "").startswith("self.")
-                )
-                if is_method or is_part:
-                    return True
+def _switches_a_write(place: tuple[SourceFile, Function], name: str, program: Program, depth: int) -> bool:
+    """Whether `if name is not None:` holds a write into a module's state, here or where the parameter is handed on."""
+    function = place[1]
+    guarded = {id(node) for node in _guarded(function, name)}
+    if any(_writes_state(node) for node in ast.walk(function) if id(node) in guarded):
+        return True
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        for callee, parameter in _handed_on(call, name, place, program) if depth else ():
+            if id(call) in guarded and any(_writes_state(node) for node in ast.walk(callee[1])):
+                return True
+            if callee[1] is not function and _switches_a_write(callee, parameter, program, depth - 1):
+                return True
     return False
+
+
+def _guarded(function: Function, name: str) -> Iterator[ast.AST]:
+    """What stands in an `if` that asks about a name."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.If) and any(
+            isinstance(one, ast.Name) and one.id == name for one in ast.walk(node.test)
+        ):
+            for statement in node.body:
+                yield from ast.walk(statement)
+
+
+def _handed_on(
+    call: ast.Call, name: str, place: tuple[SourceFile, Function], program: Program
+) -> Iterator[tuple[tuple[SourceFile, Function], str]]:
+    """The functions that a call hands a name to, and what they call it.
+
+    A module that is not known, as one taken out of a container or set from outside, may be any whose forward has a
+    parameter of that name.
+    """
+    target = flow_of(program).target_of(call, place[0])
+    if target is not None:
+        yield from ((target, to) for to, value in arguments_of(call, target[1]) if dotted_name(value) == name)
+    elif any(dotted_name(value) == name for value in (*call.args, *(one.value for one in call.keywords))):
+        for file, function in program.functions():
+            if function.name == "forward" and name in {one.arg for one in function.args.args}:
+                yield (file, function), name
+
+
+def _writes_state(node: ast.AST) -> bool:
+    """`self.k.index_copy_(...)`, `self.k[...] = x`."""
+    func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Attribute):
+        is_method = func.attr.endswith("_") and not func.attr.endswith("__")
+        return is_method and (dotted_name(func.value) or "").startswith("self.")
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
+        return False
+    return (dotted_name(node.value) or "").startswith("self.")

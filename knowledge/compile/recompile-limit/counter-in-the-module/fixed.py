@@ -13,7 +13,7 @@ class Annealed(nn.Module):
         self.register_buffer("step", torch.zeros(()))
 
     def forward(self, x):
-        self.step += 1
+        self.step = self.step + 1
         return self.layer(x) * (1 - self.step / 100)
 
 
