@@ -70,7 +70,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
     incidents = reader.close()
     silent = silent_faults(processes) if ended.status == 0 else ()
     report = _explain(_told(incidents, silent), processes, job) if ended.status or silent else None
-    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes)
+    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
 
 
 def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
@@ -142,7 +142,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     run = run_program(job, on_output)
     if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
-    if run.report is None or not run.report.findings:
+    if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
     attempt = _Attempt(job, tell, _steps_so_far(run.processes))
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from explainer.catalog.bundle import load_catalog
@@ -15,7 +17,8 @@ from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.repair import Job, repair, run_program
-from explainer.verification.command import ERR, OUT, show
+from explainer.verification.command import ERR, OUT, show, signal_name
+from explainer.verification.reach import why_unwatched
 from explainer.verification.verify import Watch, verify_command
 
 _STATUS = {GREEN: 0, RED: 1, INCONCLUSIVE: 3}
@@ -65,13 +68,33 @@ def run_and_explain(options: RunOptions) -> int:
     def on_output(stream: int, data: bytes) -> None:
         show(ERR if is_json else stream, data)
 
-    if options.fix:
-        done = repair(job, on_output, _tell)
-    else:
-        run = run_program(job, on_output)
-        status = FAILED if run.status else PASSED if run.report is None else SUSPECT
-        done = Repair(status=status, exit_status=run.status, report=run.report)
-    return _finish(done, job, is_json=is_json)
+    with _ended_by_signals():
+        if options.fix:
+            done = repair(job, on_output, _tell)
+        else:
+            run = run_program(job, on_output)
+            word = FAILED if run.status else PASSED if run.report is None else SUSPECT
+            done = Repair(status=word, exit_status=run.status, report=run.report)
+    status = _finish(done, job, is_json=is_json)
+    unwatched = why_unwatched(job.command)
+    if unwatched is not None and done.status != PASSED:
+        _tell(unwatched)
+    return status
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does, also between two runs: an edit on trial is taken back."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
@@ -85,16 +108,16 @@ def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
 
         sys.stdout.write(render_json(replace(done, report=report or empty_report())))
     elif done.status != PASSED:
-        _card(report)
+        _card(report, done.exit_status)
         from explainer.render.repair import render_repair
 
         sys.stderr.write(render_repair(done))
     return 0 if done.status == VERIFIED else done.exit_status
 
 
-def _card(report: Report | None) -> None:
-    if report is None:
-        print("gradfix: the program failed and printed nothing to explain", file=sys.stderr)
+def _card(report: Report | None, status: int) -> None:
+    if report is None or (not report.findings and not report.incident.exceptions):
+        _tell(f"{_ending(status)}, and nothing that it printed tells why")
         return
     from explainer.render.terminal import Layout, render_terminal
 
@@ -102,11 +125,20 @@ def _card(report: Report | None) -> None:
     sys.stderr.write("\n" + render_terminal(report, Layout(width=width(), is_coloured=is_painted)))
 
 
+def _ending(status: int) -> str:
+    """How the program ended, in words."""
+    name = signal_name(status)
+    if name == "SIGKILL":
+        return "the program was ended by SIGKILL: by the system where memory ran out, or by a person or scheduler"
+    return f"the program was ended by {name}" if name else f"the program ended with exit status {status}"
+
+
 def verify_and_judge(options: VerifyOptions) -> int:
     """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
     root = os.path.realpath(options.root or os.getcwd())
     watch = Watch(steps=options.steps, timeout=options.timeout, allow_writes=options.allow_writes)
-    proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
+    with _ended_by_signals():
+        proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
     _print(proof, options.format)
     return _STATUS[proof.verdict]
 

@@ -12,6 +12,8 @@ import sys
 import time
 from typing import Any
 
+from .frame import leave_no_frame
+
 MAX_STEPS_KEPT = 200
 LOOKS = 3
 MAX_PARAMETERS = 20_000
@@ -39,7 +41,11 @@ def _watch_backward(watcher: _Watcher) -> None:
     def noted(self: Any, *arguments: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
         watcher.saw_loss(self)
-        return backward(self, *arguments, **keywords)
+        try:
+            return backward(self, *arguments, **keywords)
+        except Exception as error:
+            leave_no_frame(error)
+            raise
 
     noted.__doc__ = backward.__doc__
     torch.Tensor.backward = noted

@@ -13,12 +13,16 @@ PASSED, SUSPECT, VERIFIED, UNPROVED, FAILED, UNFIXED = "passed", "suspect", "ver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: its exit status, the failure explained (None where it passed), and what its processes reported."""
+    """One run: its exit status, the failure explained (None where it passed), and what its processes reported.
+
+    `is_asked` where a signal for the program came to us, from the keyboard or a scheduler.
+    """
 
     status: int
     seconds: float
     report: Report | None
     processes: tuple[ProcessReport, ...] = ()
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
