@@ -21,7 +21,7 @@ from explainer.model.environment import Environment
 from explainer.model.finding import Finding, Fix
 from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
+from explainer.model.repair import FAILED, PASSED, REFUSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Failure, ProcessReport, Verification
 from explainer.verification.command import OnOutput, run_command
@@ -222,12 +222,13 @@ class _Attempt:
         record = apply(fix, cause=finding.cause, root=self._job.root, command=" ".join(self._job.command))
         if isinstance(record, Refused):
             self._tell(f"{fix.id}: refused: {record.reason}")
+            self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=REFUSED, reasons=(record.reason,)))
             return False
         self._records.append(record)
         self.applied.append(
             Applied(cause=finding.cause, fix=fix.id, title=fix.title, patch=fix.patch or "", record=record.id)
         )
-        self._tell(f"try {len(self.rounds) + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
+        self._tell(f"try {self._spent + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
         return True
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:

@@ -9,6 +9,7 @@ from explainer.model.verification import ProcessReport, Verification
 
 SCHEMA = "gradfix.run/1"
 PASSED, SUSPECT, VERIFIED, UNPROVED, FAILED, UNFIXED = "passed", "suspect", "verified", "unproved", "failed", "unfixed"
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One try: the cause and fix, and how its verification ended."""
+    """One try: the cause and fix, and how its verification ended; `refused` where the fix could not be applied."""
 
     cause: str
     fix: str
