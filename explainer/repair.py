@@ -21,7 +21,19 @@ from explainer.model.environment import Environment
 from explainer.model.finding import Finding, Fix
 from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, REFUSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
+from explainer.model.repair import (
+    FAILED,
+    PASSED,
+    REFUSED,
+    SUSPECT,
+    UNFIXED,
+    UNPROVED,
+    VERIFIED,
+    Applied,
+    Repair,
+    Round,
+    Run,
+)
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Failure, ProcessReport, Verification
 from explainer.verification.command import OnOutput, run_command
