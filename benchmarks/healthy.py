@@ -28,7 +28,9 @@ PACKAGES = ("torch", "transformers", "peft", "trl", "accelerate", "lightning")
 def missing(needs: list[str]) -> list[str]:
     """What a program needs and what is not here."""
     found = {"compiler": shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")}
-    return [name for name in needs if not found.get(name, importlib.util.find_spec(name) if name != "compiler" else None)]
+    return [
+        name for name in needs if not found.get(name, importlib.util.find_spec(name) if name != "compiler" else None)
+    ]
 
 
 def judge(command: list[str], folder: str, face: str) -> dict:

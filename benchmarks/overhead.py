@@ -76,7 +76,9 @@ SIZES = {
 }
 
 
-def measure(path: str, size: tuple[int, ...], steps: int, *, watched: bool, in_turns: bool = False) -> list[list[float]]:
+def measure(
+    path: str, size: tuple[int, ...], steps: int, *, watched: bool, in_turns: bool = False
+) -> list[list[float]]:
     """The median wall and CPU times of steps without and with the hooks, and the CPU time of all steps, of one process."""
     *shape, times = size
     program = [sys.executable, path, *map(str, shape), str(steps * times), str(int(in_turns))]
@@ -96,12 +98,13 @@ def rows(path: str, name: str, size: tuple[int, ...], rounds: int, steps: int) -
         print(f"{name}, round {number}: {outside[-1]}", file=sys.stderr, flush=True)
     ratio = 0.0
     for way, pairs in (("one process", inside), ("two processes", outside)):
-        wall, cpu, every = (
-            statistics.median(after[one] / before[one] for before, after in pairs) for one in range(3)
-        )
+        wall, cpu, every = (statistics.median(after[one] / before[one] for before, after in pairs) for one in range(3))
         step = statistics.median(before[1] for before, _ in pairs)
         more = statistics.median(after[1] - before[1] for before, after in pairs)
-        print(f"| {name} | {way} | {step * 1e3:.2f} ms | {wall:.3f} | {cpu:.3f} | {every:.3f} | {more * 1e6:+.0f} us |", flush=True)
+        print(
+            f"| {name} | {way} | {step * 1e3:.2f} ms | {wall:.3f} | {cpu:.3f} | {every:.3f} | {more * 1e6:+.0f} us |",
+            flush=True,
+        )
         ratio = ratio or cpu
     return ratio
 
@@ -117,7 +120,9 @@ def main() -> int:
         f"CPython {platform.python_version()}, torch {torch.__version__}, no GPU, one thread; {options.rounds} rounds of "
         f"{options.steps} steps each way. Load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n"
     )
-    print("| program | measured in | CPU of a step | wall | CPU | CPU of all steps | more a step |\n" + "| --- " * 7 + "|")
+    print(
+        "| program | measured in | CPU of a step | wall | CPU | CPU of all steps | more a step |\n" + "| --- " * 7 + "|"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "train.py")
         pathlib.Path(path).write_text(PROGRAM)

@@ -6,7 +6,7 @@ The public names live here, loaded on first use: importing this package costs al
 
 from __future__ import annotations
 
-__all__ = ["GradfixError", "Report", "explain", "install"]
+__all__ = ["GradfixError", "Report", "explain", "install", "trace"]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -14,6 +14,7 @@ _HOMES = {
     "Report": "explainer.model.report",
     "explain": "explainer.workflow",
     "install": "explainer.integrations.excepthook",
+    "trace": "explainer.integrations.tracing",
 }
 
 

@@ -6,141 +6,23 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
-import math
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from explainer.catalog.catalog import Catalog
-from explainer.errors import UnreadableInput
-from explainer.ingest.source import LogReader
 from explainer.ingest.text import read_text
-from explainer.model.environment import Environment
 from explainer.model.finding import Finding, Fix
-from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import (
-    FAILED,
-    PASSED,
-    REFUSED,
-    SUSPECT,
-    UNFIXED,
-    UNPROVED,
-    VERIFIED,
-    Applied,
-    Repair,
-    Round,
-    Run,
-)
+from explainer.model.repair import FAILED, PASSED, REFUSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Failure, ProcessReport, Verification
-from explainer.verification.command import OnOutput, run_command
-from explainer.verification.judge import silent_faults
-from explainer.verification.live_report import live_environment, read_reports, with_live_facts
-from explainer.verification.verify import Watch, verify_command
-from explainer.workflow import apply, explain_incident, plan_report, undo
+from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
+from explainer.verification.command import OnOutput
+from explainer.verification.verify import verify_command
+from explainer.workflow import apply, undo
 
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What is run and how far a repair may go."""
-
-    command: tuple[str, ...]
-    root: str
-    catalog: Catalog
-    environment_of: Callable[[Incident], Environment | None] = lambda _: None
-    watch: Watch = field(default_factory=Watch)
-    unsafe: bool = False
-    keep_unproved: bool = False
-
-
-def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
-    """Run the command once, its output passed to `on_output` as it comes, and explain its failure.
-
-    Raises:
-        CannotStart: there is no such program.
-    """
-    folder = tempfile.mkdtemp(prefix="gradfix-")
-    reader = _Reader()
-    try:
-        environment = live_environment({"folder": folder, "mode": "run"}, dict(os.environ))
-
-        def pass_on(stream: int, data: bytes) -> None:
-            on_output(stream, data)
-            reader.feed(stream, data)
-
-        ended = run_command(job.command, environment=environment, folder=job.root, on_output=pass_on, is_shown=is_shown)
-        processes = read_reports(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    incidents = reader.close()
-    silent = silent_faults(processes) if ended.status == 0 else ()
-    report = _explain(_told(incidents, silent), processes, job) if ended.status or silent else None
-    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
-
-
-def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
-    """What was printed, with what the processes were seen to do wrong without a word, as lines and metrics of the log."""
-    if not silent:
-        return incidents
-    base = incidents[-1] if incidents else Incident()
-    lines = tuple(LogLine(text=f"seen in the live program: {one}") for one in silent)
-    rows = tuple(MetricRow(values=(("grad_norm", math.nan),)) for one in silent if "not finite" in one)
-    return [replace(base, log=(*base.log, *lines), metrics=(*base.metrics, *rows))]
-
-
-class _Reader:
-    """Puts the two streams together line by line, as they come."""
-
-    def __init__(self) -> None:
-        self._log = LogReader()
-        self._open = {1: b"", 2: b""}
-        self._is_text = True
-
-    def feed(self, stream: int, data: bytes) -> None:
-        whole, end, rest = (self._open[stream] + data).rpartition(b"\n")
-        self._open[stream] = rest if len(rest) < 1 << 20 else b""
-        self._take(whole + end)
-
-    def _take(self, data: bytes) -> None:
-        if data and self._is_text:
-            try:
-                self._log.feed(data)
-            except UnreadableInput:  # a program may print what it likes; then there is no text to explain
-                self._is_text = False
-
-    def close(self) -> list[Incident]:
-        self._take(b"".join(rest + b"\n" for rest in self._open.values() if rest))
-        try:
-            return self._log.close()
-        except UnreadableInput:
-            return []
-
-
-def _explain(incidents: Sequence[Incident], processes: Sequence[ProcessReport], job: Job) -> Report | None:
-    """The report of the failure that ended a run: of what was printed, else of what a process noted and did not print."""
-    failures = [failure for one in processes for failure in one.failures if failure.text]
-    printed = [_with_facts(one, failures) for one in incidents if one.exceptions]
-    noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
-    tries = [*reversed(printed), *noted, *reversed(incidents)]
-    reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
-    best = next((one for one in reports if one.findings), reports[0] if reports else None)
-    return plan_report(best, job.catalog, job.root) if best is not None else None
-
-
-def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
-    """An incident that was printed, with what was seen live at that failure."""
-    said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
-    for failure in reversed(failures):
-        if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
-            return with_live_facts(incident, failure)
-    return incident
 
 
 def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair:
@@ -151,12 +33,12 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     Raises:
         CannotStart: there is no such program.
     """
-    run = run_program(job, on_output)
+    run = sharpen(job, run_program(job, on_output), tell)
     if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, _steps_so_far(run.processes))
+    attempt = _Attempt(job, tell, steps_so_far(run.processes))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -176,15 +58,6 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     return Repair(
         status=status, exit_status=run.status, report=run.report, rounds=rounds, verification=attempt.unproved
     )
-
-
-def _steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], ...]:
-    """How many steps each optimizer had made at the failure: the most of any process."""
-    most: dict[str, int] = {}
-    for process in processes:
-        for name, count in process.steps:
-            most[name] = max(most.get(name, 0), count)
-    return tuple(most.items())
 
 
 class _Attempt:
@@ -253,7 +126,7 @@ class _Attempt:
         """The report of another failure than the one before, which the fix laid open; None for the same one or none."""
         if proof.verdict == GREEN or not any(one.failures for one in proof.processes):
             return None
-        report = _explain(list(read_text(proof.output)), proof.processes, self._job)
+        report = explain_run(list(read_text(proof.output)), proof.processes, self._job)
         if report is None or not report.findings or _place_of(report) == _place_of(before):
             return None
         return report

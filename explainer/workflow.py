@@ -152,6 +152,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         incident, notebook = in_notebook(incident, root)
     frames = _user_frames(incident)
     named = _named_here(frames, root) if frames or incident.exceptions else _scripts(root)
+    named = list(dict.fromkeys([*named, *_traced_here(incident, root)]))
     if not report.findings or not named:
         return report
     from explainer.catalog.interface import came, gone
@@ -255,6 +256,13 @@ def _named_here(frames: list[Frame], root: str) -> list[str]:
             is_it = os.path.realpath(os.path.join(root, frame.file)) == path or not shown
             held.setdefault(frame.file, []).append(is_it or read_line(path, frame.line or 0, root) == shown)
     return [name for name, answers in held.items() if any(answers)]
+
+
+def _traced_here(incident: Incident, root: str) -> list[str]:
+    """The files under `root` that the tracer names."""
+    from explainer.source.place import place_of
+
+    return [path for one in incident.traced if (path := place_of(one.file, root)) is not None]
 
 
 def _user_frames(incident: Incident) -> list[Frame]:

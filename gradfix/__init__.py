@@ -11,7 +11,7 @@ This package is the import name of the product; the code lives in `explainer`, a
 
 from __future__ import annotations
 
-__all__ = ["GradfixError", "Report", "__version__", "explain", "install"]
+__all__ = ["GradfixError", "Report", "__version__", "explain", "install", "trace"]
 
 
 def find_explainer() -> object:

@@ -1,4 +1,5 @@
 """accelerate with gradient accumulation. needs: accelerate"""
+
 import accelerate
 import torch
 

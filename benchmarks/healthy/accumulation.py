@@ -1,4 +1,5 @@
 """Gradient accumulation over four backwards a step."""
+
 import torch
 from torch import nn
 

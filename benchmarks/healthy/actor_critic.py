@@ -1,4 +1,5 @@
 """PPO: old log probabilities without a graph, several epochs over one batch, a loss that starts at zero."""
+
 import torch
 from torch import nn
 

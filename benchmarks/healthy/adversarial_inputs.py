@@ -1,4 +1,5 @@
 """Adversarial training: gradients with respect to the input are asked for before those of the weights."""
+
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy

@@ -1,4 +1,5 @@
 """bfloat16 by autocast on the CPU."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """BERT for masked language modelling: its pooler never gets a gradient. needs: transformers"""
+
 import torch
 from transformers import BertConfig, BertModel
 

@@ -1,4 +1,5 @@
 """A step that fails is caught and done again with half the batch, as for lack of memory; then all goes on."""
+
 import torch
 from torch import nn
 

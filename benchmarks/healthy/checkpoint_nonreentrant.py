@@ -1,4 +1,5 @@
 """Non-reentrant activation checkpointing, nested."""
+
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

@@ -1,4 +1,5 @@
 """Reentrant activation checkpointing over trainable layers."""
+
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

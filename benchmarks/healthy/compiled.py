@@ -1,4 +1,5 @@
 """torch.compile with inductor. needs: compiler"""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """torch.compile with the aot_eager backend: dynamo and AOTAutograd without a compiler."""
+
 import torch
 from torch import nn
 

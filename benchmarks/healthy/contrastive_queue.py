@@ -1,4 +1,5 @@
 """Contrast against a queue of keys, written in place after the step; the key encoder follows by momentum."""
+
 import copy
 
 import torch

@@ -1,4 +1,5 @@
 """Layers are frozen and thawed by epoch; the optimizer owns all of them all the time."""
+
 import torch
 from torch import nn
 

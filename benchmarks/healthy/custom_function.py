@@ -1,4 +1,5 @@
 """An autograd Function of the program's own: a straight-through estimator."""
+
 import torch
 from torch import nn
 

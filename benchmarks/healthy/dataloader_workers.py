@@ -1,4 +1,5 @@
 """Batches come from worker processes."""
+
 import torch
 from torch import nn
 

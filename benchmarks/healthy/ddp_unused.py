@@ -1,4 +1,5 @@
 """Two ranks, a branch that is used in every second step: find_unused_parameters is right here. launch: torchrun"""
+
 import torch
 import torch.distributed as dist
 

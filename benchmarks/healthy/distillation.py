@@ -1,4 +1,5 @@
 """A student learns from a teacher under no_grad."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A loss that grows for a while, large but finite gradients, clipped."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """It stops by itself, after saving and loading the best weights."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """An exponential moving average of the weights, updated in place after each step."""
+
 import copy
 
 import torch

@@ -1,4 +1,5 @@
 """Evaluation under inference_mode in between, with eval() and train()."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A mixture of experts, most of which see nothing in a step, and one never."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A frozen backbone in evaluation mode with a head that trains; the optimizer owns both."""
+
 import torch
 from torch import nn
 

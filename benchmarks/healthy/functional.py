@@ -1,4 +1,5 @@
 """torch.func: gradients a sample by vmap, clipped and set by hand, as in differentially private training."""
+
 import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap

@@ -1,4 +1,5 @@
 """A GAN in the right order: the critic sees detached samples, each loss is of the current weights."""
+
 import torch
 from torch import nn
 from torch.nn.functional import softplus

@@ -1,4 +1,5 @@
 """Hooks on tensors, parameters and modules; one reverses a gradient (domain-adversarial training)."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """The program looks at its gradient norm after backward, and skips the step where it is not finite."""
+
 import torch
 from torch import nn
 

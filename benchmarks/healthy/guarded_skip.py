@@ -1,4 +1,5 @@
 """A batch that gives nan is left out by the program itself: no backward, no step."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """LBFGS: many backwards inside of one step."""
+
 import torch
 from torch import nn
 

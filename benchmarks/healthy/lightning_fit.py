@@ -1,4 +1,5 @@
 """Lightning drives the loop. needs: lightning"""
+
 import lightning
 import torch
 

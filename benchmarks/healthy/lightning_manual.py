@@ -1,4 +1,5 @@
 """Lightning with manual optimization of two networks. needs: lightning"""
+
 import lightning
 import torch
 
@@ -17,7 +18,10 @@ class Gan(lightning.LightningModule):
         self.manual_backward(loss)
         first.step()
         fake = self.generator(torch.randn(8, 2)).detach()
-        loss = torch.nn.functional.softplus(self.critic(fake)).mean() + torch.nn.functional.softplus(-self.critic(batch)).mean()
+        loss = (
+            torch.nn.functional.softplus(self.critic(fake)).mean()
+            + torch.nn.functional.softplus(-self.critic(batch)).mean()
+        )
         second.zero_grad()
         self.manual_backward(loss)
         second.step()

@@ -1,4 +1,5 @@
 """LoRA written by hand over a frozen layer; all parameters are given to the optimizer."""
+
 import torch
 from torch import nn
 

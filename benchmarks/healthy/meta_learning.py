@@ -1,4 +1,5 @@
 """MAML: an inner step with create_graph, differentiated through."""
+
 import torch
 from torch import nn
 from torch.func import functional_call

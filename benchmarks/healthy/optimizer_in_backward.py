@@ -1,4 +1,5 @@
 """An optimizer a parameter, stepped by a hook as soon as its gradient is there, which is then freed."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """No torch.optim at all: the weights are written under no_grad."""
+
 import torch
 
 torch.manual_seed(0)

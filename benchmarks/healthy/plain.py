@@ -1,4 +1,5 @@
 """A plain loop: zero_grad, forward, backward, step."""
+
 import torch
 
 torch.manual_seed(0)

@@ -1,4 +1,5 @@
 """REINFORCE: the loss is the log probability of sampled actions times returns, with entropy."""
+
 import torch
 from torch import nn
 

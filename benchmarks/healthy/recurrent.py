@@ -1,4 +1,5 @@
 """Truncated backpropagation through time: the state is carried and detached."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A fused optimizer under a GradScaler: its step is called also where it is skipped inside."""
+
 import torch
 from torch import nn
 

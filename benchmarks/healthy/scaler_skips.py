@@ -1,4 +1,5 @@
 """A GradScaler whose scale is too large at first: it skips steps and finds its scale, as it should."""
+
 import torch
 from torch import nn
 

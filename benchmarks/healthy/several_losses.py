@@ -1,4 +1,5 @@
 """Two losses of one forward, the first with retain_graph, and both before the step."""
+
 import torch
 from torch import nn
 

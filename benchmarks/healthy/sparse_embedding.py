@@ -1,4 +1,5 @@
 """Sparse gradients of an embedding with SparseAdam beside a dense optimizer."""
+
 import torch
 from torch import nn
 

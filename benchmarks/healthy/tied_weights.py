@@ -1,4 +1,5 @@
 """Input and output embeddings are one parameter."""
+
 import torch
 from torch import nn
 

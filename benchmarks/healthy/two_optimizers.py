@@ -1,4 +1,5 @@
 """Two optimizers for two parts of one model, one of them every second step."""
+
 import torch
 from torch import nn
 

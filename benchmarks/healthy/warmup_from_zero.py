@@ -1,4 +1,5 @@
 """The learning rate starts at zero, and labels of a first batch are all padding in a sum over tokens."""
+
 import torch
 from torch import nn
 

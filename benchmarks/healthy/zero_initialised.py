@@ -1,4 +1,5 @@
 """A residual branch that starts at zero (as in ControlNet): what lies before the zero has no gradient at first."""
+
 import torch
 from torch import nn
 

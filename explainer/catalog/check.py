@@ -34,7 +34,7 @@ CONDITIONS = {
     "interface": {"story", "sure"},
     "source": {"reader"},
     "live": {"fact", "value"},
-    "trace": {"reader"},
+    "trace": {"fact", "value"},
 }
 _COMMON = {"id", "reads", "says", "weight", "proves", "absent", "signature"}
 

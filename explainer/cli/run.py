@@ -16,7 +16,8 @@ from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
-from explainer.repair import Job, repair, run_program
+from explainer.repair import repair
+from explainer.run import Job, run_program, sharpen
 from explainer.verification.command import ERR, OUT, show, signal_name
 from explainer.verification.reach import why_unwatched
 from explainer.verification.verify import Watch, verify_command
@@ -31,6 +32,7 @@ class RunOptions:
     command: tuple[str, ...]
     fix: bool
     unsafe: bool
+    trace: bool
     keep_unproved: bool
     steps: int
     timeout: float
@@ -73,6 +75,7 @@ def run_and_explain(options: RunOptions) -> int:
             done = repair(job, on_output, _tell)
         else:
             run = run_program(job, on_output)
+            run = sharpen(job, run, _tell) if options.trace else run
             word = FAILED if run.status else PASSED if run.report is None else SUSPECT
             done = Repair(status=word, exit_status=run.status, report=run.report)
     status = _finish(done, job, is_json=is_json)

@@ -17,12 +17,15 @@ _WORDS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 _RUN_HELP = """Run a program; explain its failure; with --fix repair and prove it.
 
-The program's output, input, signals and exit status are its own. With --fix an edit is applied, the program is run again
+The program's output, input, signals and exit status are its own. With --trace a failed program is run once more with each
+operation watched: the line that wrote, cut or made what failed becomes a fact; a program that ended well is watched for a few
+steps. --fix traces where a trace can tell. With --fix an edit is applied, the program is run again
 for a few optimizer steps under watch, and the edit is taken back unless losses and gradients are healthy.
 
 \b
 Examples:
   gradfix run -- python train.py --lr 1e-4
+  gradfix run --trace -- python train.py
   gradfix run --fix -- python train.py
   gradfix run --fix --unsafe-fixes -- torchrun --nproc-per-node 2 train.py
   gradfix run --fix --format json -- python train.py > repair.json
@@ -58,6 +61,9 @@ def run(
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="Also edits that change memory, speed or training.")
     ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Run a failed program again under the tracer: the guilty line as a fact.")
+    ] = False,
     keep_unproved: Annotated[
         bool, typer.Option("--keep-unproved", help="Keep an edit whose verification was inconclusive.")
     ] = False,
@@ -71,7 +77,7 @@ def run(
     from explainer.cli.run import RunOptions, run_and_explain
 
     options = RunOptions(
-        command=tuple(command), fix=fix, unsafe=unsafe_fixes, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
+        command=tuple(command), fix=fix, unsafe=unsafe_fixes, trace=trace, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
         root=root, format=format.value, probe=probe, knowledge=knowledge,
     )  # fmt: skip
     raise typer.Exit(run_and_explain(options))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, find_codemod
 from explainer.fix.splice import make_patch
+from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import Patch
 from explainer.model.rule import Cause, FixRule
@@ -40,9 +41,15 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
             shown.add(patch.diff)
             fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
     if evidence is None:
-        return replace(finding, evidence=(*finding.evidence, *_absence(cause, context)))
+        told = traced_first({(one.file, one.line): one for one in finding.culprits}, finding.cause, context)
+        return replace(
+            finding,
+            culprits=tuple(told.values())[:MAX_CULPRITS],
+            evidence=(*finding.evidence, *_absence(cause, context)),
+        )
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
+    culprits = traced_first(culprits, finding.cause, context)
     others = [fix for fix in finding.fixes if fix.id not in {fix.id.partition("~")[0] for fix in fixes}]
     return replace(
         finding,
@@ -90,7 +97,7 @@ def _propose(
         if rule.codemod is None or rule.id not in allowed:
             continue
         for proposal in _proposals(rule, context, faults):
-            yield proposal.belief - later, rule, proposal
+            yield proposal.belief + traced_belief(proposal, cause.id, context) - later, rule, proposal
         later += _LATER_RULE
 
 

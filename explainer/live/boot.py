@@ -33,6 +33,11 @@ def arm(recorder: Any, options: dict[str, Any]) -> None:
     from . import raised, step
 
     raised.watch(recorder)
+    if options["mode"] == "trace":
+        from .trace import arm as tracing
+
+        recorder.tracer, _ = tracing.arm(sys.modules["torch"])
+        recorder.at_end.append(lambda: recorder.parts.update(traced=recorder.tracer.explain(None, "")))
     step.watch(recorder, options)
     if options.get("quiet"):
         from . import quiet

@@ -19,8 +19,8 @@ MAX_NAMES = 6
 MAX_MOVED = 8
 
 
-def look(error: BaseException) -> dict[str, Any]:
-    """The facts of a failure, as plain data; {} where torch has nothing to do with it."""
+def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
+    """The facts of a failure, as plain data; {} where torch has nothing to do with it. With a tracer, what it saw too."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "autograd"):
         return {}
@@ -37,6 +37,8 @@ def look(error: BaseException) -> dict[str, Any]:
         facts["loss"] = _tensor(loss)
         graph = _Graph(torch, names)
         facts.update(graph.walk(loss))
+    if tracer is not None:
+        facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}")
     return facts
 
 

@@ -42,6 +42,7 @@ class Recorder:
         self.failures: list[dict[str, Any]] = []
         self.parts: dict[str, Any] = {}
         self.at_end: list[Callable[[], None]] = []
+        self.tracer: Any = None
         self._folder = options["folder"]
         self._owner = os.getpid()
         self._thread = threading.local()
@@ -62,12 +63,16 @@ class Recorder:
         uncaught = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         if isinstance(uncaught, BaseException):
             self.note(uncaught, "uncaught")
+        self.look_at_the_end()
+        self.write()
+
+    def look_at_the_end(self) -> None:
+        """What is asked for when a program ends without a failure."""
         for look in self.at_end if os.getpid() == self._owner and not self.failures else ():
             try:
                 look()
             except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
                 self.parts["fault"] = f"{type(fault).__name__}: {fault}"[:200]
-        self.write()
 
     def _forked(self) -> None:
         """A forked child reports for itself, from now on."""
@@ -138,12 +143,12 @@ class Recorder:
 
     def _look(self, error: BaseException) -> dict[str, Any]:
         """What the live objects say; of the first failures only, so that a loop that catches many stays quick."""
-        if len(self.failures) >= MAX_LOOKS or self.options["mode"] != "run":
+        if len(self.failures) >= MAX_LOOKS or self.options["mode"] == "verify":
             return {}
         from . import crash
 
         try:
-            return crash.look(error)
+            return crash.look(error, self.tracer)
         except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
             return {"fault": f"{type(fault).__name__}: {fault}"[:200]}
 

@@ -56,7 +56,7 @@ class _Watcher:
 
     def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
         self._recorder = recorder
-        self._enough: int | None = options.get("steps") if options["mode"] == "verify" else None
+        self._enough: int | None = options.get("steps") if options["mode"] != "run" else None
         self._past: dict[str, int] = options.get("past") or {}
         self._order: dict[int, str] = {}
         self._keep: list[Any] = []
@@ -154,6 +154,7 @@ class _Watcher:
         self._steps[key] = self._steps.get(key, 0) + 1
         if self._enough is not None and self._is_enough():
             self._recorder.parts["stopped"] = True
+            self._recorder.look_at_the_end()
             self._recorder.parts["step_seconds"] = (time.monotonic() - self._began) / max(sum(self._steps.values()), 1)
             self._recorder.write()
             _leave()

@@ -329,5 +329,6 @@ _READERS: dict[str, Callable[[Conditions, Scene], Observed | None]] = {
     "log": _read_log,
     "environment": _read_environment,
     "live": _read_fact,
+    "trace": _read_fact,
     "interface": _read_interface,
 }

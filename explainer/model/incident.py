@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from explainer.model.trace import TracedLine
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
@@ -109,6 +111,7 @@ class Incident:
     warnings: tuple[WarningRecord, ...] = ()
     metrics: tuple[MetricRow, ...] = ()
     facts: tuple[Fact, ...] = ()
+    traced: tuple[TracedLine, ...] = ()
     log: tuple[LogLine, ...] = field(default=(), repr=False)
     rank: int | None = None
     ranks: tuple[int, ...] = ()

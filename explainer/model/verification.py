@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 GREEN, RED, INCONCLUSIVE = "green", "red", "inconclusive"
 SCHEMA = "gradfix.verification/1"
@@ -51,11 +52,15 @@ class Failure:
     text: str = field(default="", repr=False)
     steps: tuple[tuple[str, int], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    traced: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
-    """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end."""
+    """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
+
+    `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
+    """
 
     pid: int
     rank: str | None = None
@@ -67,6 +72,7 @@ class ProcessReport:
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
+    traced: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

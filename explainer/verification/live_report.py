@@ -10,9 +10,11 @@ from typing import Any
 
 from explainer.model.incident import Fact, Incident
 from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
+from explainer.verification.traced import with_trace
 
 SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live", "site")
 VARIABLE = "GRADFIX_LIVE"
+TRACED = "__gradfix_traced__"
 
 
 def live_environment(options: dict[str, Any], base: dict[str, str]) -> dict[str, str]:
@@ -57,11 +59,13 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
                 text=one.get("text", ""),
                 steps=tuple(one["steps"].items()),
                 facts=tuple(_facts(one)),
+                traced=(one.get("seen") or {}).get("traced") or {},
             )
             for one in raw.get("failures", ())
         ),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
+        traced=raw.get("traced") or {},
     )
 
 
@@ -94,16 +98,18 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def with_live_facts(incident: Incident, failure: Failure) -> Incident:
-    """The incident with what the live objects said at its failure."""
-    return _with(incident, failure.facts)
+    """The incident with what the live objects said at its failure, and what a tracer saw."""
+    incident = _with(incident, failure.facts)
+    return with_trace(incident, failure.traced) if failure.traced else incident
 
 
 def with_live_objects(incident: Incident, error: BaseException) -> Incident:
     """The incident of an exception of this process, with what its live objects say."""
     from explainer.live.crash import look
 
-    seen = look(error)
-    return _with(incident, facts_of(seen)) if seen else incident
+    seen, traced = look(error), getattr(error, TRACED, None)
+    incident = _with(incident, facts_of(seen)) if seen else incident
+    return with_trace(incident, traced) if traced else incident
 
 
 def _with(incident: Incident, facts: Iterable[tuple[str, str]]) -> Incident:

@@ -29,14 +29,21 @@ _QUIET = {
 }
 
 
+_EAGER = {"TORCHDYNAMO_DISABLE": "1"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through."""
+    """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through.
+
+    With `trace` each operation is traced too, and compiled code runs eagerly.
+    """
 
     steps: int = STEPS
     past: tuple[tuple[str, int], ...] = ()
     timeout: float = TIMEOUT
     allow_writes: bool = False
+    trace: bool = False
 
 
 def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
@@ -58,9 +65,15 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         if on_output is not None:
             on_output(stream, data)
 
-    options = {"folder": folder, "mode": "verify", "steps": watch.steps, "past": dict(watch.past), "scratch": folder}
+    options = {
+        "folder": folder,
+        "mode": "trace" if watch.trace else "verify",
+        "steps": watch.steps,
+        "past": dict(watch.past),
+        "scratch": folder,
+    }
     options["quiet"] = not watch.allow_writes
-    base = {**os.environ, **({} if watch.allow_writes else _QUIET)}
+    base = {**os.environ, **({} if watch.allow_writes else _QUIET), **(_EAGER if watch.trace else {})}
     try:
         ended = run_command(
             command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False

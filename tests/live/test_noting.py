@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from explainer.catalog.bundle import load_catalog
-from explainer.repair import Job, Run, run_program
+from explainer.run import Job, Run, run_program
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.torch

@@ -1,0 +1,69 @@
+"""What the tracer saw, in the plan of a fix: its lines are facts, and lead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal
+from explainer.model.finding import Culprit
+from explainer.model.trace import CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.source.place import place_of
+
+# Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
+# backward that used a graph up is rarely the line to change.
+_SPEAKS = {
+    "inplace": (WRITE, HIDDEN_WRITE),
+    "checkpoint": (PARTED,),
+    "no-graph": (CUT, STARVING_CUT),
+    "nan": (NOT_FINITE,),
+}
+_BELIEF = 3.0
+_NEAR = 1.0
+
+Culprits = dict[tuple[str, int | None], Culprit]
+
+
+def traced_belief(proposal: Proposal, cause: str, context: Context) -> float:
+    """How much a proposal gains because its line, or one of its edits, is what the tracer saw."""
+    gained = 0.0
+    for one, path in _lines(cause, context):
+        if proposal.culprit.file == path and proposal.culprit.line == one.line:
+            return _BELIEF
+        for edit in proposal.edits:
+            file = context.program.files.get(edit.file)
+            if (
+                edit.file == path
+                and file is not None
+                and file.line_of(edit.start) <= one.line <= file.line_of(edit.end)
+            ):
+                gained = _NEAR
+    return gained
+
+
+def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
+    """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked."""
+    led: Culprits = {}
+    for one, path in _lines(cause, context):
+        if one.is_guess and culprits:
+            continue
+        known = culprits.get((path, one.line))
+        file = context.program.files.get(path)
+        code = file.line(one.line).strip() if file is not None else None
+        led[path, one.line] = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
+    return {**led, **{key: value for key, value in culprits.items() if key not in led}}
+
+
+# A cut is the line to change where the program itself cuts; what it froze, or an adapter, lies elsewhere.
+_CUTS = ("no-graph/detached", "no-graph/non-differentiable-op", "no-graph/grad-mode-off")
+
+
+def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
+    """The traced lines of the program itself that speak for a cause."""
+    kinds = _SPEAKS.get(cause.partition("/")[0], ())
+    root = context.program.root
+    for one in context.incident.traced:
+        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
+            path = place_of(one.file, root)
+            if path is not None and path.startswith(root + os.sep):
+                yield one, path

@@ -1,0 +1,77 @@
+"""Puts a tracer into a process: into its threads, its backward passes, its checkpoints, its optimizer steps."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from .tracer import Tracer
+
+
+def arm(torch: Any, *, finite: bool = True) -> tuple[Tracer, ExitStack]:
+    """Trace everything that this process does with torch from now on; closing the stack takes it all out again."""
+    tracer, undo = Tracer(torch, finite=finite), ExitStack()
+    _watch_engine(torch, tracer, undo)
+    _watch_threads(tracer, undo)
+    _watch_steps(torch, tracer, undo)
+    from torch.utils import checkpoint
+
+    _replace(checkpoint, "checkpoint", tracer.replays.watched(checkpoint.checkpoint), undo)
+    undo.enter_context(tracer)
+    os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))
+    return tracer, undo
+
+
+def _replace(owner: Any, name: str, new: Any, undo: ExitStack) -> None:
+    undo.callback(setattr, owner, name, getattr(owner, name))
+    setattr(owner, name, new)
+
+
+def _leave(torch: Any, tracer: Tracer) -> None:
+    """A forked child is a DataLoader's worker far more often than a trainer: it goes on untraced."""
+    stack = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
+    if stack and stack[-1] is tracer:
+        tracer.__exit__(None, None, None)
+
+
+def _watch_steps(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
+    """Judge the gradients of each step; those that GradScaler leaves out overflowed on purpose."""
+    from torch.optim import optimizer as module
+
+    before = module.register_optimizer_step_pre_hook(tracer.before_step)
+    after = module.register_optimizer_step_post_hook(lambda optimizer, *_: tracer.after_step(optimizer))
+    undo.callback(before.remove)
+    undo.callback(after.remove)
+    update = torch.amp.GradScaler.update
+
+    def updated(self: Any, *args: Any, **keywords: Any) -> Any:
+        tracer.forget()
+        return update(self, *args, **keywords)
+
+    _replace(torch.amp.GradScaler, "update", updated, undo)
+
+
+def _watch_engine(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
+    """See each backward, and what it runs again: torch takes modes away while it is inside a call of its own."""
+    engine = torch.autograd._engine_run_backward  # noqa: SLF001 - where backward and grad meet
+
+    def run(roots: Any, *args: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        tracer.note_backward(roots, args)
+        with tracer.inside():
+            return engine(roots, *args, **keywords)
+
+    _replace(torch.autograd, "_engine_run_backward", run, undo)
+
+
+def _watch_threads(tracer: Tracer, undo: ExitStack) -> None:
+    """Modes belong to a thread: enter new ones too."""
+    run = threading.Thread.run
+
+    def traced(self: threading.Thread) -> None:
+        with tracer:
+            run(self)
+
+    _replace(threading.Thread, "run", traced, undo)

@@ -1,0 +1,139 @@
+"""The first value that is not finite, forward or backward: one sum an operation, left on its device, read once a step."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from .flow import Flow, Operation
+
+MAX_FLAGS = 20_000
+# What holds anything until it is written.
+UNINITIALISED = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "data", "detach"))
+# What writes infinity on purpose: masks and initial maxima.
+DELIBERATE = frozenset(
+    ("masked_fill", "masked_fill_", "where", "full", "full_like", "fill_", "tensor", "new_full", "triu", "tril",
+     "__setitem__", "zeros_like", "ones_like", "scaled_dot_product_attention", "constant_", "new_tensor", "expand")
+)  # fmt: skip
+
+
+class Finite:
+    """Sums of outputs and of gradients since they were last read, by the number of the operation."""
+
+    def __init__(self, torch: Any, flow: Flow) -> None:
+        self._torch = torch
+        self._flow = flow
+        self._below = torch._C._AutoDispatchBelowAutograd  # noqa: SLF001 - a sum that leaves no node behind
+        self._functorch = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - its tensors must not outlive a transform
+        self._flags: deque[tuple[bool, int, Any]] = deque(maxlen=MAX_FLAGS)
+        self._types = (torch.Tensor, torch.nn.Parameter)
+
+    def watch(self, name: str, number: int, output: Any) -> None:
+        """Note the sum of an output, and of its gradient once that is there."""
+        if name in UNINITIALISED:
+            return
+        if type(output) not in self._types or output.is_meta or not output.is_floating_point():
+            return
+        if output.layout is not self._torch.strided or self._functorch() is not None or not output.numel():
+            return
+        if output.is_cuda and self._torch.cuda.is_current_stream_capturing():
+            return
+        self._note(number, output, is_gradient=False)
+        if output.requires_grad and output.grad_fn is not None:
+            output.register_hook(functools.partial(self._take, number))
+
+    def _take(self, number: int, gradient: Any) -> None:
+        if gradient is not None and type(gradient) in self._types and gradient.layout is self._torch.strided:
+            self._note(number, gradient, is_gradient=True)
+
+    def _note(self, number: int, tensor: Any, *, is_gradient: bool) -> None:
+        with self._torch._C.DisableTorchFunction(), self._below():  # noqa: SLF001
+            half = tensor.element_size() < 4
+            total = tensor.sum(dtype=self._torch.float32) if half else tensor.sum()
+        self._flags.append((is_gradient, number, total))
+
+    def forget(self) -> None:
+        """Drop what was noted: the step that ends here was in order."""
+        self._flags.clear()
+
+    def read(self) -> dict[str, Any] | None:
+        """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
+        flags = list(self._flags)
+        self.forget()
+        bad = list(self._bad(flags))
+        forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
+        gradient = {number: kind for is_gradient, number, kind in bad if is_gradient}
+        # Clipping and logging compute with gradients that are bad already: what came first in time counts.
+        first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
+        if first is not None and first[0]:
+            return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient})
+        return self._first_forward(forward)
+
+    def _bad(self, flags: list[tuple[bool, int, Any]]) -> Iterator[tuple[bool, int, str]]:
+        """The flags whose sum is not finite, in the order of time, with `nan` or `inf`."""
+        torch = self._torch
+        by_device: dict[Any, list[int]] = {}
+        for index, (_, _, total) in enumerate(flags):
+            by_device.setdefault(total.device, []).append(index)
+        bad: dict[int, str] = {}
+        for indices in by_device.values():
+            sums = torch.stack([flags[index][2].float() for index in indices]).cpu()
+            if not bool(torch.isfinite(sums).all()):
+                for index, value in zip(indices, sums.tolist(), strict=True):
+                    if not math.isfinite(value):
+                        bad[index] = "nan" if math.isnan(value) else "inf"
+        for index in sorted(bad):
+            yield flags[index][0], flags[index][1], bad[index]
+
+    def _first_forward(self, bad: dict[int, str]) -> dict[str, Any] | None:
+        """The operation that made the first NaN, or the infinity behind it."""
+        number = min((one for one, kind in bad.items() if kind == "nan"), default=None)
+        if number is None:
+            return None
+        operation = self._flow.get(number)
+        if operation is None:
+            return None
+        told = {"direction": "forward", "kind": "nan", "number": number, "operation": operation}
+        for one in operation.leaves:
+            leaf = self._flow.leaf(one)
+            if leaf is not None and leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
+                return {**told, "input": "parameter" if leaf.requires_grad else "data", "shape": list(leaf.shape)}
+        for source, maker in self._sources(operation, bad):
+            if maker.name not in DELIBERATE:
+                return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
+        return told
+
+    def _sources(self, operation: Operation, bad: dict[int, str]) -> Iterator[tuple[int, Operation]]:
+        """The operations upstream that made an infinity from finite values, nearest first."""
+        queue, seen = [one for one in operation.inputs if one in bad], set(operation.inputs)
+        while queue:
+            number = queue.pop(0)
+            maker = self._flow.get(number)
+            if maker is None:
+                continue
+            further = [one for one in maker.inputs if one in bad]
+            if not further:
+                yield number, maker
+            queue.extend(one for one in further if one not in seen)
+            seen.update(further)
+
+    def _first_backward(self, bad: dict[int, str], known: set[int]) -> dict[str, Any] | None:
+        """The operation whose backward made the first gradient that is not finite."""
+        for number, kind in bad.items():
+            takers = [(one, operation) for one, operation in self._flow.consumers(number) if one in known]
+            makers = [(one, operation) for one, operation in takers if one not in bad]
+            if makers:
+                one, operation = makers[-1]
+                return {"direction": "backward", "kind": kind, "number": one, "operation": operation}
+            if not takers:
+                maker = self._flow.get(number)
+                if maker is not None:
+                    return {"direction": "backward", "kind": kind, "number": number, "operation": maker}
+        return None
+
+    def blame_leaf(self, tensor: Any) -> tuple[int, Operation] | None:
+        """The operation that gave a leaf a gradient that is not finite, where no gradient before it was: its last taker."""
+        return next(iter(self._flow.consumers_of_leaf(id(tensor))), None)

@@ -1,0 +1,139 @@
+"""Backward passes: which nodes each one used up, and saved tensors that were written behind autograd's back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .place import Place
+from .write import Write, Writes, storage_of
+
+MAX_PASSES = 64
+MAX_NODES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One backward: its line, the numbers of the nodes it went through, and whether it kept the graph."""
+
+    place: Place | None
+    keeps: bool
+    nodes: frozenset[int] = field(default_factory=frozenset)
+
+
+class Graphs:
+    """Looks at each graph before a backward goes through it."""
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+        self._saved: dict[str, tuple[str, ...]] = {}
+        self.passes: deque[Pass] = deque(maxlen=MAX_PASSES)
+
+    def before_backward(
+        self, roots: Any, place: Place | None, *, keeps: bool, thread: int
+    ) -> Iterator[tuple[Any, Write]]:
+        """Log the pass; the saved tensors that were written without their version moving, with the first such write."""
+        numbers: list[int] = []
+        for node in walk(roots):
+            number = sequence_of(node)
+            if number is None:
+                continue
+            numbers.append(number)
+            if len(self._writes):
+                yield from self._hidden(node, number, thread)
+        self.passes.append(Pass(place, keeps, frozenset(numbers)))
+
+    def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, Write]]:
+        if hasattr(node, "saved_tensors"):
+            return  # a custom Function's: its own forward, checkpointing's above all, may write before it saves
+        for name, tensor in self.saved(node):
+            storage = storage_of(tensor)
+            if storage is None or not self._writes.holds(storage):
+                continue
+            writes = self._writes.after(tensor, number, thread)
+            if writes and not is_moved(node, name):
+                yield node, writes[0]
+
+    def saved(self, node: Any) -> Iterator[tuple[str, Any]]:
+        """The tensors that a node saved, without the check of their version."""
+        for name in self._names(node):
+            try:
+                raw = getattr(node, f"_raw_saved_{name}")
+                tensors = [one.data for one in (raw if isinstance(raw, (list, tuple)) else (raw,)) if one is not None]
+            except (RuntimeError, AttributeError):  # let go already, or packed by a hook
+                continue
+            for tensor in tensors:
+                if hasattr(tensor, "untyped_storage"):
+                    yield name, tensor
+
+    def moved(self, root: Any, thread: int) -> Iterator[tuple[Any, list[Write]]]:
+        """The nodes below a tensor whose saved tensor moved, with the writes that came after it was saved."""
+        for node in walk([root]):
+            number = sequence_of(node)
+            if number is None:
+                continue
+            for name, tensor in self.saved(node):
+                if is_moved(node, name):
+                    yield node, self._writes.after(tensor, number, thread)
+
+    def freed_by(self, root: Any) -> Pass | None:
+        """The pass that used up a node which the graph of `root` still needs."""
+        freed = {
+            number
+            for node in walk([root])
+            if is_freed(node, self._names(node)) and (number := sequence_of(node)) is not None
+        }
+        earlier = list(self.passes)[:-1]  # the last one is that which failed
+        return next((one for one in reversed(earlier) if not one.keeps and freed & one.nodes), None)
+
+    def _names(self, node: Any) -> tuple[str, ...]:
+        names = self._saved.get(node.name())
+        if names is None:
+            names = tuple(one[len("_raw_saved_") :] for one in dir(node) if one.startswith("_raw_saved_"))
+            self._saved[node.name()] = names
+        return names
+
+
+def walk(roots: Any) -> Iterator[Any]:
+    """The nodes below some tensors, at most 20,000."""
+    seen: set[Any] = set()
+    queue = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+    while queue and len(seen) < MAX_NODES:
+        node = queue.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        queue.extend(one for one, _ in node.next_functions if one is not None)
+
+
+def sequence_of(node: Any) -> int | None:
+    """Autograd's number of a node; None for the end of a leaf, which has no place in the order."""
+    if not hasattr(node, "_sequence_nr") or hasattr(node, "variable"):
+        return None
+    number = int(node._sequence_nr())  # noqa: SLF001
+    return number if number < 1 << 62 else None
+
+
+def is_moved(node: Any, name: str) -> bool:
+    """Whether autograd itself sees that a saved tensor was written."""
+    return "modified by an inplace operation" in _complaint(node, name)
+
+
+def is_freed(node: Any, names: tuple[str, ...]) -> bool:
+    """Whether the tensors of a node were let go by an earlier backward."""
+    return any("have already been freed" in _complaint(node, name) for name in names)
+
+
+def _complaint(node: Any, name: str) -> str:
+    try:
+        getattr(
+            node, f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}"
+        )  # a custom Function's
+    except RuntimeError as error:
+        return str(error)
+    except (AttributeError, TypeError, ValueError):
+        return ""
+    return ""

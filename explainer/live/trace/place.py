@@ -1,0 +1,61 @@
+"""Which line of the program is running, noted in a microsecond and read later."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+from typing import Any
+
+MAX_DEPTH = 80
+_OWN, _LIBRARY, _TORCH = 0, 1, 2
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+Place = tuple[CodeType, int]
+"""A code object and the offset of its last instruction: a line, before anybody asks which."""
+
+
+class Places:
+    """Finds the innermost line that is not torch's own: the program's, else that of a library."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+        self._kinds: dict[int, tuple[int, CodeType]] = {}  # by identity: the hash of a code object reads all of it
+
+    def here(self, depth: int) -> Place | None:
+        """The line of the program that runs `depth` frames above this one; of a library where it is called by no program."""
+        frame = sys._getframe(depth)  # noqa: SLF001 - the only way to the caller without building a traceback
+        kinds, library = self._kinds, None
+        for _ in range(MAX_DEPTH):
+            code = frame.f_code
+            known = kinds.get(id(code))
+            if known is None:
+                known = kinds[id(code)] = self._kind(code.co_filename), code
+            kind = known[0]
+            if kind == _OWN:
+                return code, frame.f_lasti
+            if kind == _LIBRARY and library is None:
+                library = code, frame.f_lasti
+            if frame.f_back is None:
+                break
+            frame = frame.f_back
+        return library
+
+    def _kind(self, path: str) -> int:
+        if path.startswith((self._torch, _HERE, "<frozen")):
+            return _TORCH
+        plain = path.replace("\\", "/")
+        return _LIBRARY if "site-packages/" in plain or "/lib/python" in plain or "dist-packages/" in plain else _OWN
+
+
+def describe(place: Place | None) -> dict[str, Any]:
+    """File, line and function of a place."""
+    if place is None:
+        return {"file": None, "line": None, "function": None}
+    code, offset = place
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number is not None:
+            line = number
+            break
+    return {"file": code.co_filename, "line": line, "function": code.co_name}

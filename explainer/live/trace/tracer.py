@@ -1,0 +1,339 @@
+"""The tracer: a function mode that sees each call of torch, and what it says at a failure.
+
+A TorchFunctionMode rather than a TorchDispatchMode: it sees what the program wrote (`.data`, `.item()`, `+=`), costs less,
+and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of them switches the version check off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+
+from .finite import Finite
+from .flow import Flow, Operation
+from .graph import Graphs
+from .place import Place, Places, describe
+from .replay import Replays
+from .starved import Starved
+from .write import Write, Writes, extent, storage_of
+
+MAX_TOLD = 8
+MAX_NUMBERS = 256
+MAX_LOSSES = 64
+MAX_LISTED = 2_000
+_ASK = frozenset(
+    ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
+     "storage_offset", "data_ptr", "untyped_storage", "is_conj", "is_neg", "is_inference", "_is_view", "__repr__", "__format__",
+     "_set_grad_enabled", "_record_function_enter_new", "_record_function_exit._RecordFunction", "register_hook", "retain_grad",
+     "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
+     "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
+)  # fmt: skip
+_TO_PYTHON = frozenset(
+    ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
+)
+_BACKWARD = frozenset(("backward", "grad"))
+_Before = tuple[list[Any], list[int], int, bool]
+"""The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
+
+
+class Tracer(TorchFunctionMode):  # type: ignore[misc]
+    """Watches the calls of torch of every thread that it is entered in."""
+
+    def __init__(self, torch: Any, *, finite: bool = True) -> None:
+        super().__init__()
+        self._torch = torch
+        self._tensor = torch.Tensor
+        self._local = threading.local()
+        self._places = Places(torch)
+        self._writes = Writes()
+        self._sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # noqa: SLF001
+        self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
+        self.flow = Flow()
+        self.graphs = Graphs(self._writes)
+        self.replays = Replays()
+        self.starved = Starved(self.flow)
+        self.finite = Finite(torch, self.flow) if finite else None
+        self.hidden: list[dict[str, Any]] = []
+        self._told_places: list[Place | None] = []
+        self.first_bad: dict[str, Any] | None = None
+        self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
+        self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
+        self.fault: str | None = None
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Let the call happen, and log it."""
+        __tracebackhide__ = True
+        keywords = kwargs or {}
+        name = getattr(func, "__name__", "")
+        local = self._local
+        if name == "__get__" and func.__self__.__name__ == "data":
+            name = "data"
+        if name in _ASK or getattr(local, "depth", None):
+            return func(*args, **keywords)
+        before = self._look(name, args, keywords)
+        local.depth = 1
+        try:
+            result = func(*args, **keywords)
+        finally:
+            local.depth = 0
+        if before is not None:
+            try:
+                self._log(name, result, before)
+            except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
+                self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
+        return result
+
+    def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
+        """The tensors that a call is given, and what it may change of them."""
+        if name in _BACKWARD:
+            return None
+        tensors = []
+        kind = self._tensor
+        for one in args:
+            if isinstance(one, kind):
+                tensors.append(one)
+            elif type(one) in (list, tuple):
+                tensors.extend(inner for inner in one[:MAX_LISTED] if isinstance(inner, kind))
+        tensors.extend(one for one in keywords.values() if isinstance(one, kind))
+        try:
+            versions = [one._version for one in tensors]  # noqa: SLF001 - autograd's own counter
+        except RuntimeError:  # tensors of inference mode have none
+            versions = []
+        return tensors, versions, self._sequence(), any(one.requires_grad for one in tensors)
+
+    def _log(self, name: str, result: Any, before: _Before) -> None:
+        tensors, versions, sequence, took = before
+        place = self._places.here(3)
+        flow = self.flow
+        kind = self._tensor
+        outputs = [result] if isinstance(result, kind) else []
+        if (not outputs and type(result) in (list, tuple)) or isinstance(result, tuple):
+            outputs = [one for one in result if isinstance(one, kind)]
+        inputs, leaves = flow.sort(tensors)
+        if not tensors and name == "tensor":
+            inputs = self._linked(result)
+        operation = Operation(
+            name,
+            place,
+            inputs,
+            leaves,
+            took,
+            any(one.requires_grad for one in outputs),
+            self._grad_mode(),
+            self.replays.is_again,
+            bool(self.replays.open),
+        )
+        written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
+        made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
+        if self.finite is not None and made and made[0].grad_fn is not None:
+            operation.node = made[0].grad_fn.name()
+        number = flow.add(operation, made)
+        if written:
+            self._log_writes(written, name, place, sequence, number)
+        if self.replays.open:
+            self.replays.saw(name, outputs, place)
+        if name in _TO_PYTHON:
+            self._keep_number(result, number)
+        if self.finite is not None:
+            for output in made:
+                self.finite.watch(name, number, output)
+
+    def _log_writes(self, written: list[Any], name: str, place: Place | None, sequence: int, number: int) -> None:
+        thread, grad_mode = threading.get_ident(), self._grad_mode()
+        for one in written:
+            storage = storage_of(one)
+            if storage is not None:
+                start, end = extent(one)
+                self._writes.add(
+                    Write(
+                        name,
+                        place,
+                        thread,
+                        sequence,
+                        storage,
+                        start,
+                        end,
+                        one._version,  # noqa: SLF001
+                        tuple(one.shape),
+                        grad_mode,
+                        number,
+                    )
+                )
+
+    def _keep_number(self, value: Any, number: int) -> None:
+        """Remember a Python number that was read from a tensor: a tensor made of it later came from there."""
+        if isinstance(value, float):
+            self._numbers.append((value, number))
+
+    def _linked(self, tensor: Any) -> tuple[int, ...]:
+        """Where the values of a tensor that was made of Python numbers were read from."""
+        if not isinstance(tensor, self._tensor) or not self._numbers or not 0 < tensor.numel() <= MAX_NUMBERS:
+            return ()
+        values = set(tensor.detach().flatten().tolist())
+        return tuple({number for value, number in self._numbers if value in values})
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """See what torch calls the program back for, while it is inside a call that this mode let happen."""
+        depth = getattr(self._local, "depth", 0)
+        if not depth:
+            yield
+            return
+        self._local.depth = 0
+        try:
+            with self:
+                yield
+        finally:
+            self._local.depth = depth
+
+    def before_step(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        """Judge the gradients of the step; and see nothing of what it does itself, unless it calls the program back."""
+        self.starved.saw_step(optimizer)
+        if self.finite is not None and self.first_bad is None:
+            owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                bad = [one for one in owned if not one.grad.is_sparse and not _is_finite(self._torch, one.grad)]
+                is_bad = bool(bad) or not all(bool(one.isfinite()) for one in self._losses)
+            self._losses.clear()
+            if is_bad:
+                self.look_at_values(bad)
+            else:
+                self.forget()
+        if not any(callable(one) for one in (*arguments, *keywords.values())):
+            self._local.depth = 1
+
+    def after_step(self, optimizer: Any) -> None:
+        """The step wrote its parameters: one write each, on the line that called it."""
+        if not getattr(self._local, "depth", 0):
+            return
+        self._local.depth = 0
+        place = self._places.here(3)
+        written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
+        number = self.flow.add(Operation("step", place, (), ()), ())
+        self._log_writes(written, "step", place, self._sequence(), number)
+
+    def forget(self) -> None:
+        """What was noted of values belongs to a step that was in order, or that GradScaler left out."""
+        if self.finite is not None:
+            self.finite.forget()
+        self.flow.forget_leaves()
+
+    def note_backward(self, roots: Any, arguments: tuple[Any, ...]) -> None:
+        """A backward is about to go through the graph of some tensors; never in its way."""
+        try:
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                self._before_engine(roots, keeps=bool(arguments[1]) if len(arguments) > 1 else False)
+        except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
+            self.fault = f"backward: {type(fault).__name__}: {fault}"[:200]
+
+    def _before_engine(self, roots: Any, *, keeps: bool) -> None:
+        place = self._places.here(4)
+        if self.finite is not None:
+            self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
+        found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
+        for node, write in found:
+            if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
+                self._told_places.append(write.place)
+                self.hidden.append(
+                    {**_told(write), "kind": "hidden-write", "node": node.name(), "backward": describe(place)}
+                )
+
+    def look_at_values(self, leaves: Iterable[Any] = ()) -> None:
+        """Read the flags of the step that ends here, and remember the first value that was not finite."""
+        if self.finite is None or self.first_bad is not None:
+            return
+        found = self.finite.read()
+        if found is None:
+            for leaf in leaves:
+                taker = self.finite.blame_leaf(leaf)
+                if taker is not None:
+                    found = {"direction": "backward", "kind": "nan", "number": taker[0], "operation": taker[1]}
+                    break
+        if found is not None:
+            self.first_bad = {**_operation(found.pop("operation")), **found}
+            if "then" in self.first_bad:
+                self.first_bad["then"] = _operation(self.first_bad["then"])
+        self.flow.forget_leaves()
+
+    def explain(self, loss: Any, message: str) -> dict[str, Any]:
+        """What was seen that a failure may come from, by kind."""
+        with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+            return self._explain(loss, message)
+
+    def _explain(self, loss: Any, message: str) -> dict[str, Any]:
+        self.look_at_values()
+        told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
+        if loss is None:
+            told["starved"] = [
+                {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
+            ]
+        else:
+            told["writes"] = self._moved(loss)
+            told["cuts"] = self._cuts(loss) if not loss.requires_grad else []
+            passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
+            if passed is not None:
+                told["freed"] = describe(passed.place)
+        if "CheckpointError" in message or "checkpoint" in message:
+            told["parted"] = self.replays.parted()
+        return told
+
+    def _moved(self, loss: Any) -> list[dict[str, Any]]:
+        found = []
+        for node, writes in self.graphs.moved(loss, threading.get_ident()):
+            if writes:
+                found.append({**_told(writes[0]), "kind": "write", "node": node.name()})
+            if len(found) >= MAX_TOLD:
+                break
+        return found
+
+    def _cuts(self, loss: Any) -> list[dict[str, Any]]:
+        """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""
+        number = self.flow.maker(loss)
+        if number is None:
+            return []
+        found = [
+            {**_operation(one), "kind": "cut"}
+            for _, one in self.flow.upstream(number)
+            if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
+        ]
+        return found[:MAX_TOLD] or self._conversions()
+
+    def _conversions(self) -> list[dict[str, Any]]:
+        """Where a tensor that required grad last became a Python number, if that is one line: the values went on from there."""
+        found = {}
+        for _, number in self._numbers:
+            operation = self.flow.get(number)
+            if operation is not None and operation.took_grad:
+                told = _operation(operation)
+                found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
+        return list(found.values()) if len(found) == 1 else []
+
+
+def _is_finite(torch: Any, tensor: Any) -> bool:
+    return bool(
+        torch.isfinite(tensor.detach().sum(dtype=torch.float32) if tensor.element_size() < 4 else tensor.detach().sum())
+    )
+
+
+def _told(write: Write) -> dict[str, Any]:
+    return {
+        "operation": write.name, **describe(write.place), "shape": list(write.shape), "version": write.version,
+        "grad_mode": write.grad_mode,
+    }  # fmt: skip
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    return {
+        "operation": operation.name,
+        **describe(operation.place),
+        "grad_mode": operation.grad_mode,
+        "replay": operation.replay,
+        "node": operation.node,
+    }

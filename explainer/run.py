@@ -1,0 +1,168 @@
+"""Runs the user's command once and explains its failure; traces it where the lines are open."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from explainer.catalog.catalog import Catalog
+from explainer.errors import UnreadableInput
+from explainer.ingest.source import LogReader
+from explainer.ingest.text import read_text
+from explainer.model.environment import Environment
+from explainer.model.incident import Incident, LogLine, MetricRow
+from explainer.model.repair import Run
+from explainer.model.report import Report
+from explainer.model.verification import Failure, ProcessReport
+from explainer.verification.command import OnOutput, run_command
+from explainer.verification.judge import silent_faults
+from explainer.verification.live_report import live_environment, read_reports, with_live_facts
+from explainer.verification.traced import lines_of, with_trace
+from explainer.verification.verify import Watch, verify_command
+from explainer.workflow import explain_incident, plan_report
+
+# The families of causes that happen in the flow of values, where a trace sees them.
+TRACEABLE = frozenset(("inplace", "no-graph", "backward", "nan", "checkpoint", "compile"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is run and how far a repair may go."""
+
+    command: tuple[str, ...]
+    root: str
+    catalog: Catalog
+    environment_of: Callable[[Incident], Environment | None] = lambda _: None
+    watch: Watch = field(default_factory=Watch)
+    unsafe: bool = False
+    keep_unproved: bool = False
+
+
+def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
+    """Run the command once, its output passed to `on_output` as it comes, and explain its failure.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    folder = tempfile.mkdtemp(prefix="gradfix-")
+    reader = _Reader()
+    try:
+        environment = live_environment({"folder": folder, "mode": "run"}, dict(os.environ))
+
+        def pass_on(stream: int, data: bytes) -> None:
+            on_output(stream, data)
+            reader.feed(stream, data)
+
+        ended = run_command(job.command, environment=environment, folder=job.root, on_output=pass_on, is_shown=is_shown)
+        processes = read_reports(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    incidents = reader.close()
+    silent = silent_faults(processes) if ended.status == 0 else ()
+    report = explain_run(_told(incidents, silent), processes, job) if ended.status or silent else None
+    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
+
+
+def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
+    """What was printed, with what the processes were seen to do wrong without a word, as lines and metrics of the log."""
+    if not silent:
+        return incidents
+    base = incidents[-1] if incidents else Incident()
+    lines = tuple(LogLine(text=f"seen in the live program: {one}") for one in silent)
+    rows = tuple(MetricRow(values=(("grad_norm", math.nan),)) for one in silent if "not finite" in one)
+    return [replace(base, log=(*base.log, *lines), metrics=(*base.metrics, *rows))]
+
+
+class _Reader:
+    """Puts the two streams together line by line, as they come."""
+
+    def __init__(self) -> None:
+        self._log = LogReader()
+        self._open = {1: b"", 2: b""}
+        self._is_text = True
+
+    def feed(self, stream: int, data: bytes) -> None:
+        whole, end, rest = (self._open[stream] + data).rpartition(b"\n")
+        self._open[stream] = rest if len(rest) < 1 << 20 else b""
+        self._take(whole + end)
+
+    def _take(self, data: bytes) -> None:
+        if data and self._is_text:
+            try:
+                self._log.feed(data)
+            except UnreadableInput:  # a program may print what it likes; then there is no text to explain
+                self._is_text = False
+
+    def close(self) -> list[Incident]:
+        self._take(b"".join(rest + b"\n" for rest in self._open.values() if rest))
+        try:
+            return self._log.close()
+        except UnreadableInput:
+            return []
+
+
+def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport], job: Job) -> Report | None:
+    """The report of the failure that ended a run: of what was printed, else of what a process noted and did not print."""
+    failures = [failure for one in processes for failure in one.failures if failure.text]
+    printed = [_with_facts(one, failures) for one in incidents if one.exceptions]
+    noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
+    tries = [*reversed(printed), *noted, *reversed(incidents)]
+    reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
+    best = next((one for one in reports if one.findings), reports[0] if reports else None)
+    return plan_report(best, job.catalog, job.root) if best is not None else None
+
+
+def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
+    """An incident that was printed, with what was seen live at that failure."""
+    said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
+    for failure in reversed(failures):
+        if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
+            return with_live_facts(incident, failure)
+    return incident
+
+
+def steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], ...]:
+    """How many steps each optimizer had made at the failure: the most of any process."""
+    most: dict[str, int] = {}
+    for process in processes:
+        for name, count in process.steps:
+            most[name] = max(most.get(name, 0), count)
+    return tuple(most.items())
+
+
+def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
+    """The run with the lines that a traced run of the same command sees, where its failure is one that a trace can tell.
+
+    A run that ended well is traced for a few steps: for writes that autograd does not see. The traced run harms nothing: it
+    is watched as a verification is, and ends once it is past the place of the failure.
+    """
+    if run.is_asked or (run.report is not None and run.report.findings and not _is_traceable(run.report)):
+        return run
+    tell("tracing: the same command again, each operation watched")
+    watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else (), trace=True)
+    proof = verify_command(job.command, job.root, watch)
+    incident = _traced(run, proof.processes)
+    if incident is None:
+        return run
+    report = plan_report(explain_incident(incident, job.environment_of(incident), job.catalog), job.catalog, job.root)
+    return replace(run, report=report) if report.findings else run
+
+
+def _is_traceable(report: Report) -> bool:
+    return report.findings[0].cause.partition("/")[0] in TRACEABLE
+
+
+def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
+    """The incident of a run with what was traced; None where the traced run saw nothing, or another failure."""
+    incident = run.report.incident if run.report is not None else None
+    if incident is not None and incident.exceptions:
+        traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
+        return traced if traced.traced else None
+    seen = next((one.traced for one in processes if lines_of(one.traced)), None)
+    if seen is None or (incident is None and not seen.get("hidden") and not seen.get("starved")):
+        return None
+    return with_trace(incident or Incident(), seen)

@@ -1,0 +1,114 @@
+"""What a traced run saw, as lines and facts of its incident, in the words that the rules read."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from explainer.model.incident import Fact, Frame, Incident, LogLine
+from explainer.model.trace import CUT, FREED, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+
+MAX_LINES = 8
+# What goes wrong without an exception, and stands in the log for the rules to find.
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT))
+
+
+def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
+    """The lines of a tracer's report, those of one kind nearest to the failure first, each line once."""
+    found = {(one.kind, one.file, one.line): one for one in reversed(list(_lines(traced)))}
+    return tuple(reversed(found.values()))[:MAX_LINES]
+
+
+def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    for one in traced.get("writes") or ():
+        yield from _line(WRITE, one, f"`{one['operation']}` writes what {_plain(one['node'])} saved for backward")
+    for one in traced.get("hidden") or ():
+        yield from _line(
+            HIDDEN_WRITE, one,
+            f"`{one['operation']}` writes what {_plain(one['node'])} saved for backward, unseen by autograd: the gradient is wrong",
+        )  # fmt: skip
+    for one in traced.get("cuts") or ():
+        why = "" if one["grad_mode"] else ", because grad mode is off"
+        yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
+    for one in traced.get("starved") or ():
+        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
+        yield from _line(
+            STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
+        )  # fmt: skip
+    bad = traced.get("not_finite")
+    if bad:
+        yield from _line(NOT_FINITE, bad, _why_not_finite(bad))
+        if bad.get("then"):
+            yield from _line(NOT_FINITE, bad["then"], f"`{bad['then']['operation']}` makes NaN of that infinity")
+    if traced.get("freed"):
+        yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
+    if traced.get("parted"):
+        one = traced["parted"]
+        yield from _line(
+            PARTED, {"operation": one["second"].partition(" ")[0], **one},
+            f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
+        )  # fmt: skip
+
+
+def _line(kind: str, one: Mapping[str, Any], says: str) -> Iterator[TracedLine]:
+    if one.get("file") and one.get("line"):
+        yield TracedLine(
+            kind=kind, operation=one["operation"], file=one["file"], line=one["line"], function=one.get("function"),
+            node=one.get("node"), says=says, is_guess=bool(one.get("guess")),
+        )  # fmt: skip
+
+
+def _why_not_finite(bad: Mapping[str, Any]) -> str:
+    if bad.get("input"):
+        given = "a parameter" if bad["input"] == "parameter" else "data"
+        return f"`{bad['operation']}` was given {given} that is not finite"
+    value = "NaN" if bad["kind"] == "nan" else "infinity"
+    if bad["direction"] == "backward":
+        return f"the backward of `{bad['operation']}` makes the first {value}"
+    return f"`{bad['operation']}` makes the first {value} of the forward"
+
+
+def _plain(node: str) -> str:
+    return node.rstrip("0123456789").removesuffix("Backward") or node
+
+
+def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
+    """The incident with the traced lines, and what rules read of them: facts, a line of the log, the forward stack."""
+    lines = lines_of(traced)
+    facts = [Fact(name=name, value=value) for name, value in _facts(lines, traced)]
+    incident = replace(incident, traced=lines, facts=(*incident.facts, *facts))
+    silent = [
+        LogLine(text=f"traced: {one.operation} at {one.file}:{one.line}: {one.says}")
+        for one in lines
+        if one.kind in SILENT
+    ]
+    incident = replace(incident, log=(*incident.log, *silent))
+    first = next((one for one in lines if one.kind == NOT_FINITE), None)
+    if first is None or incident.anomaly_node is not None:
+        return incident
+    bad = traced["not_finite"]
+    told = f"traced: {first.says}"
+    if first.node and not bad.get("input"):
+        way = "in the backward" if bad["direction"] == "backward" else "in the forward"
+        told = f"traced: Function '{first.node}' made the first {bad['kind']} {way}"
+    code = linecache.getline(first.file, first.line).strip()
+    frame = Frame(file=first.file, line=first.line, function=first.function, code=code or None)
+    return replace(
+        incident,
+        log=(*incident.log, LogLine(text=told)),
+        anomaly_node=None if bad.get("input") else first.node,
+        forward_frames=(*incident.forward_frames, frame),
+    )
+
+
+def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for one in lines:
+        yield f"traced_{one.kind.replace('-', '_')}", one.operation
+    cuts = [one for one in traced.get("cuts") or () if one.get("line")]
+    if cuts:
+        yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
+    bad = traced.get("not_finite")
+    if bad and bad.get("input"):
+        yield "traced_bad_input", bad["input"]

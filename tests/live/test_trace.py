@@ -1,0 +1,485 @@
+"""The tracer names the line that wrote, cut or made what failed, and changes nothing of what the program computes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from torch.utils.checkpoint import checkpoint as early  # noqa: E402 - bound before anything is traced
+
+import gradfix  # noqa: E402
+from explainer.model.trace import TracedLine  # noqa: E402
+
+
+def lines(step: Callable[[], object], *, fails: bool = True) -> tuple[TracedLine, ...]:
+    """What tracing a step shows; the exception of a step that fails comes through."""
+    seen = None
+    try:
+        with gradfix.trace() as seen:
+            step()
+    except RuntimeError:
+        assert fails
+    else:
+        assert not fails
+    assert seen is not None
+    return seen.lines
+
+
+def shown(found: tuple[TracedLine, ...]) -> list[tuple[str, str, str]]:
+    """Kind, operation and function of each line; the functions here hold one guilty line each."""
+    return [(one.kind, one.operation, one.function or "") for one in found]
+
+
+def weight(*shape: int) -> torch.Tensor:
+    return torch.ones(*shape or (3,), requires_grad=True)
+
+
+def test_a_write_into_a_saved_tensor() -> None:
+    """The line that wrote is named, not the forward that saved nor the backward that failed."""
+
+    def overwrite(hidden: torch.Tensor) -> None:
+        hidden += 1
+
+    def step() -> None:
+        hidden = weight().sigmoid()
+        overwrite(hidden)
+        hidden.sum().backward()
+
+    assert shown(lines(step)) == [("write", "add_", "overwrite")]
+
+
+@pytest.mark.parametrize(
+    ("operation", "write"),
+    [
+        ("__setitem__", lambda one: one.__setitem__(0, 2.0)),
+        ("relu", lambda one: torch.nn.ReLU(inplace=True)(one)),
+        ("_foreach_mul_", lambda one: torch._foreach_mul_([one], 2.0)),
+        ("copy_", lambda one: one.detach().copy_(torch.zeros(3))),
+        ("fill_", lambda one: one[1:].detach().fill_(0.0)),
+    ],
+)
+def test_every_kind_of_write(operation: str, write: Callable[[torch.Tensor], object]) -> None:
+    """Subscripts, modules, lists of tensors and views under `detach` are writes as well; the error stays the program's own."""
+
+    def step() -> None:
+        hidden = weight().sigmoid()
+        write(hidden)
+        hidden.sum().backward()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        step()
+    found = lines(step)
+    assert [one.operation for one in found] == [operation]
+
+
+def test_a_write_elsewhere_in_the_storage_is_innocent() -> None:
+    """Another row of the same storage was written too; the one that backward needs is named."""
+    table = torch.ones(4, 3)
+
+    def innocent() -> None:
+        table[3].data.fill_(5.0)
+
+    def guilty() -> None:
+        table[0].mul_(2.0)
+
+    def step() -> None:
+        product = weight() * table[0]
+        innocent()
+        guilty()
+        product.sum().backward()
+
+    assert shown(lines(step)) == [("write", "mul_", "guilty")]
+
+
+def test_a_write_that_autograd_does_not_see() -> None:
+    """`.data` writes raise nothing and give a wrong gradient: they are named though the program goes on."""
+
+    def scale(scores: torch.Tensor) -> None:
+        scores.data.mul_(2.0)
+
+    def step() -> None:
+        scores = weight().exp()
+        scale(scores)
+        scores.sum().backward()
+
+    found = lines(step, fails=False)
+    assert shown(found) == [("hidden-write", "mul_", "scale")]
+    assert "unseen by autograd" in found[0].says
+
+
+def test_writes_that_harm_nothing() -> None:
+    """Clipping weights after the step, running averages, gradients and a ReLU behind a linear layer are no findings."""
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(inplace=True), torch.nn.Linear(4, 1)
+    )
+    average = [one.detach().clone() for one in model.parameters()]
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def train() -> None:
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(5, 3)).square().mean().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            for mean, one in zip(average, model.parameters(), strict=True):
+                mean.lerp_(one.detach(), 0.1)
+                one.data.clamp_(-1, 1)
+
+    assert lines(train, fails=False) == ()
+
+
+def test_an_optimizer_step_between_forward_and_backward() -> None:
+    """The step is one write, on the line that called it."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def update() -> None:
+        optimizer.step()
+
+    def step() -> None:
+        first, second = model(torch.ones(2, 3)).sum(), model(torch.ones(2, 3)).square().sum()
+        first.backward()
+        update()
+        second.backward()
+
+    assert shown(lines(step)) == [("write", "step", "update")]
+
+
+@pytest.mark.parametrize(
+    ("operation", "cut"),
+    [
+        ("detach", lambda one: one.detach()),
+        ("data", lambda one: one.data * 2),
+        ("argmax", lambda one: one.argmax().float()),
+        ("gt", lambda one: (one > 0).float()),
+        ("item", lambda one: torch.tensor(one.sum().item())),
+        ("tensor", lambda one: torch.tensor(one.sum())),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
+def test_a_cut(operation: str, cut: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """The operation that took what requires grad and gave what does not, also through a Python number."""
+    found = lines(lambda: (cut(weight() * 3) + 1).sum().backward())
+    assert [(one.kind, one.operation) for one in found] == [("cut", operation)]
+
+
+def test_grad_mode_off() -> None:
+    """An operation under no_grad is a cut, and says why."""
+
+    @torch.no_grad()
+    def features(x: torch.Tensor) -> torch.Tensor:
+        return x.exp()
+
+    found = lines(lambda: features(weight()).sum().backward())
+    assert shown(found) == [("cut", "exp", "features")]
+    assert "grad mode is off" in found[0].says
+
+
+def test_a_measure_beside_the_loss_is_no_cut() -> None:
+    """What is detached for a log is not what the loss lost."""
+
+    def step() -> None:
+        hidden = weight() * 2
+        print(hidden.detach().mean().item())
+        torch.zeros(()).backward()
+
+    assert lines(step) == ()
+
+
+def two_stage(cut: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+    """A program of two parts, both the optimizer's, with something between them."""
+    encoder, head, teacher = (torch.nn.Linear(3, 3) for _ in range(3))
+    optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            with torch.no_grad():
+                target = teacher(x)
+            loss = (head(cut(encoder(x))) - target).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            float(loss.detach())
+
+    return train
+
+
+def test_a_cut_that_starves_parameters() -> None:
+    """Half of what the optimizer owns never gets a gradient: the line that keeps it from there."""
+    found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)
+    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
+    assert "2 parameters of the optimizer" in found[0].says
+
+
+def test_a_program_of_two_parts_in_order() -> None:
+    """A teacher under no_grad that no optimizer owns, and a loss that is detached for the log, are as they should be."""
+    assert lines(two_stage(lambda hidden: hidden.relu()), fails=False) == ()
+
+
+def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:
+    """What is told of a step whose gradients are not finite."""
+
+    def train() -> None:
+        one = weight()
+        optimizer = torch.optim.SGD([one], lr=0.1)
+        step(one).backward()
+        optimizer.step()
+
+    return tuple(one for one in lines(train, fails=False) if one.kind == "not-finite")
+
+
+@pytest.mark.parametrize(
+    ("operation", "way", "step"),
+    [
+        ("sqrt", "backward", lambda one: ((one - 1).sqrt() * 0).sum()),
+        ("log", "backward", lambda one: torch.where(one > 5, (one - 1).log(), one).sum()),
+        ("log", "forward", lambda one: (one - 2).log().sum()),
+        ("div", "forward", lambda one: ((one - 1) / (one - 1)).sum()),
+        ("exp", "forward", lambda one: ((one * 200).exp() / (one * 200).exp().sum()).sum()),
+        ("std", "forward", lambda one: one[:1].std()),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:std\\(\\)")
+def test_the_first_value_that_is_not_finite(
+    operation: str, way: str, step: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    """Forward or backward, the operation that made it from finite values."""
+    found = nonfinite(step)
+    assert found[0].operation.strip("_").removeprefix("true") == operation
+    assert way in found[0].says
+
+
+def test_a_mask_of_infinities_is_deliberate() -> None:
+    """A row that is masked altogether gives NaN in the softmax, and that is the line."""
+    found = nonfinite(lambda one: one.masked_fill(torch.ones(3, dtype=torch.bool), float("-inf")).softmax(0).sum())
+    assert found[0].operation == "softmax"
+
+
+def test_data_that_is_not_finite() -> None:
+    """The first operation that takes it is named, and that it was given so."""
+    batch = torch.tensor([1.0, float("nan"), 2.0])
+    found = nonfinite(lambda one: (one * batch).sum())
+    assert (found[0].operation, "was given data" in found[0].says) == ("mul", True)
+
+
+def test_overflow_that_the_scaler_expects() -> None:
+    """GradScaler leaves out steps that overflow; they are in order."""
+    one = weight()
+    optimizer = torch.optim.SGD([one], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+
+    def train() -> None:
+        for _ in range(3):
+            optimizer.zero_grad()
+            scaler.scale((one * 100).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    assert lines(train, fails=False) == ()
+
+
+def test_who_freed_the_graph() -> None:
+    """The earlier backward that used the shared part up, not the one that failed."""
+
+    def first(loss: torch.Tensor) -> None:
+        loss.backward()
+
+    def step() -> None:
+        shared = weight().exp()
+        first(shared.sum())
+        shared.mean().backward()
+
+    assert shown(lines(step)) == [("freed", "backward", "first")]
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpointed_programs_are_the_same(*, reentrant: bool) -> None:
+    """Both kinds of checkpointing replay under the tracer, with the gradient they have without it."""
+
+    def gradient() -> torch.Tensor:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5), torch.nn.Tanh())
+        x = torch.ones(2, 3, requires_grad=True)
+        torch.utils.checkpoint.checkpoint(model, x, use_reentrant=reentrant).sum().backward()
+        return model[0].weight.grad
+
+    plain = gradient()
+    with gradfix.trace() as seen:
+        traced = gradient()
+    assert torch.equal(plain, traced)
+    assert seen.lines == ()
+
+
+def test_where_a_replay_parts_from_the_first_pass() -> None:
+    """The first operation of the replay that is another one."""
+    calls: list[int] = []
+
+    def segment(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x.sin() if len(calls) == 1 else x.double().cos()
+
+    def step() -> None:
+        torch.utils.checkpoint.checkpoint(segment, weight(), use_reentrant=False).sum().backward()
+
+    found = [one for one in lines(step) if one.kind == "parted"]
+    assert (found[0].operation, found[0].function) == ("double", "segment")
+    assert early is torch.utils.checkpoint.checkpoint
+
+
+def test_custom_functions_and_hooks_are_left_alone() -> None:
+    """What a Function does inside its own forward is no cut, and hooks see the gradients they saw before."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone().mul_(2)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    seen: list[torch.Tensor] = []
+
+    def step() -> None:
+        one = weight()
+        doubled = Double.apply(one)
+        doubled.register_hook(seen.append)
+        doubled.sum().backward()
+
+    assert lines(step, fails=False) == ()
+    assert torch.equal(seen[0], torch.ones(3))
+
+
+def test_saved_tensor_hooks_of_the_program() -> None:
+    """A program's own hooks switch the version check off; the tracer adds none and stays out of their way."""
+
+    def step() -> None:
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: one, lambda one: one):
+            hidden = weight().sigmoid()
+            hidden.sum().backward()
+
+    assert lines(step, fails=False) == ()
+
+
+def test_threads_are_traced() -> None:
+    """A thread that starts inside the block is watched as well."""
+
+    def work() -> None:
+        scores = weight().exp()
+        scores.data.mul_(2.0)
+        scores.sum().backward()
+
+    def step() -> None:
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()
+
+    assert shown(lines(step, fails=False)) == [("hidden-write", "mul_", "work")]
+
+
+def test_a_forked_child_goes_on_untraced() -> None:
+    """A child of the block runs without the mode, and ends as it would."""
+
+    def step() -> None:
+        child = os.fork()
+        if child == 0:
+            os._exit(len(torch.overrides._get_current_function_mode_stack()))
+        assert os.waitpid(child, 0)[1] == 0
+
+    lines(step, fails=False)
+
+
+def test_losses_are_the_same_bit_for_bit() -> None:
+    """Dropout, normalisation, clipping and AdamW compute what they compute without the tracer."""
+
+    def losses() -> list[float]:
+        torch.manual_seed(1)
+        model = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        found = []
+        for _ in range(5):
+            loss = model(torch.randn(4, 6, 8)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    plain = losses()
+    with gradfix.trace():
+        traced = losses()
+    assert plain == traced
+
+
+def test_functional_transforms_and_double_backward() -> None:
+    """vmap, grad and create_graph work inside the block."""
+
+    def step() -> None:
+        per_sample = torch.func.vmap(torch.func.grad(lambda one: (one**3).sum()))(torch.ones(2, 3))
+        one = weight()
+        (first,) = torch.autograd.grad((one**3).sum(), one, create_graph=True)
+        first.sum().backward()
+        assert torch.equal(per_sample, torch.full((2, 3), 3.0))
+        assert torch.equal(one.grad, torch.full((3,), 6.0))
+
+    assert lines(step, fails=False) == ()
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log forgets its oldest half; what comes late is still told."""
+    from explainer.live.trace import flow
+
+    monkeypatch.setattr(flow, "MAX_OPERATIONS", 100)
+
+    def step() -> None:
+        for _ in range(300):
+            weight() + 1
+        (weight() * 2).detach().sum().backward()
+
+    assert [(one.kind, one.operation) for one in lines(step)] == [("cut", "detach")]
+
+
+def test_the_exception_is_the_program_s_own() -> None:
+    """Type, message and chain stay; the line comes as a note, and `explain` knows it."""
+
+    def cut() -> None:
+        weight().exp().detach().sum().backward()
+
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad") as failed, gradfix.trace():
+        cut()
+    assert any(
+        "`detach` takes what requires grad" in one
+        for one in getattr(failed.value, "__notes__", ["`detach` takes what requires grad"])
+    )
+    finding = gradfix.explain(failed.value).findings[0]
+    assert finding.cause == "no-graph/detached"
+    assert any(one.reads == "trace" for one in finding.evidence)
+
+
+def test_nothing_stays_behind() -> None:
+    """After the block torch is as it was."""
+    before = (
+        torch.autograd._engine_run_backward,
+        threading.Thread.run,
+        torch.utils.checkpoint.checkpoint,
+        torch.amp.GradScaler.update,
+    )
+    with gradfix.trace():
+        pass
+    after = (
+        torch.autograd._engine_run_backward,
+        threading.Thread.run,
+        torch.utils.checkpoint.checkpoint,
+        torch.amp.GradScaler.update,
+    )
+    assert before == after
+    assert not torch.overrides._get_current_function_mode_stack()
