@@ -14,8 +14,9 @@ from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import FAILED, PASSED, REFUSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
+from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
@@ -25,15 +26,17 @@ MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
 
 
-def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair:
+def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None], *, is_traced: bool = False) -> Repair:
     """Run the command; where it fails, try the edits of its findings until one is verified.
 
-    `tell` is given one line a step. Whatever interrupts it, KeyboardInterrupt included, leaves the files as they were.
+    `tell` is given one line a step. With `is_traced` a run that ended well is traced too. Whatever interrupts it, KeyboardInterrupt included, leaves the files as they were.
 
     Raises:
         CannotStart: there is no such program.
     """
-    run = sharpen(job, run_program(job, on_output), tell)
+    run = run_program(job, on_output)
+    if run.status or run.report is not None or is_traced:
+        run = sharpen(job, run, tell)
     if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
@@ -118,6 +121,9 @@ class _Attempt:
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and _wants_twin(fix, proof):
+            self._tell("  green alone; held against its first gradients without checkpointing and compilation")
+            proof = verify_with_twin(self._job.command, self._job.root, self._watch, proof)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
         return proof
@@ -146,6 +152,17 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def _wants_twin(fix: Fix, proof: Verification) -> bool:
+    """Whether healthy gradients may be wrong ones all the same.
+
+    They went through checkpointing or compiled code, and the fix claims the same mathematics or touches checkpointing.
+    """
+    patch = (fix.patch or "").lower()
+    return bool(used_by(proof.processes)) and (
+        fix.applicability == "safe" or CHECKPOINT in patch or "reentrant" in patch
+    )
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:

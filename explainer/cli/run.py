@@ -1,28 +1,24 @@
-"""Runs, repairs and verifies for the command line: the program's output first, what gradfix says after it."""
+"""Runs and repairs for the command line: the program's output first, what gradfix says after it."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from explainer.catalog.bundle import load_catalog
+from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
 from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.repair import repair
 from explainer.run import Job, run_program, sharpen
-from explainer.verification.command import ERR, OUT, show, signal_name
+from explainer.verification.command import ERR, show, signal_name
 from explainer.verification.reach import why_unwatched
-from explainer.verification.verify import Watch, verify_command
-
-_STATUS = {GREEN: 0, RED: 1, INCONCLUSIVE: 3}
+from explainer.verification.verify import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +38,6 @@ class RunOptions:
     knowledge: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions:
-    """The options of `gradfix verify`."""
-
-    command: tuple[str, ...]
-    steps: int
-    timeout: float
-    allow_writes: bool
-    root: str | None
-    format: str
-
-
 def run_and_explain(options: RunOptions) -> int:
     """Run the program, explain, repair where asked; its exit status, or 0 where it was repaired and proved."""
     job = Job(
@@ -70,9 +54,9 @@ def run_and_explain(options: RunOptions) -> int:
     def on_output(stream: int, data: bytes) -> None:
         show(ERR if is_json else stream, data)
 
-    with _ended_by_signals():
+    with ended_by_signals():
         if options.fix:
-            done = repair(job, on_output, _tell)
+            done = repair(job, on_output, _tell, is_traced=options.trace)
         else:
             run = run_program(job, on_output)
             run = sharpen(job, run, _tell) if options.trace else run
@@ -83,21 +67,6 @@ def run_and_explain(options: RunOptions) -> int:
     if unwatched is not None and done.status != PASSED:
         _tell(unwatched)
     return status
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does, also between two runs: an edit on trial is taken back."""
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
@@ -120,7 +89,8 @@ def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
 
 def _card(report: Report | None, status: int) -> None:
     if report is None or (not report.findings and not report.incident.exceptions):
-        _tell(f"{_ending(status)}, and nothing that it printed tells why")
+        if status:
+            _tell(f"{_ending(status)}, and nothing that it printed tells why")
         return
     from explainer.render.terminal import Layout, render_terminal
 
@@ -134,27 +104,6 @@ def _ending(status: int) -> str:
     if name == "SIGKILL":
         return "the program was ended by SIGKILL: by the system where memory ran out, or by a person or scheduler"
     return f"the program was ended by {name}" if name else f"the program ended with exit status {status}"
-
-
-def verify_and_judge(options: VerifyOptions) -> int:
-    """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
-    root = os.path.realpath(options.root or os.getcwd())
-    watch = Watch(steps=options.steps, timeout=options.timeout, allow_writes=options.allow_writes)
-    with _ended_by_signals():
-        proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
-    _print(proof, options.format)
-    return _STATUS[proof.verdict]
-
-
-def _print(proof: Verification, name: str) -> None:
-    if name == "json":
-        from explainer.render.json import render_json
-
-        sys.stdout.write(render_json(proof))
-        return
-    from explainer.render.verification import render_verification
-
-    show(OUT, render_verification(proof, is_coloured=is_coloured("auto")).encode())
 
 
 def _prober(*, is_wanted: bool) -> Callable[[Incident], Environment | None]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
+
+from .boot import after_import
 
 _PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit", "create_repo", "create_branch")
 
@@ -28,8 +29,8 @@ def silence(options: dict[str, Any]) -> None:
 
     torch.save = _redirected(torch.save, 1, elsewhere)
     torch.load = _redirected(torch.load, 0, lambda path: moved.get(_absolute(path), path))
-    _after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
-    _after_import("huggingface_hub.hf_api", _mute_hub)
+    after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
+    after_import("huggingface_hub.hf_api", _mute_hub)
 
 
 def _absolute(path: Any) -> str:
@@ -65,13 +66,3 @@ def _mute_hub(module: Any) -> None:
     for name in _PUSHES:
         if hasattr(module.HfApi, name):
             setattr(module.HfApi, name, nothing)
-
-
-def _after_import(name: str, then: Callable[[Any], None]) -> None:
-    """Call back with a module, now or once it is imported."""
-    if name in sys.modules:
-        then(sys.modules[name])
-        return
-    from .boot import AfterImport
-
-    sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch
@@ -62,6 +63,7 @@ def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 13
     assert told["verification"]["verdict"] == "green"
     assert (tmp_path / "train.py").read_text() == RIGHT
+    assert "held against" not in done.stderr  # nothing is checkpointed: no run more
     assert gradfix(tmp_path, "undo").returncode == 0
     assert (tmp_path / "train.py").read_text() == BROKEN
 
@@ -94,6 +96,27 @@ def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     told = json.loads(done.stdout)
     assert told["status"] == "verified"
     assert len(told["applied"]) == 2
+
+
+def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
+    """`use_reentrant=False` ends the error; a hidden write in place then falsifies gradients, and the edit is taken back."""
+    text = CHECKPOINTED.format(act=IN_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], (tmp_path / "train.py").read_text()) == ("unfixed", text)
+    assert told["rounds"][0]["verdict"] == "red"
+    assert told["rounds"][0]["reasons"][0].startswith("gradients are not those without activation checkpointing")
+
+
+def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
+    """The same edit of a program that writes nothing in place is held against its twin and stays."""
+    text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], told["verification"]["comparison"]["verdict"]) == ("verified", "same")
+    assert (tmp_path / "train.py").read_text() == text.replace("reentrant=True", "reentrant=False")
 
 
 def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
