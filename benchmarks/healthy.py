@@ -1,8 +1,9 @@
-"""Runs healthy training programs under `gradfix run` and `gradfix verify`: neither may find fault with any of them.
+"""Runs healthy training programs under `gradfix run --trace` and `gradfix verify`: neither may find fault with any of them.
 
     python benchmarks/healthy.py [NAME ...]
 
-The first line of each program of `healthy/` says what it is, and what it needs. Needs torch; transformers, peft, trl,
+The first line of each program of `healthy/` says what it is, what it needs, and how many steps to verify where three are
+too few. Needs torch; transformers, peft, trl,
 accelerate, lightning and a C++ compiler where there are any.
 """
 
@@ -33,12 +34,11 @@ def missing(needs: list[str]) -> list[str]:
     ]
 
 
-def judge(command: list[str], folder: str, face: str) -> dict:
+def judge(command: list[str], folder: str, face: str, *words: str) -> dict:
     """What `gradfix run` or `gradfix verify` says of a command, as JSON."""
     environment = {
         **os.environ, "PYTHONPATH": str(HERE.parent), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1",
     }  # fmt: skip
-    words = ["--no-probe"] if face == "run" else []
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", face, "--format", "json", *words, "--", *command],
         capture_output=True, text=True, cwd=folder, env=environment,
@@ -49,14 +49,15 @@ def judge(command: list[str], folder: str, face: str) -> dict:
         return {"exit": done.returncode, "said": done.stderr[-2000:]}
 
 
-def row(path: pathlib.Path, needs: list[str], launcher: str | None) -> tuple[bool, str]:
+def row(path: pathlib.Path, first: str) -> tuple[bool, str]:
     """Whether nothing was held against a program, and its row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, os.path.join(folder, "train.py"))
-        words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] if launcher else []
+        words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] if "torchrun" in first else []
         command = [sys.executable, *words, "train.py"]
-        run = judge(command, folder, "run")
-        verified = judge(command, folder, "verify")
+        run = judge(command, folder, "run", "--no-probe", "--trace")
+        steps = re.search(r"steps: (\d+)", first)
+        verified = judge(command, folder, "verify", "--steps", steps[1] if steps else "3")
     findings = len(run.get("report", {}).get("findings", ()))
     is_silent = run.get("status") == "passed" and run["exit"] == 0 and not findings
     reasons = "; ".join([*verified.get("reasons", ()), *verified.get("notes", ())])
@@ -81,7 +82,7 @@ def main() -> int:
         if lacking:
             waiting.append(f"| {path.stem} | {', '.join(lacking)} |")
             continue
-        is_fine, told = row(path, needs, "launch: torchrun" in first)
+        is_fine, told = row(path, first)
         wrong += not is_fine
         rows.append(told)
         print(told, file=sys.stderr, flush=True)
@@ -89,7 +90,7 @@ def main() -> int:
     versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     print(f"CPython {platform.python_version()}, {versions}, no GPU.\n")
     print(f"{len(rows)} healthy programs, {wrong} false alarms, in {time.perf_counter() - start:.0f} s.\n")
-    print("| program | `gradfix run` | `gradfix verify` | said |\n| --- | --- | --- | --- |")
+    print("| program | `gradfix run --trace` | `gradfix verify` | said |\n| --- | --- | --- | --- |")
     print("\n".join(rows))
     if waiting:
         print("\n| not run here | needs |\n| --- | --- |\n" + "\n".join(waiting))
