@@ -69,8 +69,7 @@ def row(path: pathlib.Path, first: str) -> tuple[bool, str]:
     return is_fine, f"| {path.stem} | {told} | {verdict} | {reasons} |"
 
 
-def main() -> int:
-    names = sys.argv[1:]
+def main(names: list[str]) -> int:
     rows, waiting, wrong = [], [], 0
     start = time.perf_counter()
     for path in sorted((HERE / "healthy").glob("*.py")):
@@ -98,4 +97,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
