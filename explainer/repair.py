@@ -13,7 +13,19 @@ from dataclasses import replace
 from explainer.ingest.text import read_text
 from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
+from explainer.model.repair import (
+    FAILED,
+    PASSED,
+    REFUSED,
+    SUSPECT,
+    UNFIXED,
+    UNPROVED,
+    VERIFIED,
+    Applied,
+    Repair,
+    Round,
+    Run,
+)
 from explainer.model.report import Report
 from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
@@ -39,7 +51,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     run = sharpen(job, run_program(job, on_output), tell)
     if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
-    if run.report is None or not run.report.findings:
+    if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
     attempt = _Attempt(job, tell, _past(run), is_silent=not run.status)
     try:
@@ -119,12 +131,13 @@ class _Attempt:
         record = apply(fix, cause=finding.cause, root=self._job.root, command=" ".join(self._job.command))
         if isinstance(record, Refused):
             self._tell(f"{fix.id}: refused: {record.reason}")
+            self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=REFUSED, reasons=(record.reason,)))
             return False
         self._records.append(record)
         self.applied.append(
             Applied(cause=finding.cause, fix=fix.id, title=fix.title, patch=fix.patch or "", record=record.id)
         )
-        self._tell(f"try {len(self.rounds) + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
+        self._tell(f"try {self._spent + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
         return True
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:

@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, replace
 
+from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.errors import UsageError
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
@@ -38,7 +39,8 @@ def verify_and_judge(options: VerifyOptions) -> int:
     """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
     if options.against is not None and options.is_twin:
         raise UsageError("--against and --twin are two comparisons: one at a time")
-    proof = _verify(options)
+    with ended_by_signals():
+        proof = _verify(options)
     tried = [
         (one.machine.name, one.machine.bf16) for one in proof.processes if one.machine and one.machine.bf16 is not None
     ]

@@ -30,8 +30,9 @@ def start() -> None:
 
 def arm(recorder: Any, options: dict[str, Any]) -> None:
     """Put the hooks into torch that the mode asks for."""
-    from . import step
+    from . import raised, step
 
+    raised.watch(recorder)
     if options.get("seed"):
         from . import seed
 

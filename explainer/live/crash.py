@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from .frame import is_ours
+
 MAX_FRAMES = 60
 MAX_LOCALS = 400
 MAX_NODES = 20_000
@@ -55,7 +57,7 @@ def warned() -> list[str]:
 
 
 def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
-    """The frames of a traceback, outermost first, and above them those that called it."""
+    """The frames of a traceback, outermost first, and above them those that called it; none of this folder."""
     inner: list[FrameType] = []
     while trace is not None and len(inner) < MAX_FRAMES:
         inner.append(trace.tb_frame)
@@ -65,8 +67,7 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
     while above is not None and len(outer) < MAX_FRAMES:
         outer.append(above)
         above = above.f_back
-    yield from reversed(outer)
-    yield from inner
+    yield from (frame for frame in (*reversed(outer), *inner) if not is_ours(frame.f_code.co_filename))
 
 
 def _loss(torch: Any, frames: list[FrameType]) -> Any:

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices
 from .name import Names
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
+LATER = frozenset(base * 10**power for power in range(1, 9) for base in (1, 3))
 MAX_PARAMETERS = 20_000
 
 
@@ -68,8 +70,9 @@ class Watcher:
         return (arguments[0], looking, *arguments[2:]), keywords
 
     def _look(self, optimizer: Any) -> None:
-        """A run that is not to be ended is only looked at where it begins, and at its end."""
-        if self._enough is not None or self._steps.get(self._key(optimizer), 0) < LOOKS:
+        """A run that is not to be ended is looked at where it begins, ever more seldom after that, and at its end."""
+        made = self._steps.get(self._key(optimizer), 0)
+        if (made < LOOKS or made in LATER or self._enough is not None) and not _is_void(optimizer):
             self._look_at_gradients(optimizer)
 
     def _look_at_gradients(self, optimizer: Any) -> dict[str, Any] | None:
@@ -157,13 +160,16 @@ class Verifier(Watcher):
         recorder.at_end.remove(self.look_at_the_end)
         self._usage = Usage()
         self._usage.watch()
-        self._since: list[float] = []
+        self._since: list[tuple[int, float]] = []
+        self._backwards = 0
+        self._left_out: list[int] = []
         self._first: dict[str, dict[str, Any]] = {}
         self._whole = MAX_WHOLE
         self._ended: dict[str, float] = {}
         self._looked = 0.0
         self._bf16: bool | None = None
-        recorder.parts["first"] = self._first
+        recorder.parts.update(first=self._first, left_out=self._left_out)
+        recorder.at_end.append(self._leave_out)
         self._watch_backward()
 
     def _watch_backward(self) -> None:
@@ -175,7 +181,11 @@ class Verifier(Watcher):
         def noted(loss: Any, *arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
             self._saw_loss(loss)
-            return backward(loss, *arguments, **keywords)
+            try:
+                return backward(loss, *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
 
         noted.__doc__ = backward.__doc__
         torch.Tensor.backward = noted
@@ -184,22 +194,36 @@ class Verifier(Watcher):
         """Keep the value of a loss; the mean where it has several."""
         if len(self._losses) < MAX_STEPS_KEPT or len(self._since) < MAX_STEPS_KEPT:
             value = float(loss.detach().float().mean())
-            self._since.append(value)
+            self._since.append((self._backwards, value))
             if len(self._losses) < MAX_STEPS_KEPT:
                 self._losses.append(value)
+        self._backwards += 1
+
+    def _leave_out(self) -> None:
+        """Forget losses that are not finite: the program made no step with their gradients."""
+        if self._steps:
+            self._left_out += [number for number, value in self._since if not math.isfinite(value)]
+            self._since = [one for one in self._since if math.isfinite(one[1])]
 
     def _look(self, optimizer: Any) -> None:
+        key = self._key(optimizer)
         if _is_void(optimizer):
+            self._steps.setdefault(key, 0)
+            self._leave_out()
             self._since.clear()
             return
         wait_for_devices()
         began = time.monotonic()
-        key = self._key(optimizer)
-        if self._steps.get(key, 0) == 0:
-            self._first[key] = {"losses": list(self._since), "gradients": list(self._summaries(optimizer, key))}
+        is_first = self._steps.setdefault(key, 0) == 0
         row = self._look_at_gradients(optimizer)
+        # Finite gradients behind a later, finite loss: what came before was thrown away, by the program or a GradScaler.
+        if row is not None and row["norm"] is not None and self._since and math.isfinite(self._since[-1][1]):
+            self._leave_out()
+        losses = [value for _, value in self._since]
+        if is_first:
+            self._first[key] = {"losses": losses, "gradients": list(self._summaries(optimizer, key))}
         if row is not None:
-            row["loss"] = sum(self._since) / len(self._since) if self._since else None
+            row["loss"] = sum(losses) / len(losses) if losses else None
         self._since.clear()
         wait_for_devices()
         self._looked += time.monotonic() - began

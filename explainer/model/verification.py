@@ -131,6 +131,7 @@ class ProcessReport:
 
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
     checkpointing ran and "compile" where torch.compile made code.
+    `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
     `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
 
@@ -140,6 +141,7 @@ class ProcessReport:
     steps: tuple[tuple[str, int], ...] = ()
     rows: tuple[StepRow, ...] = ()
     losses: tuple[float, ...] = ()
+    left_out: tuple[int, ...] = ()
     parameters: tuple[ParameterHealth, ...] = ()
     modules: tuple[ModuleHealth, ...] = ()
     first: tuple[FirstStep, ...] = ()

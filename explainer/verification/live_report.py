@@ -57,6 +57,7 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
         steps=tuple(raw.get("steps", {}).items()),
         rows=tuple(StepRow(**row) for row in raw.get("rows", ())),
         losses=tuple(float(one) for one in raw.get("losses", ())),
+        left_out=tuple(raw.get("left_out", ())),
         parameters=parameters,
         modules=modules_of(parameters),
         first=tuple(_first(key, one) for key, one in raw.get("first", {}).items()),

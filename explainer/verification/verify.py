@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explainer.model.verification import Verification
+from explainer.model.verification import INCONCLUSIVE, Verification
 from explainer.verification.command import OnOutput, run_command
 from explainer.verification.guard import Guard
 from explainer.verification.judge import judge
 from explainer.verification.live_report import live_environment, read_reports
+from explainer.verification.reach import why_unwatched
 
 STEPS = 3
 TIMEOUT = 600.0
@@ -85,6 +86,9 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         lost = guard.restore() if guard is not None else ()
         shutil.rmtree(folder, ignore_errors=True)
     verdict, reasons, notes = judge(ended, processes, watch.past)
+    unwatched = None if processes else why_unwatched(command)
+    if unwatched is not None and verdict == INCONCLUSIVE:
+        reasons = (*reasons, unwatched)
     told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
     if guard is not None and guard.why_not is not None:
         told = (f"what the run changed was not put back: {guard.why_not}; --root names the project",)
