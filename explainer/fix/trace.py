@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
-from explainer.model.trace import CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import CUT, GRAD_OFF, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
 from explainer.source.place import place_of
 
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
@@ -15,7 +15,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (CUT, STARVING_CUT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT),
     "nan": (NOT_FINITE,),
 }
 _BELIEF = 3.0
@@ -63,6 +63,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     kinds = _SPEAKS.get(cause.partition("/")[0], ())
     root = context.program.root
     for one in context.incident.traced:
+        if one.kind == GRAD_OFF and cause != "no-graph/grad-mode-off":
+            continue
         if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):
