@@ -6,17 +6,19 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from explainer.ingest.text import read_text
 from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round
+from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.model.trace import TracedLine
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.command import OnOutput
+from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
@@ -38,7 +40,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, steps_so_far(run.processes))
+    attempt = _Attempt(job, tell, _past(run), _silent(run.report.incident.traced))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -63,8 +65,11 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
 class _Attempt:
     """A search through fixes: what is applied now, what was tried."""
 
-    def __init__(self, job: Job, tell: Callable[[str], None], past: tuple[tuple[str, int], ...]) -> None:
+    def __init__(
+        self, job: Job, tell: Callable[[str], None], past: tuple[tuple[str, int], ...], silent: Sequence[TracedLine]
+    ) -> None:
         self._job = job
+        self._silent = silent
         self._tell = tell
         self._watch = replace(job.watch, past=past)
         self._records: list[Record] = []
@@ -117,9 +122,19 @@ class _Attempt:
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and self._silent:
+            proof = self._trace_again(proof)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
         return proof
+
+    def _trace_again(self, proof: Verification) -> Verification:
+        """A fault that raises nothing is gone only where a trace sees less of it: the program ran through before as well."""
+        traced = verify_command(self._job.command, self._job.root, replace(self._watch, trace=True))
+        left = [line for one in traced.processes for line in _silent(lines_of(one.traced))]
+        if len(left) < len(self._silent):
+            return proof
+        return replace(proof, verdict=RED, reasons=(f"traced again: {left[0].says}",))
 
     def _next_failure(self, proof: Verification, before: Report) -> Report | None:
         """The report of another failure than the one before, which the fix laid open; None for the same one or none."""
@@ -145,6 +160,22 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def _past(run: Run) -> tuple[tuple[str, int], ...]:
+    """The steps that a repaired program must go past: those before the failure.
+
+    A program that ended well shows in its first steps whether it trains, but for parameters that were not finite at its end.
+    """
+    steps = steps_so_far(run.processes)
+    if run.status:
+        return steps
+    return tuple((name, count - 1) for name, count in steps) if any(one.not_finite for one in run.processes) else ()
+
+
+def _silent(lines: Sequence[TracedLine]) -> tuple[TracedLine, ...]:
+    """What a trace saw go wrong without an exception."""
+    return tuple(one for one in lines if one.kind in SILENT)
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:
