@@ -15,8 +15,9 @@ from explainer.model.journal import Record, Refused
 from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
 from explainer.model.report import Report
 from explainer.model.trace import TracedLine
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
+from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.verify import verify_command
@@ -40,7 +41,8 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, _past(run), _silent(run.report.incident.traced))
+    silent = () if run.status else _silent(run.report.incident.traced)
+    attempt = _Attempt(job, tell, _past(run), silent)
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -60,6 +62,12 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     return Repair(
         status=status, exit_status=run.status, report=run.report, rounds=rounds, verification=attempt.unproved
     )
+
+
+def _past(run: Run) -> tuple[tuple[str, int], ...]:
+    """What a verification must go past: the steps at the failure; of a run that failed silently, all of them but the last."""
+    steps = steps_so_far(run.processes)
+    return steps if run.status else tuple((name, count - 1) for name, count in steps)
 
 
 class _Attempt:
@@ -122,6 +130,9 @@ class _Attempt:
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and _wants_twin(fix, proof):
+            self._tell("  green alone; held against its first gradients without checkpointing and compilation")
+            proof = verify_with_twin(self._job.command, self._job.root, self._watch, proof)
         if proof.verdict == GREEN and self._silent:
             proof = self._trace_again(proof)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
@@ -130,7 +141,8 @@ class _Attempt:
 
     def _trace_again(self, proof: Verification) -> Verification:
         """A fault that raises nothing is gone only where a trace sees less of it: the program ran through before as well."""
-        traced = verify_command(self._job.command, self._job.root, replace(self._watch, trace=True))
+        watch = replace(self._watch, trace=True, past=())
+        traced = verify_command(self._job.command, self._job.root, watch)
         left = [line for one in traced.processes for line in _silent(lines_of(one.traced))]
         if len(left) < len(self._silent):
             return proof
@@ -162,20 +174,20 @@ class _Attempt:
         return self._held is not None and self._apply(*self._held)
 
 
-def _past(run: Run) -> tuple[tuple[str, int], ...]:
-    """The steps that a repaired program must go past: those before the failure.
-
-    A program that ended well shows in its first steps whether it trains, but for parameters that were not finite at its end.
-    """
-    steps = steps_so_far(run.processes)
-    if run.status:
-        return steps
-    return tuple((name, count - 1) for name, count in steps) if any(one.not_finite for one in run.processes) else ()
-
-
 def _silent(lines: Sequence[TracedLine]) -> tuple[TracedLine, ...]:
     """What a trace saw go wrong without an exception."""
     return tuple(one for one in lines if one.kind in SILENT)
+
+
+def _wants_twin(fix: Fix, proof: Verification) -> bool:
+    """Whether healthy gradients may be wrong ones all the same.
+
+    They went through checkpointing or compiled code, and the fix claims the same mathematics or touches checkpointing.
+    """
+    patch = (fix.patch or "").lower()
+    return bool(used_by(proof.processes)) and (
+        fix.applicability == "safe" or CHECKPOINT in patch or "reentrant" in patch
+    )
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:

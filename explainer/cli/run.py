@@ -1,4 +1,4 @@
-"""Runs, repairs and verifies for the command line: the program's output first, what gradfix says after it."""
+"""Runs and repairs for the command line: the program's output first, what gradfix says after it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from explainer.model.environment import Environment
 from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.repair import repair
 from explainer.run import Job, run_program, sharpen
-from explainer.verification.command import ERR, OUT, show
-from explainer.verification.verify import Watch, verify_command
-
-_STATUS = {GREEN: 0, RED: 1, INCONCLUSIVE: 3}
+from explainer.verification.command import ERR, show
+from explainer.verification.verify import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +34,6 @@ class RunOptions:
     format: str
     probe: bool
     knowledge: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions:
-    """The options of `gradfix verify`."""
-
-    command: tuple[str, ...]
-    steps: int
-    timeout: float
-    allow_writes: bool
-    root: str | None
-    format: str
 
 
 def run_and_explain(options: RunOptions) -> int:
@@ -103,26 +88,6 @@ def _card(report: Report | None) -> None:
 
     is_painted = is_coloured("auto", sys.stderr)
     sys.stderr.write("\n" + render_terminal(report, Layout(width=width(), is_coloured=is_painted)))
-
-
-def verify_and_judge(options: VerifyOptions) -> int:
-    """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
-    root = os.path.realpath(options.root or os.getcwd())
-    watch = Watch(steps=options.steps, timeout=options.timeout, allow_writes=options.allow_writes)
-    proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
-    _print(proof, options.format)
-    return _STATUS[proof.verdict]
-
-
-def _print(proof: Verification, name: str) -> None:
-    if name == "json":
-        from explainer.render.json import render_json
-
-        sys.stdout.write(render_json(proof))
-        return
-    from explainer.render.verification import render_verification
-
-    show(OUT, render_verification(proof, is_coloured=is_coloured("auto")).encode())
 
 
 def _prober(*, is_wanted: bool) -> Callable[[Incident], Environment | None]:

@@ -66,7 +66,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Edits that cure the fault, and the line that they cure.
+    """Edits that cure the fault, and the line that they cure; without edits only the line, where no local edit is honest.
 
     `belief` ranks the proposals of one finding, in log-odds: 0 is a fair candidate, 2 one that the message's own values
     point at. `applicability` and `because` replace those of the rule where this place demands it ("unsafe": an alias is

@@ -32,6 +32,10 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
     for _, rule, proposal in proposed:
         if len(fixes) >= MAX_PROPOSALS:
             break
+        if not proposal.edits:
+            evidence = evidence or _presence(proposal, is_symptom=bool(rule.options.get("symptom")))
+            culprits.setdefault((proposal.culprit.file, proposal.culprit.line), proposal.culprit)
+            continue
         patch = _patch(rule, proposal, context, faults)
         if patch is None:
             continue

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
-from explainer.model.trace import CUT, GRAD_OFF, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import (
+    CROSSED,
+    CUT,
+    GRAD_OFF,
+    HIDDEN_WRITE,
+    NOT_FINITE,
+    PARTED,
+    STARVING_CUT,
+    WRITE,
+    TracedLine,
+)
 from explainer.source.place import place_of
 
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
@@ -17,6 +27,7 @@ _SPEAKS = {
     "checkpoint": (PARTED,),
     "no-graph": (GRAD_OFF, CUT, STARVING_CUT),
     "nan": (NOT_FINITE,),
+    "shape": (CROSSED,),
 }
 _BELIEF = 3.0
 _NEAR = 1.0
@@ -62,6 +73,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     """The traced lines of the program itself that speak for a cause."""
     kinds = _SPEAKS.get(cause.partition("/")[0], ())
     root = context.program.root
+    if cause == "nan/bad-input":
+        return  # the line that met the data is innocent
     for one in context.incident.traced:
         if one.kind == GRAD_OFF and cause != "no-graph/grad-mode-off":
             continue

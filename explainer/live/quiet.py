@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
+
+from .boot import after_import
 
 _PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit", "create_repo", "create_branch")
 
 
 def silence(options: dict[str, Any]) -> None:
-    """Redirect `torch.save` now, and other libraries' writers once they are imported."""
+    """Redirect what would overwrite a file of the project: `torch.save` now, other libraries' writers once they are imported.
+
+    A new file is let through, so that the program can read it back; who started the program takes it away afterwards.
+    """
     import torch
 
-    scratch = options["scratch"]
+    scratch, root = options["scratch"], os.path.join(os.path.realpath(options["root"]), "")
     moved: dict[str, str] = {}
 
     def elsewhere(path: Any) -> Any:
-        """Where a path under the project goes; anything else stays."""
-        if not isinstance(path, (str, os.PathLike)):
-            return path
-        full = os.path.abspath(os.fspath(path))
+        """Where a path of the project goes that holds a file already; anything else stays."""
+        full = _absolute(path)
         if full not in moved:
+            if not os.path.realpath(full).startswith(root) or not os.path.exists(full):
+                return path
             moved[full] = os.path.join(scratch, f"{len(moved)}-{os.path.basename(full)}")
         return moved[full]
 
+    def read(path: Any) -> Any:
+        """Where a path lies now."""
+        return moved.get(_absolute(path), path)
+
     torch.save = _redirected(torch.save, 1, elsewhere)
-    torch.load = _redirected(torch.load, 0, lambda path: moved.get(_absolute(path), path))
-    _after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
-    _after_import("huggingface_hub.hf_api", _mute_hub)
+    torch.load = _redirected(torch.load, 0, read)
+    after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, elsewhere))
+    after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, read))
+    after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, read))
+    after_import("huggingface_hub.hf_api", _mute_hub)
 
 
 def _absolute(path: Any) -> str:
@@ -65,13 +75,3 @@ def _mute_hub(module: Any) -> None:
     for name in _PUSHES:
         if hasattr(module.HfApi, name):
             setattr(module.HfApi, name, nothing)
-
-
-def _after_import(name: str, then: Callable[[Any], None]) -> None:
-    """Call back with a module, now or once it is imported."""
-    if name in sys.modules:
-        then(sys.modules[name])
-        return
-    from .boot import AfterImport
-
-    sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))

@@ -15,11 +15,11 @@ _HANDED_ON = 0.9  # of the mass of a symptom
 
 
 def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings in the order that their source evidence gives them; a proved one stays first.
+    """The findings in the order that their source evidence gives them.
 
-    What was left to "something else" keeps its weight, so that scores do not grow by being divided among fewer.
+    A proved one stays first, unless it only names what another cause explains. What was left to "something else" keeps its weight, so that scores do not grow by being divided among fewer.
     """
-    if not findings or findings[0].confidence == CERTAIN:
+    if not findings or (findings[0].confidence == CERTAIN and not _is_symptom(findings[0])):
         return tuple(findings)
     moved = {one.cause: sum(each.weight for each in one.evidence if each.reads == SOURCE) for one in findings}
     if not any(moved.values()):
@@ -36,9 +36,13 @@ def rerank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     )
 
 
+def _is_symptom(finding: Finding) -> bool:
+    return any(each.id == SYMPTOM_LINE for each in finding.evidence)
+
+
 def _handed_on(mass: dict[str, float], moved: dict[str, float], findings: Sequence[Finding]) -> dict[str, float]:
     """The mass of a finding that only names a symptom goes to the causes that the source shows, by how much it shows them."""
-    symptoms = [one.cause for one in findings if any(each.id == SYMPTOM_LINE for each in one.evidence)]
+    symptoms = [one.cause for one in findings if _is_symptom(one)]
     shown = {one.cause: math.exp(2 * moved[one.cause]) for one in findings if moved[one.cause] > 0}
     if not symptoms or not shown:
         return mass

@@ -18,8 +18,8 @@ def judge(
     """The verdict, its reasons, and notes that change nothing about it.
 
     Red: an exception, a loss or gradient that is not finite, an optimizer none of whose parameters has a gradient, or
-    all of whose gradients are zero over two steps and more. Inconclusive: out of time, or not past the steps that each
-    optimizer had made when it failed (`past`).
+    all of whose gradients are zero over two steps and more. Inconclusive: out of time, or not past the steps that the
+    optimizers had made when it failed (`past`).
     """
     reasons = [reason for one in processes for reason in _faults(one)]
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
@@ -86,8 +86,9 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
     for process in processes:
         for name, count in process.steps:
             made[name] = max(made.get(name, 0), count)
+    is_past = sum(made.values()) > sum(before for _, before in past) or not past
     for name, before in past:
-        if made.get(name, 0) <= before:
+        if made.get(name, 0) < before or not is_past:
             yield f"{_plain(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
 
 

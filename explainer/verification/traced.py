@@ -9,6 +9,7 @@ from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
 from explainer.model.trace import (
+    CROSSED,
     CUT,
     FREED,
     GRAD_OFF,
@@ -22,7 +23,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -49,6 +50,12 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
         yield from _line(
             STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
+        )  # fmt: skip
+    if traced.get("crossed"):
+        one = traced["crossed"]
+        yield from _line(
+            CROSSED, one,
+            f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:
@@ -81,6 +88,10 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
     if bad["direction"] == "backward":
         return f"the backward of `{bad['operation']}` makes the first {value}"
     return f"`{bad['operation']}` makes the first {value} of the forward"
+
+
+def _side(one: Mapping[str, Any]) -> str:
+    return "first" if len(one["first"]) > len(one["second"]) else "second"
 
 
 def _plain(node: str) -> str:

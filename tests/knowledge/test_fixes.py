@@ -44,6 +44,8 @@ BY_HAND: dict[str, str] = {
     "shape/state-dict-mismatch/class-count": "which layers are left out is the author's to say",
     "shape/state-dict-mismatch/optimizer-state": "the order of the parameters is known from the run that saved the state",
     "checkpoint/use-cache-conflict/cache-extended-by-recomputation": "a cache of the program's own, not a setting",
+    "trainer/manual-optimization-misuse/clipping": "where the clipping goes in the step is the author's to say",
+    "trainer/manual-optimization-misuse/several-optimizers": "how the step drives its optimizers is the author's to write",
     "trainer/columns-removed/plain": "the columns are renamed, which only the author can do",
 }
 

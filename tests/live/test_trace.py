@@ -244,6 +244,33 @@ def test_a_program_of_two_parts_in_order() -> None:
     assert lines(two_stage(lambda hidden: hidden.relu()), fails=False) == ()
 
 
+@pytest.mark.parametrize("squeezed", [False, True])
+def test_targets_in_a_column(*, squeezed: bool) -> None:
+    """[n] against [n, 1] is n times n differences, without a warning in a loss written by hand; [n] against [n] is none."""
+    model = torch.nn.Linear(3, 1)
+
+    def pinball(target: torch.Tensor, predicted: torch.Tensor) -> torch.Tensor:
+        error = target - predicted
+        return torch.maximum(0.9 * error, -0.1 * error).mean()
+
+    def step() -> None:
+        predicted = model(torch.ones(8, 3))
+        pinball(torch.ones(8), predicted.squeeze(-1) if squeezed else predicted).backward()
+
+    assert shown(lines(step, fails=False)) == ([] if squeezed else [("crossed", "sub", "pinball")])
+
+
+def test_distances_of_all_pairs_are_meant() -> None:
+    """A column of the model against a row of the model is a matrix of distances."""
+    model = torch.nn.Linear(3, 1)
+
+    def step() -> None:
+        out = model(torch.randn(8, 3)).squeeze(-1)
+        (out[:, None] - out).square().mean().backward()
+
+    assert lines(step, fails=False) == ()
+
+
 def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:
     """What is told of a step whose gradients are not finite."""
 

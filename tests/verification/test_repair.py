@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch
@@ -62,6 +63,7 @@ def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 13
     assert told["verification"]["verdict"] == "green"
     assert (tmp_path / "train.py").read_text() == RIGHT
+    assert "held against" not in done.stderr  # nothing is checkpointed: no run more
     assert gradfix(tmp_path, "undo").returncode == 0
     assert (tmp_path / "train.py").read_text() == BROKEN
 
@@ -96,11 +98,93 @@ def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     assert len(told["applied"]) == 2
 
 
+def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
+    """`use_reentrant=False` ends the error; a hidden write in place then falsifies gradients, and the edit is taken back."""
+    text = CHECKPOINTED.format(act=IN_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], (tmp_path / "train.py").read_text()) == ("unfixed", text)
+    assert told["rounds"][0]["verdict"] == "red"
+    assert told["rounds"][0]["reasons"][0].startswith("gradients are not those without activation checkpointing")
+
+
+def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
+    """The same edit of a program that writes nothing in place is held against its twin and stays."""
+    text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], told["verification"]["comparison"]["verdict"]) == ("verified", "same")
+    assert (tmp_path / "train.py").read_text() == text.replace("reentrant=True", "reentrant=False")
+
+
 def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
     """Nothing is said about a run that needs nothing."""
     (tmp_path / "train.py").write_text(RIGHT)
     done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--", sys.executable, "train.py")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["gradfix: tracing: the same command again, each operation watched"]
+
+
+HIDDEN = """import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        scores = self.body(x).softmax(-1)
+        scores.data.masked_fill_(scores < 0.2, 0.0)
+        return scores
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = net(torch.ones(2, 4)).square().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_silent_write_is_suspect(tmp_path: pathlib.Path) -> None:
+    """A `.data` write that spoils the gradient without an error is traced, named, and the exit status stays the program's."""
+    (tmp_path / "train.py").write_text(HIDDEN)
+    done = gradfix(tmp_path, "run", "--trace", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (0, "suspect")
+    finding = told["report"]["findings"][0]
+    assert finding["cause"] == "inplace/op-on-saved-tensor"
+    assert finding["culprits"][0]["line"] == 8
+
+
+STAGES = """import os, torch
+def train(name, previous=None):
+    model = torch.nn.Linear(2, 1)
+    if previous:
+        model.load_state_dict(torch.load(previous))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        h = model(torch.ones(2, 2)).sigmoid()
+        if previous:
+            h += 1
+        optimizer.zero_grad()
+        h.sum().backward()
+        optimizer.step()
+    torch.save(model.state_dict(), name)
+os.makedirs("out", exist_ok=True)
+train("out/first.pt")
+train("out/second.pt", "out/first.pt")
+"""
+
+
+def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> None:
+    """What a stage saves can be read back under watch, an optimizer that is done need not step again, and nothing stays."""
+    (tmp_path / "train.py").write_text(STAGES)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert told["status"] == "verified", told["rounds"]
+    assert "h = h + 1" in (tmp_path / "train.py").read_text()
 
 
 STARVING = """import torch

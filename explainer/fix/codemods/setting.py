@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
 from explainer.fix.setting_edit import add_key, remove, set_value
 from explainer.model.patch import Edit
@@ -162,7 +163,9 @@ def _added(context: Context) -> Iterator[Proposal]:
             last = _last_given(call, file, context)
             edit = add_key(last, swap.results[0].name, swap.results[0].value) if last is not None else ""
             if last is not None and isinstance(edit, Edit):
-                yield _proposal(context, [edit], last, 0.3)
+                # What lacks the setting is the call, wherever its arguments are written.
+                why = str(context.options.get("why", "leaves it at its default"))
+                yield replace(_proposal(context, [edit], last, 0.3), culprit=culprit_of(file, call, why))
 
 
 def _calls(context: Context, owners: list[str]) -> Iterator[tuple[SourceFile, ast.Call]]:

@@ -1,0 +1,128 @@
+"""Switches a Lightning module to manual optimization where it steps its optimizers by itself: `self.automatic_optimization = False`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.setting_choice import has_value
+from explainer.fix.setting_edit import set_value
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.resolve import resolver_of
+from explainer.source.setting import IN_CODE
+from explainer.source.setting_flow import settings_behind
+
+_BASES = ("lightning.", "pytorch_lightning.")
+_BY_HAND = frozenset(("manual_backward", "toggle_optimizer", "untoggle_optimizer"))
+_FLAG = "automatic_optimization"
+_WHY = "steps its optimizers by itself, and leaves automatic optimization on"
+
+Owner = tuple[SourceFile, ast.ClassDef]
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each Lightning module that optimizes by hand and does not say so."""
+    for owner in _modules(context):
+        chain = list(_chain(owner, context))
+        if not any(_optimizes_by_hand(one) for _, one in chain):
+            continue
+        set_here = [(file, node) for file, one in chain for node in _assigned(one)]
+        if set_here:
+            yield from _switched(set_here[0], context)
+        else:
+            # The class that calls the optimizers is the one whose contract this is; its subclasses inherit it.
+            file, one = next((each for each in reversed(chain) if _optimizes_by_hand(each[1])), chain[-1])
+            edits, at = _added(file, one)
+            yield Proposal(edits=edits, culprit=culprit_of(file, at, _WHY), belief=1.5)
+            return
+
+
+def _modules(context: Context) -> Iterator[Owner]:
+    """The Lightning modules from which no other module of the program derives."""
+    found = [
+        (file, owner) for file in context.program.parsed() for owner in file.walk() if isinstance(owner, ast.ClassDef)
+    ]
+    modules = [one for one in found if _is_lightning(one, context)]
+    bases = {id(base) for one in modules for _, base in list(_chain(one, context))[1:]}
+    yield from (one for one in modules if id(one[1]) not in bases)
+
+
+def _is_lightning(owner: Owner, context: Context) -> bool:
+    return any(
+        name.startswith(_BASES) and name.endswith(".LightningModule")
+        for file, one in _chain(owner, context)
+        for base in one.bases
+        if (name := context.program.names(file).qualified(base) or "")
+    )
+
+
+def _chain(owner: Owner, context: Context) -> Iterator[Owner]:
+    """A class and the classes of the program that it derives from."""
+    resolver, queue, seen = resolver_of(context.program), [owner], set()
+    while queue:
+        file, one = queue.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield file, one
+        for base in one.bases:
+            found = resolver.find_class(base, file)
+            if found is not None:
+                queue.append(found)
+
+
+def _optimizes_by_hand(owner: ast.ClassDef) -> bool:
+    called = [one.func for one in ast.walk(owner) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    own = [one.attr for one in called if isinstance(one.value, ast.Name) and one.value.id == "self"]
+    return bool(_BY_HAND & set(own)) or ("optimizers" in own and any(one.attr == "step" for one in called))
+
+
+def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:
+    for node in ast.walk(owner):
+        if isinstance(node, ast.Assign) and any(
+            (isinstance(one, ast.Attribute) and one.attr == _FLAG) or (isinstance(one, ast.Name) and one.id == _FLAG)
+            for one in node.targets
+        ):
+            yield node
+
+
+def _switched(place: tuple[SourceFile, ast.Assign], context: Context) -> Iterator[Proposal]:
+    """The flag is set: in the code, or by a setting that it is read from."""
+    file, node = place
+    if isinstance(node.value, ast.Constant):
+        if node.value.value is True:
+            yield Proposal(
+                edits=(edit_of(file, node.value, "False"),), culprit=culprit_of(file, node, _WHY), belief=2.0
+            )
+        return
+    for setting in settings_behind(node.value, file, context.program):
+        if setting.kind not in IN_CODE and has_value(setting, value=True):
+            edit = set_value(setting, new=False)
+            if isinstance(edit, Edit):
+                span = (setting.key or setting.span)[0], setting.span[1]
+                yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, span, _WHY), belief=2.0)
+
+
+def _added(file: SourceFile, owner: ast.ClassDef) -> tuple[tuple[Edit, ...], ast.AST]:
+    """The flag after `super().__init__()`, or with an `__init__` of its own; and the line that lacks it."""
+    made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    if made is None:
+        first = next((one for one in owner.body if not _is_docstring(one)), owner.body[0])
+        text = (
+            f"def __init__(self, *args, **kwargs):\n    super().__init__(*args, **kwargs)\n    self.{_FLAG} = False\n"
+        )
+        return (insert_before(file, first, text),), owner
+    above = next((one for one in made.body if _is_super(one)), None)
+    if above is None:
+        return (insert_before(file, made.body[0], f"self.{_FLAG} = False"),), made
+    return (insert_after(file, above, f"self.{_FLAG} = False"),), above
+
+
+def _is_super(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and ast.unparse(statement.value).startswith("super(")
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

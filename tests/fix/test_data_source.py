@@ -1,0 +1,49 @@
+"""Where data that is not finite came in: the line is named, and nothing is edited."""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import replace
+
+from explainer.catalog.bundle import load_catalog
+from explainer.fix.codemod import Context, find_codemod
+from explainer.model.incident import ExceptionRecord, Fact, Frame, Incident
+from explainer.workflow import explain_incident, plan_report
+from tests.fix.rewriting import failed, write
+
+SOURCE = """import json
+import pandas as pd
+import torch
+config = json.load(open("config.json"))
+frame = pd.read_csv("rows.csv")
+loss = torch.tensor(frame["y"].to_numpy()).mean()
+if not torch.isfinite(loss):
+    raise ValueError("loss is nan")
+"""
+TRACED = (Fact(name="traced_bad_input", value="data"),)
+
+
+def lines(folder: pathlib.Path, incident: Incident) -> list[int | None]:
+    context = Context(program=write(folder, {"train.py": SOURCE}), incident=incident)
+    return [one.culprit.line for one in find_codemod("data_source")(context)]
+
+
+def test_only_what_was_traced(tmp_path: pathlib.Path) -> None:
+    """The read of the data, not that of the settings; nothing where no tracer saw the data."""
+    assert lines(tmp_path, failed()) == []
+    assert lines(tmp_path, replace(failed(), facts=TRACED)) == [5]
+
+
+def test_the_line_leads_and_nothing_is_edited(tmp_path: pathlib.Path) -> None:
+    """A proposal without edits gives the finding its line, and no patch."""
+    write(tmp_path, {"train.py": SOURCE})
+    frame = Frame(file=str(tmp_path / "train.py"), line=8, code='raise ValueError("loss is nan")')
+    record = ExceptionRecord(type="ValueError", message="loss is nan", frames=(frame,))
+    catalog = load_catalog()
+    report = plan_report(
+        explain_incident(Incident(exceptions=(record,), facts=TRACED), None, catalog), catalog, str(tmp_path)
+    )
+    finding = report.findings[0]
+    assert finding.cause == "nan/bad-input"
+    assert finding.culprits[0].line == 5
+    assert not any(fix.changes for fix in finding.fixes)

@@ -1,0 +1,88 @@
+"""A Lightning module that steps its optimizers by itself says so, where it or its base class is made."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import changed_lines, failed, rewritten, write
+
+HEAD = "import lightning as L\nimport torch\n"
+STEP = """
+    def training_step(self, batch, index):
+        first, second = self.optimizers()
+        self.manual_backward(self.part(batch).mean())
+        first.step()
+"""
+FLAG = "self.automatic_optimization = False"
+
+
+def module(inside: str, base: str = "L.LightningModule", name: str = "Pair") -> str:
+    return f"{HEAD}\nclass {name}({base}):\n{inside}"
+
+
+MADE = "    def __init__(self):\n        super().__init__()\n        self.part = torch.nn.Linear(2, 1)\n"
+WRONG = {
+    "after super": (module(MADE + STEP), [FLAG]),
+    "without an __init__": (
+        module('    """Two networks."""\n' + STEP),
+        ["def __init__(self, *args, **kwargs):", "super().__init__(*args, **kwargs)", FLAG],
+    ),
+    "switched on": (module(MADE + "        self.automatic_optimization = True\n" + STEP), [FLAG]),
+    "the older package": (module(MADE + STEP).replace("lightning as L", "pytorch_lightning as L"), [FLAG]),
+}
+RIGHT = {
+    "switched off": module(MADE + f"        {FLAG}\n" + STEP),
+    "automatic": module(MADE + "    def training_step(self, batch, index):\n        return self.part(batch).mean()\n"),
+    "no Lightning": module(MADE + STEP, base="torch.nn.Module"),
+}
+
+
+@pytest.mark.parametrize(("source", "wanted"), WRONG.values(), ids=WRONG.keys())
+def test_faults_are_cured(tmp_path: pathlib.Path, source: str, wanted: list[str]) -> None:
+    """The flag is set once, and a program with the flag is left alone."""
+    after = rewritten(tmp_path, "manual_optimization", source)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "manual_optimization", after) == after
+    compile(after, "train.py", "exec")
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT.keys())
+def test_the_rest_stays(tmp_path: pathlib.Path, source: str) -> None:
+    """Automatic modules, modules that say it, and other classes."""
+    assert rewritten(tmp_path, "manual_optimization", source) == source
+
+
+def test_the_base_that_steps(tmp_path: pathlib.Path) -> None:
+    """The class that calls the optimizers gets the flag, not each of those that derive from it."""
+    base = module(MADE + STEP, name="Base")
+    files = {
+        "base.py": base,
+        "train.py": "from base import Base\n\nclass Own(Base):\n    def __init__(self):\n        super().__init__()\n",
+    }
+    program = write(tmp_path, files)
+    (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
+    (path,) = {edit.file for edit in proposal.edits}
+    assert path.endswith("base.py")
+    after = splice(program.files[path].text, proposal.edits)
+    assert after is not None
+    assert changed_lines(base, after) == [FLAG]
+
+
+def test_a_setting_that_switches_it_on(tmp_path: pathlib.Path) -> None:
+    """A flag that is read from a file is changed there."""
+    source = (
+        module(
+            "    def __init__(self, settings):\n        super().__init__()\n"
+            '        self.automatic_optimization = settings["automatic"]\n' + STEP
+        )
+        + '\nimport json\nPair(json.load(open("run.json")))\n'
+    )
+    (tmp_path / "run.json").write_text('{"automatic": true}\n')
+    program = write(tmp_path, {"train.py": source})
+    (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
+    (edit,) = proposal.edits
+    assert (pathlib.Path(edit.file).name, edit.new) == ("run.json", "false")
