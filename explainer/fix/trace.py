@@ -8,7 +8,17 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
-from explainer.model.trace import CROSSED, CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import (
+    CROSSED,
+    CUT,
+    GRAD_OFF,
+    HIDDEN_WRITE,
+    NOT_FINITE,
+    PARTED,
+    STARVING_CUT,
+    WRITE,
+    TracedLine,
+)
 from explainer.source.file import SourceFile
 from explainer.source.place import place_of
 
@@ -17,7 +27,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (CUT, STARVING_CUT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED,),
 }
@@ -77,6 +87,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     if cause == "nan/bad-input":
         return  # the line that met the data is innocent
     for one in context.incident.traced:
+        if one.kind == GRAD_OFF and cause != "no-graph/grad-mode-off":
+            continue
         if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):

@@ -8,7 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
-from explainer.model.trace import CROSSED, CUT, FREED, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import (
+    CROSSED,
+    CUT,
+    FREED,
+    GRAD_OFF,
+    HIDDEN_WRITE,
+    NOT_FINITE,
+    PARTED,
+    STARVING_CUT,
+    WRITE,
+    TracedLine,
+)
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
@@ -31,6 +42,9 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         )  # fmt: skip
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
+        if one.get("off"):
+            says = f"switches grad mode off, and it still is when `{one['operation']}` runs"
+            yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     for one in traced.get("starved") or ():
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"

@@ -181,6 +181,27 @@ def test_grad_mode_off() -> None:
     assert "grad mode is off" in found[0].says
 
 
+def test_where_grad_mode_was_switched_off() -> None:
+    """A switch that was left off is named before the operation that records no graph; one that is on again is not."""
+
+    def measure() -> None:
+        torch.set_grad_enabled(False)
+
+    def evaluate() -> None:
+        with torch.no_grad(), torch.no_grad():
+            weight().sum()
+
+    def step() -> None:
+        evaluate()
+        measure()
+        try:
+            weight().sum().backward()
+        finally:
+            torch.set_grad_enabled(True)
+
+    assert shown(lines(step)) == [("grad-off", "set_grad_enabled", "measure"), ("cut", "sum", "step")]
+
+
 def test_a_measure_beside_the_loss_is_no_cut() -> None:
     """What is detached for a log is not what the loss lost."""
 

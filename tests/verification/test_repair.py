@@ -253,3 +253,35 @@ def test_a_fix_that_leaves_another_such_write_is_taken_back(tmp_path: pathlib.Pa
     assert told["status"] == "suspect"
     assert "unseen by autograd" in told["rounds"][0]["reasons"][0]
     assert (tmp_path / "train.py").read_text() == text
+
+
+STARVING = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+items, users = nn.Linear(4, 3), nn.Linear(4, 3)
+optimizer = torch.optim.SGD([*items.parameters(), *users.parameters()], lr=0.1)
+x, rows = torch.randn(5, 4), {}
+for step in range(6):
+    rows.clear()
+    for number, row in enumerate(items(x)):
+        rows[number] = row.detach()
+    loss = (users(x) * torch.stack(list(rows.values()))).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+"""
+
+
+def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
+    """A program that ends well and starves parameters: suspect without leave for an unsafe fix, with it traced again."""
+    (tmp_path / "train.py").write_text(STARVING)
+    words = ("run", "--fix", "--format", "json", "--no-probe")
+    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "suspect"
+    assert (tmp_path / "train.py").read_text() == STARVING
+    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "verified"
+    assert told["report"]["findings"][0]["culprits"][0]["line"] == 11
+    assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")

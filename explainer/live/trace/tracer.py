@@ -79,6 +79,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if name == "__get__" and func.__self__.__name__ == "data":
             name = "data"
         if name in _ASK or getattr(local, "depth", None):
+            if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
+                self._switch(args[0])
             return func(*args, **keywords)
         before = self._look(name, args, keywords)
         local.depth = 1
@@ -92,6 +94,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
                 self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
         return result
+
+    def _switch(self, is_on: bool) -> None:  # noqa: FBT001 - torch passes it by place
+        """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
+        if is_on or not self._grad_mode():
+            if is_on:
+                self._local.off = None
+            return
+        self._local.off = self._places.switch(3)
 
     def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
         """The tensors that a call is given, and what it may change of them."""
@@ -133,6 +143,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.replays.is_again,
             bool(self.replays.open),
         )
+        if took and not operation.grad_mode:
+            operation.off = getattr(self._local, "off", None)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         if self.finite is not None and made and made[0].grad_fn is not None:
@@ -310,7 +322,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if number is None:
             return []
         found = [
-            {**_operation(one), "kind": "cut"}
+            {**_operation(one), "kind": "cut", "off": describe(one.off) if one.off else None}
             for _, one in self.flow.upstream(number)
             if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
         ]
