@@ -58,7 +58,7 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked."""
     led: Culprits = {}
     for one, path in _lines(cause, context):
-        if one.is_guess and culprits:
+        if (one.is_guess or one.kind == PARTED) and culprits:  # where passes part is a symptom of what stands before it
             continue
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)

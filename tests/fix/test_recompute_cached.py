@@ -214,3 +214,30 @@ def test_a_cache_by_key_may_be_of_constants(tmp_path, name: str, wanted: str | N
     """Features by key may be meant as constants, which only the author can say."""
     program = write(tmp_path, {"train.py": HEAD + WRONG[name][0] + TAIL})
     assert best("recompute_cached", program).applicability == wanted
+
+
+EMPTIED = """import torch
+from torch import nn
+
+class Bias(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(1, 4)
+        self.kept = None
+
+    def reset(self):
+        self.kept = None
+
+    def forward(self, length):
+        if self.kept is None or self.kept.size(0) != length:
+            self.kept = self.net(torch.ones(length, 1))
+        return self.kept
+"""
+
+
+def test_a_cache_that_is_emptied_goes_where_a_checkpoint_replays_it(tmp_path) -> None:
+    """Between steps an emptied cache is right; inside a segment the replay finds it full."""
+    assert rewritten(tmp_path, "recompute_cached", EMPTIED) == EMPTIED
+    after = rewritten(tmp_path, "recompute_cached", EMPTIED, options={"emptied": True})
+    guard = "        if self.kept is None or self.kept.size(0) != length:\n    "
+    assert after == EMPTIED.replace(guard, "")

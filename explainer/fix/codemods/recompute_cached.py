@@ -1,7 +1,8 @@
 """Computes anew what a cache keeps with the graph of its first use: a cached property, a memoised function, an attribute.
 
 What is made from parameters changes with each step, and its graph is gone after the first backward. The cache goes; every
-call then computes the value and its graph. A cache that the program empties itself, or that holds random numbers, stays.
+call then computes the value and its graph. A cache that holds random numbers stays, and so does one that the program empties
+itself, but for a rule with `emptied`: a checkpoint's replay finds even such a cache full that its first pass found empty.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield from _decorated(file, function, context.program)
         for node in walk_scope(function):
             if isinstance(node, ast.If):
-                yield from _guarded(node, file, function, context.program)
+                yield from _guarded(node, file, function, context)
 
 
 def _decorated(file: SourceFile, function: Function, program: Program) -> Iterator[Proposal]:
@@ -84,8 +85,9 @@ def _is_live(function: Function, file: SourceFile, program: Program) -> bool:
     )
 
 
-def _guarded(guard: ast.If, file: SourceFile, function: Function, program: Program) -> Iterator[Proposal]:
+def _guarded(guard: ast.If, file: SourceFile, function: Function, context: Context) -> Iterator[Proposal]:
     """`if self.x is None: self.x = ...` loses its condition where the value is made from parameters."""
+    program = context.program
     kept = _kept(guard.test, program.names(file))
     if kept is None or guard.orelse or function.name in ("__init__", "setup", "build", "reset_parameters"):
         return
@@ -98,7 +100,8 @@ def _guarded(guard: ast.If, file: SourceFile, function: Function, program: Progr
     if not provenance_of(program).trace(Value(last.value, file)).live or _is_random(guard):
         return
     root = kept.partition("[")[0]
-    if _is_emptied(root.rpartition(".")[2], program) or _is_reset(root, guard, file, program):
+    is_kept = not (_is_emptied(root.rpartition(".")[2], program) or _is_reset(root, guard, file, program))
+    if not is_kept and not context.options.get("emptied"):
         return
     head = Edit(file=file.path, start=file.line_start(guard.lineno), end=file.line_start(guard.body[0].lineno), new="")
     yield Proposal(
