@@ -36,12 +36,19 @@ def _augmented(write: Write) -> tuple[Edit, ...]:
     node = write.node
     assert isinstance(node, ast.AugAssign)
     symbol = _SYMBOLS.get(type(node.op))
-    if symbol is None or write.name is None:
+    if symbol is None or not (write.name or isinstance(node.target, ast.Subscript)):
         return ()
     target, value = write.file.segment(node.target), write.file.segment(node.value)
     if _binds_looser(node.value, node.op):
         value = f"({value})"
     return (edit_of(write.file, node, f"{target} = {target} {symbol} {value}"),)
+
+
+def assign_result(call: ast.Call, target: ast.expr, file: SourceFile) -> Edit | None:
+    """The edit that gives a call's result to the tensor it was to write; None where that has no name."""
+    name = dotted_name(target)
+    start = file.span(call)[0]
+    return Edit(file=file.path, start=start, end=start, new=f"{name} = ") if name else None
 
 
 def _function(write: Write) -> tuple[Edit, ...]:
@@ -87,6 +94,8 @@ def _method(write: Write) -> tuple[Edit, ...]:
     if write.name is None:
         if is_statement and _is_chained(call):
             return _chain(write, call)
+        if is_statement and _is_entry(call.func.value) and name not in _WHOLE:
+            return _assigned(write, call)
         if is_statement or name in _WHOLE or _is_chained(call):
             return ()
         return (_without_underscore(write, call),)
@@ -102,8 +111,22 @@ def _method(write: Write) -> tuple[Edit, ...]:
         return (
             (edit_of(file, call, f"{target} = {_WHOLE[name].format(x=target, args=arguments)}"),) if _fits(call) else ()
         )
+    return _assigned(write, call)
+
+
+def _assigned(write: Write, call: ast.Call) -> tuple[Edit, ...]:
+    assert isinstance(call.func, ast.Attribute)
+    file, name = write.file, call.func.attr
+    target = file.segment(call.func.value)
+    arguments = ", ".join(file.segment(one) for one in (*call.args, *call.keywords))
     plain = f"clone().{name}" if name in _NO_PLAIN_FORM else name[:-1]
     return (edit_of(file, call, f"{target} = {target}.{plain}({arguments})"),)
+
+
+def _is_entry(node: ast.expr) -> bool:
+    """`outputs["h"]`: an entry of a dictionary, which all that hold the dictionary read anew."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
 def _is_taken(write: Write, call: ast.Call) -> bool:

@@ -82,7 +82,7 @@ def _find_writes(program: Program) -> Iterator[Write]:
 def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None:
     if isinstance(node, ast.AugAssign):
         if isinstance(node.target, ast.Subscript):
-            return _write(SUBSCRIPT, file, node, node.target.value)
+            return _element(node, node.target, file, program)
         return None if _is_number(node, file, program) else _write(AUGMENTED, file, node, node.target)
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
         return (
@@ -93,6 +93,15 @@ def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None
     if isinstance(node, ast.Call):
         return _call(node, file, program)
     return None
+
+
+def _element(node: ast.AugAssign, target: ast.Subscript, file: SourceFile, program: Program) -> Write | None:
+    """`x[i] += v` writes a part of a tensor; `outputs["h"] += v` all of one that a container holds."""
+    if not _is_container(target, file, program):
+        return _write(SUBSCRIPT, file, node, target.value)
+    if isinstance(node.value, ast.Constant) or _is_number(node, file, program):
+        return None
+    return _write(AUGMENTED, file, node, target)
 
 
 def _write(kind: str, file: SourceFile, node: ast.stmt | ast.Call, target: ast.expr) -> Write:
