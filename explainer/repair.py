@@ -91,6 +91,8 @@ class _Attempt:
         self._tell = tell
         self._watch = replace(job.watch, past=past)
         self._is_silent = is_silent
+        # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
+        self._first = tuple((name, min(count, job.watch.steps)) for name, count in past)
         self._records: list[Record] = []
         self._tried: set[str] = set()
         self._spent = 0
@@ -156,7 +158,7 @@ class _Attempt:
 
         A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
         """
-        traced = verify_command(self._job.command, self._job.root, replace(self._watch, past=(), trace=True))
+        traced = verify_command(self._job.command, self._job.root, replace(self._watch, past=self._first, trace=True))
         seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in SILENT]
         if not seen:
             return proof

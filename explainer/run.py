@@ -134,6 +134,11 @@ def steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], .
     return tuple(most.items())
 
 
+def first_steps(run: Run, job: Job) -> tuple[tuple[str, int], ...]:
+    """A few steps of each optimizer of a run that ended well: also of those that begin where an earlier stage has ended."""
+    return tuple((name, min(count, job.watch.steps)) for name, count in steps_so_far(run.processes))
+
+
 def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
     """The run with the lines that a traced run of the same command sees, where its failure is one that a trace can tell.
 
@@ -143,7 +148,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
     if run.is_asked or (run.report is not None and run.report.findings and not _is_traceable(run.report)):
         return run
     tell("tracing: the same command again, each operation watched")
-    watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else (), trace=True)
+    watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else first_steps(run, job), trace=True)
     proof = verify_command(job.command, job.root, watch)
     incident = _traced(run, proof.processes)
     if incident is None:

@@ -130,6 +130,9 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in lines:
         yield f"traced_{one.kind.replace('-', '_')}", one.operation
+    hidden = traced.get("hidden") or ()
+    if hidden:
+        yield "traced_hidden_write_of", "parameter" if hidden[0].get("parameter") else "activation"
     cuts = [one for one in traced.get("cuts") or () if one.get("line")]
     if cuts:
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"

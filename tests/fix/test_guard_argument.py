@@ -129,3 +129,21 @@ def test_deviation_of_data(tmp_path, head: str, made: str, wanted: str) -> None:
     """Data are divided by a deviation that is kept away from 0, as NumPy or torch writes it."""
     source = f"import torch\n{head}{made}\nmu, sd = a.mean(0), a.std(0)\nx = (a - mu) / sd\n"
     assert f"x = (a - mu) / {wanted}" in rewritten(tmp_path, "guard_argument", source, options={"kinds": ["deviation"]})
+
+
+AVERAGED = """import torch
+import torch.nn.functional as F
+def balanced(losses, target, classes):
+    member = F.one_hot(target, classes).float()
+    per_class = losses @ member / member.sum(0)
+    return per_class.mean()
+"""
+
+
+def test_an_empty_group_of_an_average_is_left_to_the_author(tmp_path) -> None:
+    """Counted as 0 or left out: the two means differ. A mean that is divided once, or used as it is, has one meaning."""
+    assert rewritten(tmp_path, "guard_argument", AVERAGED, options={"kinds": ["quotient"]}) == AVERAGED
+    pooled = AVERAGED.replace("return per_class.mean()", "return per_class")
+    assert rewritten(tmp_path, "guard_argument", pooled, options={"kinds": ["quotient"]}) != pooled
+    masked = AVERAGED.replace("member.sum(0)", "member.sum()").replace("per_class.mean()", "per_class.sum()")
+    assert rewritten(tmp_path, "guard_argument", masked, options={"kinds": ["quotient"]}) != masked

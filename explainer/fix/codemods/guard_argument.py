@@ -27,7 +27,7 @@ from explainer.source.hazard import (
     find_deviations,
     find_hazards,
 )
-from explainer.source.name import Names
+from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.origin import origins
 from explainer.source.program import Program
 from explainer.source.selection import selection_of
@@ -48,6 +48,8 @@ _WHY = {
     QUOTIENT: "divides by {x}, which can be 0",
     NORM: "takes the norm of {x}, whose second derivative at 0 is NaN",
 }
+_COUNTS = frozenset({"sum", "bincount", "count_nonzero"})
+_AVERAGES = frozenset({"mean", "nanmean"})
 _REDUCTIONS = ("mean", "sum", "avg_pool2d", "adaptive_avg_pool2d")
 
 
@@ -102,11 +104,33 @@ def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) 
         return not _has_second_derivative(program)
     if hazard.kind != QUOTIENT:
         return False
-    if not hazard.sign.not_negative:
+    if not hazard.sign.not_negative or _is_averaged(hazard, program):
         return True
     roots = {one.node for one in hazards if one.kind == ROOT}
     value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
     return any(node in roots for node in ast.walk(value))
+
+
+def _is_averaged(hazard: Hazard, program: Program) -> bool:
+    """Whether quotients by the sizes of groups are averaged: an empty group would count as 0, and leaving it out is another mean."""
+    file = hazard.file
+    value = definition_of(hazard.argument, file, program) or hazard.argument
+    made = value.func.attr if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else ""
+    if made not in _COUNTS or (made == "sum" and isinstance(value, ast.Call) and not (value.args or value.keywords)):
+        return False  # one number for all, or no count at all
+    above = file.parents.get(hazard.node)
+    if isinstance(above, ast.Attribute) and above.attr in _AVERAGES:
+        return True
+    statement = file.statement(hazard.node)
+    bound = set(bound_names(statement)) if getattr(statement, "value", None) is hazard.node else set()
+    function = program.names(file).function_of(hazard.node) or file.tree
+    return bool(bound) and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _AVERAGES
+        and bound & {dotted_name(node.func.value) or "", *(dotted_name(one) or "" for one in node.args)}
+        for node in ast.walk(function or file.tree or statement)
+    )
 
 
 def _has_second_derivative(program: Program) -> bool:

@@ -97,7 +97,8 @@ def _switched(place: tuple[SourceFile, ast.Assign], context: Context) -> Iterato
                 edits=(edit_of(file, node.value, "False"),), culprit=culprit_of(file, node, _WHY), belief=2.0
             )
         return
-    for setting in settings_behind(node.value, file, context.program):
+    written = [one for each in context.program.documents() for one in each.settings if one.name == _FLAG]
+    for setting in settings_behind(node.value, file, context.program) or written[: len(written) == 1]:
         if setting.kind not in IN_CODE and has_value(setting, value=True):
             edit = set_value(setting, new=False)
             if isinstance(edit, Edit):

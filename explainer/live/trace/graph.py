@@ -33,7 +33,7 @@ class Graphs:
 
     def before_backward(
         self, roots: Any, place: Place | None, *, keeps: bool, thread: int
-    ) -> Iterator[tuple[Any, Write]]:
+    ) -> Iterator[tuple[Any, Any, Write]]:
         """Log the pass; the saved tensors that were written without their version moving, with the first such write."""
         numbers: list[int] = []
         for node in walk(roots):
@@ -45,7 +45,7 @@ class Graphs:
                 yield from self._hidden(node, number, thread)
         self.passes.append(Pass(place, keeps, frozenset(numbers)))
 
-    def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, Write]]:
+    def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, Any, Write]]:
         if hasattr(node, "saved_tensors"):
             return  # a custom Function's: its own forward, checkpointing's above all, may write before it saves
         for tensor in self._kept(node):
@@ -54,7 +54,7 @@ class Graphs:
                 continue
             writes = self._writes.after(tensor, number, thread)
             if writes:
-                yield node, writes[0]
+                yield node, tensor, writes[0]
 
     def _kept(self, node: Any) -> Iterator[Any]:
         """The tensors that a node saved and whose version did not move."""

@@ -255,11 +255,17 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
-        for node, write in found:
+        for node, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
                 self._told_places.append(write.place)
                 self.hidden.append(
-                    {**_told(write), "kind": "hidden-write", "node": node.name(), "backward": describe(place)}
+                    {
+                        **_told(write),
+                        "kind": "hidden-write",
+                        "node": node.name(),
+                        "parameter": _is_parameter(tensor),
+                        "backward": describe(place),
+                    }
                 )
 
     def look_at_values(self, leaves: Iterable[Any] = ()) -> None:
@@ -348,6 +354,12 @@ def _crossed(tensors: list[Any], operation: Operation) -> dict[str, Any] | None:
         return None
     shapes = {"first": list(tensors[0].shape), "second": list(tensors[1].shape)}
     return {**_operation(operation), **shapes, "given": "column" if column.requires_grad else "row"}
+
+
+def _is_parameter(tensor: Any) -> bool:
+    """Whether a tensor, or what it is a view of, is a leaf that trains."""
+    base = tensor if tensor._base is None else tensor._base  # noqa: SLF001
+    return bool(base.is_leaf and base.requires_grad)
 
 
 def _is_finite(torch: Any, tensor: Any) -> bool:
