@@ -46,7 +46,7 @@ def rewritten(folder: pathlib.Path, codemod: str, source: str, at: str | None = 
     frames = {"train.py": line_of(source, at)} if at else {}
     incident = failed(frames, message, node=node, code=at or "")
     proposal = best(codemod, program, incident=incident, **context)
-    if proposal is None:
+    if proposal is None or not proposal.edits:
         return source
     (path,) = {edit.file for edit in proposal.edits}
     after = splice(program.files[path].text, proposal.edits)

@@ -48,7 +48,7 @@ _WHY = {
     QUOTIENT: "divides by {x}, which can be 0",
     NORM: "takes the norm of {x}, whose second derivative at 0 is NaN",
 }
-_COUNTS = frozenset({"sum", "bincount", "count_nonzero"})
+_COUNTS = frozenset({"bincount"})
 _AVERAGES = frozenset({"mean", "nanmean"})
 _REDUCTIONS = ("mean", "sum", "avg_pool2d", "adaptive_avg_pool2d")
 
@@ -69,7 +69,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     for group in groups.values():
         group += [one for one in hazards if one.kind == QUOTIENT and one not in group and _is_shared(one, group)]
         edits = {edit.start: edit for one in group for edit in _edits(one, context.program)}
-        if edits:
+        if any(_is_averaged(one, context.program) for one in group if one.kind == QUOTIENT):
+            yield _proposal(group, (), context)
+        elif edits:
             yield _proposal(group, tuple(edits.values()), context)
 
 
@@ -104,7 +106,7 @@ def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) 
         return not _has_second_derivative(program)
     if hazard.kind != QUOTIENT:
         return False
-    if not hazard.sign.not_negative or _is_averaged(hazard, program):
+    if not hazard.sign.not_negative:
         return True
     roots = {one.node for one in hazards if one.kind == ROOT}
     value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
@@ -116,8 +118,10 @@ def _is_averaged(hazard: Hazard, program: Program) -> bool:
     file = hazard.file
     value = definition_of(hazard.argument, file, program) or hazard.argument
     made = value.func.attr if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else ""
-    if made not in _COUNTS or (made == "sum" and isinstance(value, ast.Call) and not (value.args or value.keywords)):
-        return False  # one number for all, or no count at all
+    given = [*value.args, *(one.value for one in value.keywords)] if isinstance(value, ast.Call) else []
+    by_column = made == "sum" and any(isinstance(one, ast.Constant) and one.value == 0 for one in given)
+    if not by_column and made not in _COUNTS:
+        return False  # one number for all, one for each sample, or no count at all
     above = file.parents.get(hazard.node)
     if isinstance(above, ast.Attribute) and above.attr in _AVERAGES:
         return True
