@@ -6,17 +6,32 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from explainer.ingest.text import read_text
 from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
-from explainer.model.repair import FAILED, PASSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Applied, Repair, Round, Run
+from explainer.model.repair import (
+    FAILED,
+    PASSED,
+    REFUSED,
+    SUSPECT,
+    UNFIXED,
+    UNPROVED,
+    VERIFIED,
+    Applied,
+    Repair,
+    Round,
+    Run,
+)
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
+from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
+from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
@@ -36,9 +51,9 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     run = sharpen(job, run_program(job, on_output), tell)
     if run.status == 0 and run.report is None:
         return Repair(status=PASSED, exit_status=0, report=None)
-    if run.report is None or not run.report.findings:
+    if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, _past(run))
+    attempt = _Attempt(job, tell, _past(run), is_silent=not run.status)
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -69,10 +84,13 @@ def _past(run: Run) -> tuple[tuple[str, int], ...]:
 class _Attempt:
     """A search through fixes: what is applied now, what was tried."""
 
-    def __init__(self, job: Job, tell: Callable[[str], None], past: tuple[tuple[str, int], ...]) -> None:
+    def __init__(
+        self, job: Job, tell: Callable[[str], None], past: tuple[tuple[str, int], ...], *, is_silent: bool
+    ) -> None:
         self._job = job
         self._tell = tell
         self._watch = replace(job.watch, past=past)
+        self._is_silent = is_silent
         self._records: list[Record] = []
         self._tried: set[str] = set()
         self._spent = 0
@@ -113,19 +131,37 @@ class _Attempt:
         record = apply(fix, cause=finding.cause, root=self._job.root, command=" ".join(self._job.command))
         if isinstance(record, Refused):
             self._tell(f"{fix.id}: refused: {record.reason}")
+            self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=REFUSED, reasons=(record.reason,)))
             return False
         self._records.append(record)
         self.applied.append(
             Applied(cause=finding.cause, fix=fix.id, title=fix.title, patch=fix.patch or "", record=record.id)
         )
-        self._tell(f"try {len(self.rounds) + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
+        self._tell(f"try {self._spent + 1}: {fix.title} ({finding.cause}, {fix.applicability})")
         return True
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
         proof = verify_command(self._job.command, self._job.root, self._watch)
+        if proof.verdict == GREEN and _wants_twin(fix, proof):
+            self._tell("  green alone; held against its first gradients without checkpointing and compilation")
+            proof = verify_with_twin(self._job.command, self._job.root, self._watch, proof)
+        if proof.verdict == GREEN and (self._is_silent or finding.cause.startswith("inplace/")):
+            proof = self._without_silence(proof)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
         return proof
+
+    def _without_silence(self, proof: Verification) -> Verification:
+        """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
+
+        A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
+        """
+        traced = verify_command(self._job.command, self._job.root, replace(self._watch, past=(), trace=True))
+        seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in SILENT]
+        if not seen:
+            return proof
+        reasons = tuple(f"{os.path.relpath(one.file, self._job.root)}:{one.line}: {one.says}" for one in seen)
+        return replace(proof, verdict=RED, reasons=reasons)
 
     def _next_failure(self, proof: Verification, before: Report) -> Report | None:
         """The report of another failure than the one before, which the fix laid open; None for the same one or none."""
@@ -151,6 +187,17 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def _wants_twin(fix: Fix, proof: Verification) -> bool:
+    """Whether healthy gradients may be wrong ones all the same.
+
+    They went through checkpointing or compiled code, and the fix claims the same mathematics or touches checkpointing.
+    """
+    patch = (fix.patch or "").lower()
+    return bool(used_by(proof.processes)) and (
+        fix.applicability == "safe" or CHECKPOINT in patch or "reentrant" in patch
+    )
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:

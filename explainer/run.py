@@ -64,7 +64,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
     incidents = reader.close()
     silent = silent_faults(processes) if ended.status == 0 else ()
     report = explain_run(_told(incidents, silent), processes, job) if ended.status or silent else None
-    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes)
+    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
 
 
 def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
@@ -140,7 +140,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
     A run that ended well is traced for a few steps: for writes that autograd does not see. The traced run harms nothing: it
     is watched as a verification is, and ends once it is past the place of the failure.
     """
-    if run.report is not None and run.report.findings and not _is_traceable(run.report):
+    if run.is_asked or (run.report is not None and run.report.findings and not _is_traceable(run.report)):
         return run
     tell("tracing: the same command again, each operation watched")
     watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else (), trace=True)
@@ -163,6 +163,6 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
         return traced if traced.traced else None
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
-    if seen is None or (incident is None and not seen.get("hidden") and not seen.get("starved")):
+    if seen is None or (incident is None and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed"))):
         return None
     return with_trace(incident or Incident(), seen)

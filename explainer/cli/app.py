@@ -270,7 +270,9 @@ def interfaces(
 
 @rules.command("schema")
 def schema(
-    name: Annotated[str, typer.Argument(help="report, environment, cause, signature or interface.")] = "report",
+    name: Annotated[
+        str, typer.Argument(help="report, verification, environment, cause, signature or interface.")
+    ] = "report",
 ) -> None:
     """Print a JSON schema.
 

@@ -1,4 +1,4 @@
-"""Runs, repairs and verifies for the command line: the program's output first, what gradfix says after it."""
+"""Runs and repairs for the command line: the program's output first, what gradfix says after it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from explainer.catalog.bundle import load_catalog
+from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
 from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.repair import repair
 from explainer.run import Job, run_program, sharpen
-from explainer.verification.command import ERR, OUT, show
-from explainer.verification.verify import Watch, verify_command
-
-_STATUS = {GREEN: 0, RED: 1, INCONCLUSIVE: 3}
+from explainer.verification.command import ERR, show, signal_name
+from explainer.verification.reach import why_unwatched
+from explainer.verification.verify import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +38,6 @@ class RunOptions:
     knowledge: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOptions:
-    """The options of `gradfix verify`."""
-
-    command: tuple[str, ...]
-    steps: int
-    timeout: float
-    allow_writes: bool
-    root: str | None
-    format: str
-
-
 def run_and_explain(options: RunOptions) -> int:
     """Run the program, explain, repair where asked; its exit status, or 0 where it was repaired and proved."""
     job = Job(
@@ -67,14 +54,19 @@ def run_and_explain(options: RunOptions) -> int:
     def on_output(stream: int, data: bytes) -> None:
         show(ERR if is_json else stream, data)
 
-    if options.fix:
-        done = repair(job, on_output, _tell)
-    else:
-        run = run_program(job, on_output)
-        run = sharpen(job, run, _tell) if options.trace else run
-        status = FAILED if run.status else PASSED if run.report is None else SUSPECT
-        done = Repair(status=status, exit_status=run.status, report=run.report)
-    return _finish(done, job, is_json=is_json)
+    with ended_by_signals():
+        if options.fix:
+            done = repair(job, on_output, _tell)
+        else:
+            run = run_program(job, on_output)
+            run = sharpen(job, run, _tell) if options.trace else run
+            word = FAILED if run.status else PASSED if run.report is None else SUSPECT
+            done = Repair(status=word, exit_status=run.status, report=run.report)
+    status = _finish(done, job, is_json=is_json)
+    unwatched = why_unwatched(job.command)
+    if unwatched is not None and done.status != PASSED:
+        _tell(unwatched)
+    return status
 
 
 def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
@@ -88,16 +80,17 @@ def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
 
         sys.stdout.write(render_json(replace(done, report=report or empty_report())))
     elif done.status != PASSED:
-        _card(report)
+        _card(report, done.exit_status)
         from explainer.render.repair import render_repair
 
         sys.stderr.write(render_repair(done))
     return 0 if done.status == VERIFIED else done.exit_status
 
 
-def _card(report: Report | None) -> None:
-    if report is None:
-        print("gradfix: the program failed and printed nothing to explain", file=sys.stderr)
+def _card(report: Report | None, status: int) -> None:
+    if report is None or (not report.findings and not report.incident.exceptions):
+        if status:
+            _tell(f"{_ending(status)}, and nothing that it printed tells why")
         return
     from explainer.render.terminal import Layout, render_terminal
 
@@ -105,24 +98,12 @@ def _card(report: Report | None) -> None:
     sys.stderr.write("\n" + render_terminal(report, Layout(width=width(), is_coloured=is_painted)))
 
 
-def verify_and_judge(options: VerifyOptions) -> int:
-    """Run the program under watch and print the verdict; the exit status: 0 green, 1 red, 3 inconclusive."""
-    root = os.path.realpath(options.root or os.getcwd())
-    watch = Watch(steps=options.steps, timeout=options.timeout, allow_writes=options.allow_writes)
-    proof = verify_command(options.command, root, watch, lambda _, data: show(ERR, data))
-    _print(proof, options.format)
-    return _STATUS[proof.verdict]
-
-
-def _print(proof: Verification, name: str) -> None:
-    if name == "json":
-        from explainer.render.json import render_json
-
-        sys.stdout.write(render_json(proof))
-        return
-    from explainer.render.verification import render_verification
-
-    show(OUT, render_verification(proof, is_coloured=is_coloured("auto")).encode())
+def _ending(status: int) -> str:
+    """How the program ended, in words."""
+    name = signal_name(status)
+    if name == "SIGKILL":
+        return "the program was ended by SIGKILL: by the system where memory ran out, or by a person or scheduler"
+    return f"the program was ended by {name}" if name else f"the program ended with exit status {status}"
 
 
 def _prober(*, is_wanted: bool) -> Callable[[Incident], Environment | None]:

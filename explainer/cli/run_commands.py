@@ -36,12 +36,18 @@ Exit status: the program's own; 0 when repaired and verified; 2 wrong use.
 _VERIFY_HELP = """Run a program for a few optimizer steps, and judge losses and gradients.
 
 Trackers are off, saves go to a scratch folder, and the project's files are put back as they were (--allow-writes lifts
-that). Gradients are looked at before each step.
+that). Gradients are looked at before each step. A program that sets no seed gets one.
+
+--save keeps the first step's gradients, --against compares with them after a change; --twin compares with the same
+program run eagerly, without activation checkpointing, on copies of what autograd saves.
 
 \b
 Examples:
   gradfix verify -- python train.py
   gradfix verify --steps 20 --timeout 120 -- accelerate launch train.py
+  gradfix verify --save before.json -- python train.py      then, after a change:
+  gradfix verify --against before.json -- python train.py
+  gradfix verify --twin --device cuda:1 -- python train.py
   gradfix verify --format json -- python -m project.train
 
 \b
@@ -87,13 +93,27 @@ def verify(
     command: Command,
     steps: Steps = 3,
     timeout: Timeout = 600.0,
+    save: Annotated[
+        Optional[str], typer.Option(metavar="REPORT", help="Write the report with the first gradients to this file.")
+    ] = None,
+    against: Annotated[
+        Optional[str],
+        typer.Option(metavar="REPORT", help="Red where the first gradients are not those of this report."),
+    ] = None,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Red where they are not those without checkpointing and compilation.")
+    ] = False,
+    device: Annotated[
+        str, typer.Option(metavar="DEVICE", help="auto (the freest GPU first), cpu, cuda or cuda:N.")
+    ] = "auto",
     allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Let the program save and track.")] = False,
     root: Root = None,
     format: Formed = Form.text,
 ) -> None:
-    from explainer.cli.run import VerifyOptions, verify_and_judge
+    from explainer.cli.verify import VerifyOptions, verify_and_judge
 
     options = VerifyOptions(
-        command=tuple(command), steps=steps, timeout=timeout, allow_writes=allow_writes, root=root, format=format.value
-    )
+        command=tuple(command), steps=steps, timeout=timeout, save=save, against=against, is_twin=twin, device=device,
+        allow_writes=allow_writes, root=root, format=format.value,
+    )  # fmt: skip
     raise typer.Exit(verify_and_judge(options))

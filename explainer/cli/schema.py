@@ -9,13 +9,14 @@ from pydantic import TypeAdapter
 from explainer.errors import UsageError
 from explainer.model.environment import Environment
 from explainer.model.report import Report
+from explainer.model.verification import Verification
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NOT_FINITE = {"type": "string", "enum": ["nan", "inf", "-inf"]}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON schema of "report", "environment", "cause", "signature" or "interface".
+    """The JSON schema of "report", "verification", "environment", "cause", "signature" or "interface".
 
     Raises:
         UsageError: another name.
@@ -24,6 +25,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
     kinds: dict[str, Any] = {
         "report": Report,
+        "verification": Verification,
         "environment": Environment,
         "cause": CauseFile,
         "signature": SignatureFile,
@@ -34,6 +36,8 @@ def schema_of(name: str) -> dict[str, Any]:
     schema = TypeAdapter(kinds[name]).json_schema()
     if name == "report":
         _as_written(schema)
+    if name == "verification":
+        schema = _with_words_for_numbers(schema)
     return {"$schema": DIALECT, **schema}
 
 
@@ -46,3 +50,14 @@ def _as_written(report: dict[str, Any]) -> None:
     definitions.pop("FilePatch", None)
     pair = definitions["MetricRow"]["properties"]["values"]["items"]["prefixItems"]
     pair[1] = {"anyOf": [{"type": "number"}, _NOT_FINITE]}
+
+
+def _with_words_for_numbers(schema: Any) -> Any:
+    """A schema in which every number may be one that is not finite: those of a diverged run."""
+    if isinstance(schema, list):
+        return [_with_words_for_numbers(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number":
+        return {"anyOf": [schema, _NOT_FINITE]}
+    return {key: _with_words_for_numbers(one) for key, one in schema.items()}

@@ -55,7 +55,8 @@ class Context:
     @property
     def has_failed(self) -> bool:
         """Whether there is a failure to explain, rather than only a source to read."""
-        return bool(self.incident.exceptions or self.incident.warnings or self.incident.metrics)
+        one = self.incident
+        return bool(one.exceptions or one.warnings or one.metrics or one.traced)
 
     @property
     def frames(self) -> Sequence[Frame]:
@@ -128,6 +129,13 @@ def remove_statement(file: SourceFile, statement: ast.stmt) -> Edit:
     start = file.line_start(statement.lineno)
     end = file.line_start((statement.end_lineno or statement.lineno) + 1)
     return Edit(file=file.path, start=start, end=end, new="")
+
+
+def lines_of(file: SourceFile, statement: ast.stmt) -> str:
+    """A statement as it is inserted elsewhere: its lines without the indentation of the first."""
+    lead = len(file.indent(statement.lineno))
+    lines = file.segment(statement).split(file.newline)
+    return "\n".join(line if line[:lead].strip() else line[lead:] for line in lines)
 
 
 def _lines(file: SourceFile, statement: ast.stmt, text: str) -> str:

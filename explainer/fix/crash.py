@@ -18,6 +18,14 @@ def crash_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
                 yield from _at(frame.file, frame.line, context)
 
 
+def raised_at(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """The statement of the user's innermost frame of each exception, the last one first: a launcher repeats its worker's."""
+    for record in reversed(context.incident.exceptions):
+        frame = next((one for one in reversed(record.frames) if one.library is None and one.line), None)
+        if frame is not None and frame.line:
+            yield from _at(frame.file, frame.line, context)
+
+
 def forward_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     """The statements that anomaly mode's traceback of the forward names, innermost frame first."""
     for frame in reversed(context.incident.forward_frames):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from explainer.fix.codemod import edit_of
 from explainer.model.patch import Edit
@@ -109,3 +110,24 @@ def remove_argument(file: SourceFile, call: ast.Call, keyword: ast.keyword) -> E
             while file.text[end] == " ":
                 end += 1
     return Edit(file=file.path, start=start, end=end, new="")
+
+
+def indented(file: SourceFile, statements: Sequence[ast.stmt], without: Sequence[ast.AST] = ()) -> list[Edit]:
+    """Moves statements, with the comments between them, one step in; lines in strings, or of `without`, stay as they are."""
+    fixed = {
+        line
+        for one in without
+        for line in range(one.lineno, (one.end_lineno or 0) + 1)  # type: ignore[attr-defined]
+    }
+    strings = {
+        line
+        for one in statements
+        for node in ast.walk(one)
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
+        for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+    }
+    step = "\t" if "\t" in file.indent(statements[0].lineno) else "    "
+    first = min([statements[0].lineno, *(one.lineno for one in getattr(statements[0], "decorator_list", ()))])
+    lines = range(first, (statements[-1].end_lineno or 0) + 1)
+    starts = [file.line_start(line) for line in lines if line not in strings | fixed and file.line(line).strip()]
+    return [Edit(file=file.path, start=start, end=start, new=step) for start in starts]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import bisect
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from explainer.model.patch import Edit, FilePatch, Patch
-from explainer.source.file import parse_text
+from explainer.source.file import SourceFile, parse_text
 from explainer.source.notebook import Notebook, cell_name, is_python
 from explainer.source.setting import kind_of, read_document
 from explainer.source.text import TextFile, make_text
 
 CONTEXT = 3
+LONG = 50_000  # characters from which on only the statements that were touched are parsed again
 NOTHING = "nothing changes"
 
 
@@ -31,7 +34,8 @@ def make_patch(edits: Sequence[Edit], files: Mapping[str, TextFile], root: str) 
             changed += found.files
             diffs.append(found.diff)
             continue
-        text = splice(file.text, [edit for edit in edits if edit.file == path])
+        own = [edit for edit in edits if edit.file == path]
+        text = splice(file.text, own)
         if text is None:
             return "two edits overlap"
         if text == file.text:
@@ -40,7 +44,7 @@ def make_patch(edits: Sequence[Edit], files: Mapping[str, TextFile], root: str) 
             after = file.encode(text)
         except UnicodeEncodeError:
             return f"{os.path.relpath(path, root)}: the result does not fit its {file.encoding} encoding"
-        fault = _fault(path, text, after)
+        fault = _fault(file, own, text, after)
         if fault:
             return f"{os.path.relpath(path, root)}: the result {fault}"
         changed.append(FilePatch(file=path, before=file.data, after=after))
@@ -75,11 +79,34 @@ def patch_cells(notebook: Notebook, edits: Sequence[Edit], name: str) -> Patch |
     return Patch(files=(file,), diff="".join(diffs))
 
 
-def _fault(path: str, text: str, data: bytes) -> str | None:
+def _fault(file: TextFile, edits: Sequence[Edit], text: str, data: bytes) -> str | None:
     """Why a file would not parse any more; None for one that does, or that nobody here can parse."""
-    if path.endswith(".py"):
-        return parse_text(text)[1]
-    return read_document(make_text(path, data)).fault if kind_of(path) else None
+    if file.path.endswith(".py"):
+        return parse_text(_touched(file, edits) or text)[1]
+    return read_document(make_text(file.path, data)).fault if kind_of(file.path) else None
+
+
+def _touched(file: TextFile, edits: Sequence[Edit]) -> str | None:
+    """The statements at the top of a file that edits lie in, as they are afterwards: the others parse as they did.
+
+    None where an edit lies between such statements, or a part of the file can say how another is read.
+    """
+    tree = file.tree if isinstance(file, SourceFile) else None
+    if tree is None or len(file.text) < LONG:
+        return None
+    start, end = min(edit.start for edit in edits), max(edit.end for edit in edits)
+    starts = [
+        file.line_start(min([one.lineno, *(each.lineno for each in getattr(one, "decorator_list", ()))]))
+        for one in tree.body
+    ]
+    ends = [file.line_start((one.end_lineno or one.lineno) + 1) for one in tree.body]
+    first = bisect.bisect_right(starts, start) - 1
+    last = bisect.bisect_left(ends, end)
+    if first < 0 or last >= len(ends) or ends[first] < start or starts[last] > end:
+        return None
+    begin, stop = starts[first], ends[last]
+    moved = [replace(edit, start=edit.start - begin, end=edit.end - begin) for edit in edits]
+    return splice(file.text[begin:stop], moved)
 
 
 def splice(text: str, edits: Iterable[Edit]) -> str | None:

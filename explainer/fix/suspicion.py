@@ -6,7 +6,7 @@ import ast
 import re
 
 from explainer.fix.codemod import Context
-from explainer.fix.crash import crash_places
+from explainer.fix.crash import raised_at
 from explainer.source.eval_only import is_eval_only
 from explainer.source.operation import Operation, is_named
 from explainer.source.write import ARGUMENT, Write
@@ -42,10 +42,10 @@ def _raised(write: Write, context: Context) -> float | None:
     """For messages that come at the write itself: the line that raised, or an in-place activation under the call that did."""
     if write.kind == ARGUMENT:
         return 0.5
-    for file, statement in crash_places(context):
+    for file, statement in raised_at(context):
         is_update = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
-        is_here = file is write.file and statement is file.statement(write.node)
-        return 2.0 if is_here and not is_update else None
+        if file is write.file and statement is file.statement(write.node):
+            return None if is_update else 2.0
     return None
 
 

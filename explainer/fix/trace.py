@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
-from explainer.model.trace import CUT, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import (
+    CROSSED,
+    CUT,
+    GRAD_OFF,
+    HIDDEN_WRITE,
+    NOT_FINITE,
+    PARTED,
+    STARVING_CUT,
+    WRITE,
+    TracedLine,
+)
+from explainer.source.file import SourceFile
 from explainer.source.place import place_of
 
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
@@ -15,8 +27,9 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (CUT, STARVING_CUT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT),
     "nan": (NOT_FINITE,),
+    "shape": (CROSSED,),
 }
 _BELIEF = 3.0
 _NEAR = 1.0
@@ -45,13 +58,22 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked."""
     led: Culprits = {}
     for one, path in _lines(cause, context):
-        if one.is_guess and culprits:
+        if (one.is_guess or one.kind == PARTED) and culprits:  # where passes part is a symptom of what stands before it
             continue
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)
         code = file.line(one.line).strip() if file is not None else None
         led[path, one.line] = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
     return {**led, **{key: value for key, value in culprits.items() if key not in led}}
+
+
+def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """The statements of the program at the traced lines of a kind, those that the tracer saw rather than concluded."""
+    for one in context.incident.traced:
+        path = place_of(one.file, context.program.root)
+        statement = context.program.at(path, one.line) if path is not None else None
+        if one.kind == kind and not one.is_guess and path is not None and statement is not None:
+            yield context.program.files[path], statement
 
 
 # A cut is the line to change where the program itself cuts; what it froze, or an adapter, lies elsewhere.
@@ -65,6 +87,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     if cause == "nan/bad-input":
         return  # the line that met the data is innocent
     for one in context.incident.traced:
+        if one.kind == GRAD_OFF and cause != "no-graph/grad-mode-off":
+            continue
         if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):

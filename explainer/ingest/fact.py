@@ -26,8 +26,8 @@ class _Reader(NamedTuple):
 
 _READERS = (
     _Reader(
-        "trainable params:",
-        r"trainable params: (?P<trainable_parameters>[\d,]+)"
+        "rainable params:",
+        r"(?<![-\w])[Tt]rainable params: (?P<trainable_parameters>\d[\d.,]*)"
         r"(?: \|\| all params: (?P<all_parameters>[\d,]+))?(?: \|\| trainable%: (?P<trainable_percent>[\d.]+))?",
     ),
     _Reader("rainable parameters =", r"[Tt]rainable parameters = (?P<trainable_parameters>[\d,]+)"),

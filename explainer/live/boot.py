@@ -30,18 +30,37 @@ def start() -> None:
 
 def arm(recorder: Any, options: dict[str, Any]) -> None:
     """Put the hooks into torch that the mode asks for."""
-    from . import step
+    from . import raised, step
 
+    raised.watch(recorder)
+    if options.get("seed"):
+        from . import seed
+
+        seed.fix()
     if options["mode"] == "trace":
         from .trace import arm as tracing
 
         recorder.tracer, _ = tracing.arm(sys.modules["torch"])
         recorder.at_end.append(lambda: recorder.parts.update(traced=recorder.tracer.explain(None, "")))
     step.watch(recorder, options)
+    if options.get("twin"):
+        from . import twin
+
+        twin.become_twin()
+    if options.get("exact"):
+        after_import("torch._inductor.config", lambda module: setattr(module, "fallback_random", True))
     if options.get("quiet"):
         from . import quiet
 
         quiet.silence(options)
+
+
+def after_import(name: str, then: Callable[[ModuleType], None]) -> None:
+    """Call back with a module, now or once it is imported."""
+    if name in sys.modules:
+        then(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))
 
 
 class AfterImport(importlib.abc.MetaPathFinder):

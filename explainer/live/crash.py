@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from .frame import is_ours
+
 MAX_FRAMES = 60
 MAX_LOCALS = 400
 MAX_NODES = 20_000
@@ -33,12 +35,12 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
         "modules": names.modules_report(),
     }
     loss = _loss(torch, frames)
+    graph = _Graph(torch, names)
     if loss is not None:
         facts["loss"] = _tensor(loss)
-        graph = _Graph(torch, names)
         facts.update(graph.walk(loss))
     if tracer is not None:
-        facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}")
+        facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}", graph.moved)
     return facts
 
 
@@ -55,7 +57,7 @@ def warned() -> list[str]:
 
 
 def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
-    """The frames of a traceback, outermost first, and above them those that called it."""
+    """The frames of a traceback, outermost first, and above them those that called it; none of this folder."""
     inner: list[FrameType] = []
     while trace is not None and len(inner) < MAX_FRAMES:
         inner.append(trace.tb_frame)
@@ -65,8 +67,7 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
     while above is not None and len(outer) < MAX_FRAMES:
         outer.append(above)
         above = above.f_back
-    yield from reversed(outer)
-    yield from inner
+    yield from (frame for frame in (*reversed(outer), *inner) if not is_ours(frame.f_code.co_filename))
 
 
 def _loss(torch: Any, frames: list[FrameType]) -> Any:
@@ -116,6 +117,27 @@ def _inside(value: Any) -> list[Any]:
         return list(value[:20])
     held = getattr(value, "__dict__", None)
     return list(held.values())[:50] if isinstance(held, dict) and not isinstance(value, type) else []
+
+
+def _saved_tensor(raw: Any) -> Any:
+    """The tensor of a saved variable that moved, without the check of its version; None where there is none.
+
+    Only once the program has failed: before torch 2.7 or so it has no `data`, and hooks that are put on it get the tensor
+    at once, but stay.
+    """
+    try:
+        if hasattr(raw, "data"):
+            return raw.data
+        got: list[Any] = []
+
+        def take(tensor: Any) -> Any:
+            got.append(tensor)
+            return tensor
+
+        raw.register_hooks(take, lambda packed: packed)
+        return got[0] if got else None
+    except (RuntimeError, AttributeError, TypeError):  # let go already, or packed by a hook
+        return None
 
 
 class _Names:
@@ -239,6 +261,7 @@ class _Graph:
     def __init__(self, torch: Any, names: _Names) -> None:
         self._torch = torch
         self._names = names
+        self.moved: list[tuple[Any, Any]] = []
 
     def walk(self, loss: Any) -> dict[str, Any]:
         """What stands in the graph, walked breadth first, at most 20,000 nodes."""
@@ -274,7 +297,8 @@ class _Graph:
     def _inspect(self, node: Any, name: str, moved: list[dict[str, Any]], freed: list[str]) -> None:
         """Ask for a saved tensor; the error that comes tells whether it moved or was freed."""
         try:
-            getattr(node, f"_saved_{name}")
+            # A custom Function has no `_saved_tensors`, and one `saved_tensors` for all of them.
+            getattr(node, f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}")
         except RuntimeError as error:
             text = str(error)
             if "modified by an inplace operation" in text and len(moved) < MAX_MOVED:
@@ -286,7 +310,9 @@ class _Graph:
 
     def _describe(self, node: Any, name: str) -> dict[str, Any]:
         raw = getattr(node, f"_raw_saved_{name}")
-        tensor = getattr(raw, "data", None)
+        tensors = [_saved_tensor(one) for one in (raw if isinstance(raw, (list, tuple)) else (raw,))]
+        self.moved.extend((node, one) for one in tensors)
+        tensor = tensors[0] if len(tensors) == 1 else None
         told = {"node": node.name(), "saved": name}
         if isinstance(tensor, self._torch.Tensor):
             held = self._names.of(tensor)

@@ -7,10 +7,11 @@ the program finds it again by whatever means; what is new in the project is take
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
+
+from .boot import after_import
 
 _PUSHES = ("upload_file", "upload_folder", "upload_large_folder", "create_commit", "create_repo", "create_branch")
 
@@ -22,10 +23,10 @@ def silence(options: dict[str, Any]) -> None:
     places = _Places(options["scratch"], options["guarded"])
     torch.save = _redirected(torch.save, 1, places.to_write)
     torch.load = _redirected(torch.load, 0, places.to_read)
-    _after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, places.to_read))
-    _after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, places.to_read))
-    _after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, places.to_write))
-    _after_import("huggingface_hub.hf_api", _mute_hub)
+    after_import("safetensors", lambda module: _wrap(module, "safe_open", 0, places.to_read))
+    after_import("safetensors.torch", lambda module: _wrap(module, "load_file", 0, places.to_read))
+    after_import("safetensors.torch", lambda module: _wrap(module, "save_file", 1, places.to_write))
+    after_import("huggingface_hub.hf_api", _mute_hub)
 
 
 class _Places:
@@ -89,13 +90,3 @@ def _mute_hub(module: Any) -> None:
     for name in _PUSHES:
         if hasattr(module.HfApi, name):
             setattr(module.HfApi, name, nothing)
-
-
-def _after_import(name: str, then: Callable[[Any], None]) -> None:
-    """Call back with a module, now or once it is imported."""
-    if name in sys.modules:
-        then(sys.modules[name])
-        return
-    from .boot import AfterImport
-
-    sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))

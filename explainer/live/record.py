@@ -14,10 +14,23 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from .frame import is_ours, without_our_frames
+
 SCHEMA = "gradfix.live/1"
 MAX_TEXT = 20_000
 MAX_LOOKS = 3
 _NOTED = "__gradfix_noted__"
+_HEADING = "Traceback (most recent call last):\n"
+
+
+def _text(error: BaseException, *, is_whole: bool) -> str:
+    """The traceback as Python prints it; where the exception has not yet come all the way, with the frames above it."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if not is_whole and text.startswith(_HEADING):
+        stack = traceback.extract_stack(sys._getframe(1))  # noqa: SLF001 - the only way to the running frames
+        above = [one for one in stack if not is_ours(one.filename)]
+        text = _HEADING + "".join(traceback.format_list(above)) + text.removeprefix(_HEADING)
+    return text[-MAX_TEXT:]
 
 
 class Recorder:
@@ -32,6 +45,7 @@ class Recorder:
         self.tracer: Any = None
         self._folder = options["folder"]
         self._owner = os.getpid()
+        self._thread = threading.local()
 
     def install(self) -> None:
         """Take part in what Python does with exceptions and at the end."""
@@ -41,7 +55,14 @@ class Recorder:
         os.register_at_fork(after_in_child=self._forked)
 
     def _end(self) -> None:
-        """The last look, and the last writing."""
+        """The last look, and the last writing.
+
+        Python keeps an uncaught exception for post-mortem debuggers: there it is found also where the program, as typer
+        does, has put another excepthook in the place of ours.
+        """
+        uncaught = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if isinstance(uncaught, BaseException):
+            self.note(uncaught, "uncaught")
         self.look_at_the_end()
         self.write()
 
@@ -65,7 +86,7 @@ class Recorder:
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             self.note(error, "uncaught")
             self.write()
-            previous(kind, error, trace)
+            previous(kind, error, without_our_frames(trace))
 
         def thread_hook(arguments: threading.ExceptHookArgs) -> None:
             if arguments.exc_value is not None:
@@ -82,29 +103,42 @@ class Recorder:
         def init(this: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, **keywords: Any) -> None:
             if isinstance(exc_value, BaseException) and exc_traceback is not None:
                 self.note(exc_value, "printed")
-            make(this, exc_type, exc_value, exc_traceback, **keywords)
+            make(this, exc_type, exc_value, without_our_frames(exc_traceback), **keywords)
 
         traceback.TracebackException.__init__ = init  # type: ignore[method-assign,assignment]
 
     def note(self, error: BaseException, where: str) -> None:
-        """Remember an exception and what is known at this moment; each one once."""
-        if isinstance(error, (SystemExit, KeyboardInterrupt)) or getattr(error, _NOTED, False):
+        """Remember an exception and what is known at this moment; met again further out, only where it came to is new."""
+        if isinstance(error, (SystemExit, KeyboardInterrupt)) or getattr(self._thread, "is_noting", False):
+            return  # our own printing of a traceback comes by here too
+        self._thread.is_noting = True
+        try:
+            self._note(error, where)
+        except Exception as fault:  # noqa: BLE001 - the user's exception may do anything when it is looked at
+            self.parts["fault"] = f"{type(fault).__name__}: {fault}"[:200]
+        finally:
+            self._thread.is_noting = False
+
+    def _note(self, error: BaseException, where: str) -> None:
+        known = getattr(error, _NOTED, None)
+        if known is not None:
+            if known["where"] == "raised" and where != "raised":
+                known.update(where=where, text=_text(error, is_whole=True))
             return
+        failure = {
+            "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
+            "message": str(error)[:MAX_TEXT],
+            "where": where,
+            "steps": dict(self.parts.get("steps", {})),
+            "seconds": round(time.monotonic() - self.started, 3),
+            "seen": self._look(error),
+        }
         # The mark is on the exception itself: a reference to it would keep its frames and their tensors alive, and its
         # id comes back once it is gone, as in a loop that catches one failure after another.
         with suppress(AttributeError, TypeError):
-            setattr(error, _NOTED, True)
-        self.failures.append(
-            {
-                "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
-                "message": str(error)[:MAX_TEXT],
-                "where": where,
-                "text": "".join(traceback.format_exception(type(error), error, error.__traceback__))[-MAX_TEXT:],
-                "steps": dict(self.parts.get("steps", {})),
-                "seconds": round(time.monotonic() - self.started, 3),
-                "seen": self._look(error),
-            }
-        )
+            setattr(error, _NOTED, failure)
+        failure["text"] = _text(error, is_whole=where != "raised")
+        self.failures.append(failure)
         del self.failures[:-8]
 
     def _look(self, error: BaseException) -> dict[str, Any]:

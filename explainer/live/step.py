@@ -1,19 +1,27 @@
 """Counts optimizer steps and, where asked, looks at losses and gradients and stops the program after enough of them.
 
 Global optimizer hooks are there from torch 2.0 on; they fire for every optimizer, fused and foreach ones included, and not
-for a step that GradScaler skips.
+for a step that GradScaler skips, but for one that a fused optimizer makes void.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import statistics
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
+
+from .frame import leave_no_frame
+from .gradient import MAX_WHOLE, norm_of, summarise, values_of
+from .machine import Usage, look_at_machine, try_bf16, wait_for_devices
+from .name import Names
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
+LATER = frozenset(base * 10**power for power in range(1, 9) for base in (1, 3))
 MAX_PARAMETERS = 20_000
 
 
@@ -21,47 +29,27 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     """Register the hooks."""
     from torch.optim import optimizer as module
 
-    watcher = _Watcher(recorder, options)
+    watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
-    if options["mode"] == "verify":
-        _watch_backward(watcher)
-    else:
-        recorder.at_end.append(watcher.look_at_the_end)
 
 
-def _watch_backward(watcher: _Watcher) -> None:
-    """Note the loss of each backward."""
-    import torch
-
-    backward = torch.Tensor.backward
-
-    def noted(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        __tracebackhide__ = True
-        watcher.saw_loss(self)
-        return backward(self, *arguments, **keywords)
-
-    noted.__doc__ = backward.__doc__
-    torch.Tensor.backward = noted
-
-
-class _Watcher:
+class Watcher:
     """What is known of the optimizers of this process, by the order in which they first stepped."""
 
     def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
         self._recorder = recorder
         self._enough: int | None = options.get("steps") if options["mode"] != "run" else None
         self._past: dict[str, int] = options.get("past") or {}
+        self._names = Names()
         self._order: dict[int, str] = {}
         self._keep: list[Any] = []
-        self._names: dict[int, str] | None = None
         self._parameters: dict[str, dict[str, Any]] = {}
-        recorder.parts["steps"] = {}
-        self._steps: dict[str, int] = recorder.parts["steps"]
+        self._steps: dict[str, int] = {}
         self._rows: list[dict[str, Any]] = []
         self._losses: list[float] = []
-        self._began = time.monotonic()
-        recorder.parts.update(rows=self._rows, losses=self._losses, parameters=self._parameters)
+        recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
+        recorder.at_end.append(self.look_at_the_end)
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -70,33 +58,36 @@ class _Watcher:
             self._order[id(optimizer)] = f"{len(self._order)} {type(optimizer).__name__}"
         return self._order[id(optimizer)]
 
-    def saw_loss(self, loss: Any) -> None:
-        """Keep the value of a loss; the mean where it has several."""
-        if len(self._losses) < MAX_STEPS_KEPT:
-            self._losses.append(float(loss.detach().float().mean()))
-
-    def before_step(self, optimizer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """Look at the gradients that the step is about to use; a step with a closure makes them itself."""
-        if not _closure(arguments, keywords):
+    def before_step(self, optimizer: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
+        """Look at the gradients that the step is about to use; one that is given a closure makes them in there."""
+        closure = keywords.get("closure", arguments[1] if len(arguments) > 1 else None)
+        if not callable(closure):
             self._look(optimizer)
+            return None
+        looking = _looking(closure, lambda: self._look(optimizer))
+        if "closure" in keywords:
+            return arguments, {**keywords, "closure": looking}
+        return (arguments[0], looking, *arguments[2:]), keywords
 
     def _look(self, optimizer: Any) -> None:
+        """A run that is not to be ended is looked at where it begins, ever more seldom after that, and at its end."""
+        made = self._steps.get(self._key(optimizer), 0)
+        if (made < LOOKS or made in LATER or self._enough is not None) and not _is_void(optimizer):
+            self._look_at_gradients(optimizer)
+
+    def _look_at_gradients(self, optimizer: Any) -> dict[str, Any] | None:
+        """One row for the step that is to come: how many gradients there are, and their norm."""
         key = self._key(optimizer)
         if len(self._rows) >= MAX_STEPS_KEPT:
-            return
-        if self._enough is None and self._steps.get(key, 0) >= LOOKS:
-            return  # a run that is not verified is only looked at where it begins, and at its end
-        names = self._named() if self._enough is not None else {}
+            return None
+        factor = _unscaling(optimizer)
         square, finite, given, zero = 0.0, True, 0, 0
-        owned = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        owned = _parameters_of(optimizer)
         for index, parameter in enumerate(owned):
-            seen = self._seen(names.get(id(parameter), f"{key}[{index}]"), parameter, key)
-            gradient = parameter.grad
-            if gradient is None:
+            seen = self._seen(self._name(parameter, index, key), parameter, key)
+            if parameter.grad is None:
                 continue
-            values = gradient.coalesce().values() if gradient.is_sparse else gradient
-            values = values.to_local() if hasattr(values, "to_local") else values
-            norm = float(values.detach().float().norm())
+            norm = factor * norm_of(values_of(parameter.grad))
             given += 1
             zero += norm == 0.0
             finite &= math.isfinite(norm)
@@ -104,76 +95,233 @@ class _Watcher:
             seen["given"] += 1
             seen["moved"] += norm != 0.0
             seen["bad"] += not math.isfinite(norm)
-        self._rows.append(
-            {"optimizer": key, "step": self._steps.get(key, 0), "parameters": len(owned), "given": given, "zero": zero,
-             "finite": finite, "norm": math.sqrt(square) if finite else None}
-        )  # fmt: skip
+            seen["norm"] = norm if math.isfinite(norm) else None
+        row = {"optimizer": key, "step": self._steps.get(key, 0), "parameters": len(owned), "given": given, "zero": zero,
+               "norm": math.sqrt(square) if finite else None}  # fmt: skip
+        self._rows.append(row)
+        return row
+
+    def _name(self, parameter: Any, index: int, key: str) -> str:
+        named = self._names.of(parameter) if self._enough is not None else None
+        return named or f"{key}[{index}]"
 
     def _seen(self, name: str, parameter: Any, key: str) -> dict[str, Any]:
         if name not in self._parameters and len(self._parameters) < MAX_PARAMETERS:
             self._parameters[name] = {
                 "optimizer": key, "trains": bool(parameter.requires_grad), "shape": list(parameter.shape),
-                "dtype": str(parameter.dtype), "device": str(parameter.device), "given": 0, "moved": 0, "bad": 0,
+                "dtype": str(parameter.dtype), "device": str(parameter.device), "given": 0, "moved": 0, "bad": 0, "norm": None,
             }  # fmt: skip
         return self._parameters.get(name) or {"given": 0, "moved": 0, "bad": 0}
-
-    def _named(self) -> dict[int, str]:
-        """The names of parameters: of the modules that no other module holds."""
-        if self._names is None:
-            import gc
-
-            import torch
-
-            modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]  # a proxy may be dead
-            inner = {id(child) for one in modules for child in one.children()}
-            self._names = {}
-            for one in sorted(
-                (one for one in modules if id(one) not in inner), key=lambda one: -sum(1 for _ in one.modules())
-            ):
-                for name, parameter in one.named_parameters():
-                    self._names.setdefault(id(parameter), f"{type(one).__name__}.{name}")
-        return self._names
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
         import torch
 
         for optimizer in self._keep:
-            owned = [one.detach() for group in optimizer.param_groups for one in group["params"]]
+            owned = [one.detach() for one in _parameters_of(optimizer)]
             floating = [
                 one for one in owned if one.is_floating_point() and not one.is_meta and type(one).__name__ != "DTensor"
             ]
             if floating and not bool(torch.stack([one.float().sum().isfinite().cpu() for one in floating]).all()):
                 self._recorder.parts.setdefault("not_finite", []).append(self._key(optimizer))
 
-    def after_step(self, optimizer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def after_step(self, optimizer: Any, *_: Any) -> None:
         """Count, and end the program where it has made enough."""
+        self._count(optimizer)
+        self._end_when_enough()
+
+    def _count(self, optimizer: Any) -> None:
         key = self._key(optimizer)
-        if _closure(arguments, keywords):
-            self._look(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
-        if self._enough is not None and self._is_enough():
+
+    def _end_when_enough(self) -> None:
+        if self._enough is not None and self._is_enough(self._enough):
             self._recorder.parts["stopped"] = True
             self._recorder.look_at_the_end()
-            self._recorder.parts["step_seconds"] = (time.monotonic() - self._began) / max(sum(self._steps.values()), 1)
             self._recorder.write()
             _leave()
 
-    def _is_enough(self) -> bool:
+    def _is_enough(self, enough: int) -> bool:
         """Each optimizer has made its steps, as many as before the failure, and one of them a step more.
 
         Not each one more: an optimizer of an earlier stage is done with.
         """
-        assert self._enough is not None
-        if min(self._steps.values()) < self._enough:
+        if min(self._steps.values()) < enough:
             return False
         is_there = all(self._steps.get(key, 0) >= before for key, before in self._past.items())
         return is_there and sum(self._steps.values()) > sum(self._past.values())
 
 
-def _closure(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether a step was given a closure; `arguments` are those of the call, the optimizer first."""
-    return callable(keywords.get("closure")) or (len(arguments) > 1 and callable(arguments[1]))
+class Verifier(Watcher):
+    """Looks at every step, keeps the first one's gradients, and ends the program where it has made enough."""
+
+    def __init__(self, recorder: Any, options: dict[str, Any]) -> None:
+        super().__init__(recorder, options)
+        recorder.at_end.remove(self.look_at_the_end)
+        self._usage = Usage()
+        self._usage.watch()
+        self._since: list[tuple[int, float]] = []
+        self._backwards = 0
+        self._left_out: list[int] = []
+        self._first: dict[str, dict[str, Any]] = {}
+        self._whole = MAX_WHOLE
+        self._ended: dict[str, float] = {}
+        self._looked = 0.0
+        self._bf16: bool | None = None
+        recorder.parts.update(first=self._first, left_out=self._left_out)
+        recorder.at_end.append(self._leave_out)
+        self._watch_backward()
+
+    def _watch_backward(self) -> None:
+        """Note the loss of each backward."""
+        import torch
+
+        backward = torch.Tensor.backward
+
+        def noted(loss: Any, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            self._saw_loss(loss)
+            try:
+                return backward(loss, *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+
+        noted.__doc__ = backward.__doc__
+        torch.Tensor.backward = noted
+
+    def _saw_loss(self, loss: Any) -> None:
+        """Keep the value of a loss; the mean where it has several."""
+        if len(self._losses) < MAX_STEPS_KEPT or len(self._since) < MAX_STEPS_KEPT:
+            value = float(loss.detach().float().mean())
+            self._since.append((self._backwards, value))
+            if len(self._losses) < MAX_STEPS_KEPT:
+                self._losses.append(value)
+        self._backwards += 1
+
+    def _leave_out(self) -> None:
+        """Forget losses that are not finite: the program made no step with their gradients."""
+        if self._steps:
+            self._left_out += [number for number, value in self._since if not math.isfinite(value)]
+            self._since = [one for one in self._since if math.isfinite(one[1])]
+
+    def _look(self, optimizer: Any) -> None:
+        key = self._key(optimizer)
+        if _is_void(optimizer):
+            self._steps.setdefault(key, 0)
+            self._leave_out()
+            self._since.clear()
+            return
+        wait_for_devices()
+        began = time.monotonic()
+        is_first = self._steps.setdefault(key, 0) == 0
+        row = self._look_at_gradients(optimizer)
+        # Finite gradients behind a later, finite loss: what came before was thrown away, by the program or a GradScaler.
+        if row is not None and row["norm"] is not None and self._since and math.isfinite(self._since[-1][1]):
+            self._leave_out()
+        losses = [value for _, value in self._since]
+        if is_first:
+            self._first[key] = {"losses": losses, "gradients": list(self._summaries(optimizer, key))}
+        if row is not None:
+            row["loss"] = sum(losses) / len(losses) if losses else None
+        self._since.clear()
+        wait_for_devices()
+        self._looked += time.monotonic() - began
+
+    def _summaries(self, optimizer: Any, key: str) -> list[dict[str, Any]]:
+        """The gradients of a first step, whole ones as long as there is room for them."""
+        factor, told = _unscaling(optimizer), []
+        for index, parameter in enumerate(_parameters_of(optimizer)[:MAX_PARAMETERS]):
+            name = self._name(parameter, index, key)
+            try:
+                one = summarise(name, parameter.grad, parameter.shape, factor=factor, whole=self._whole)
+            except Exception as fault:  # noqa: BLE001 - tensors of a kind of their own may refuse any operation
+                one = {
+                    "name": name,
+                    "shape": list(parameter.shape),
+                    "why_not": f"{type(fault).__name__}: {fault}"[:200],
+                }
+            self._whole -= len(one.get("values", ()))
+            told.append(one)
+        return told
+
+    def after_step(self, optimizer: Any, *_: Any) -> None:
+        """Count a step that was made, with its time and what it ran on."""
+        if _is_void(optimizer):
+            return
+        self._count(optimizer)
+        wait_for_devices()
+        self._clock(self._key(optimizer))
+        began = time.monotonic()
+        self._describe()
+        self._looked += time.monotonic() - began
+        self._end_when_enough()
+
+    def _clock(self, key: str) -> None:
+        """The time since this optimizer's last step, without that of our looking."""
+        now = time.monotonic() - self._looked
+        row = next((one for one in reversed(self._rows) if one["optimizer"] == key), None)
+        if key in self._ended and row is not None:
+            row["seconds"] = now - self._ended[key]
+        self._ended[key] = now
+        first = next(iter(self._ended))
+        seconds = [one["seconds"] for one in self._rows if one["optimizer"] == first and "seconds" in one]
+        if seconds:
+            self._recorder.parts["step_seconds"] = statistics.median(seconds)
+
+    def _describe(self) -> None:
+        devices = {one["device"] for one in self._parameters.values()}
+        machine = look_at_machine(devices)
+        if self._bf16 is None:
+            self._bf16 = try_bf16(devices)
+        self._recorder.parts.update(
+            machine={**machine, "bf16": self._bf16},
+            dtypes=sorted({one["dtype"].removeprefix("torch.") for one in self._parameters.values()}),
+            autocast=sorted(self._usage.autocast),
+            uses=self._usage.names(),
+        )
+        rank = _rank()
+        if rank is not None:
+            self._recorder.parts["rank"] = rank
+
+
+def _looking(closure: Callable[..., Any], look: Callable[[], None]) -> Callable[..., Any]:
+    """A closure that looks at the gradients once it has made them; LBFGS calls it many times, the first counts."""
+    looked = False
+
+    def evaluated(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal looked
+        loss = closure(*arguments, **keywords)
+        if not looked:
+            looked = True
+            look()
+        return loss
+
+    return evaluated
+
+
+def _parameters_of(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _is_void(optimizer: Any) -> bool:
+    """Whether GradScaler has told a fused optimizer, which takes no answer from the CPU, to make this step void."""
+    found: Any = getattr(optimizer, "found_inf", None)
+    return hasattr(found, "item") and bool(found.item())
+
+
+def _unscaling(optimizer: Any) -> float:
+    """What a gradient is to be multiplied with where a fused optimizer takes the loss scale off by itself."""
+    scale: Any = getattr(optimizer, "grad_scale", None)
+    return 1 / float(scale.item()) if hasattr(scale, "item") else 1.0
+
+
+def _rank() -> str | None:
+    """The process's number in torch.distributed, as `mp.spawn` sets no variable."""
+    import torch
+
+    group = torch.distributed
+    return str(group.get_rank()) if group.is_available() and group.is_initialized() else None
 
 
 def _leave() -> None:

@@ -9,16 +9,21 @@ from explainer.model.verification import ProcessReport, Verification
 
 SCHEMA = "gradfix.run/1"
 PASSED, SUSPECT, VERIFIED, UNPROVED, FAILED, UNFIXED = "passed", "suspect", "verified", "unproved", "failed", "unfixed"
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: its exit status, the failure explained (None where it passed), and what its processes reported."""
+    """One run: its exit status, the failure explained (None where it passed), and what its processes reported.
+
+    `is_asked` where a signal for the program came to us, from the keyboard or a scheduler.
+    """
 
     status: int
     seconds: float
     report: Report | None
     processes: tuple[ProcessReport, ...] = ()
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +39,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One try: the cause and fix, and how its verification ended."""
+    """One try: the cause and fix, and how its verification ended; `refused` where the fix could not be applied."""
 
     cause: str
     fix: str

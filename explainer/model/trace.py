@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, NOT_FINITE, FREED, PARTED = (
-    "write", "hidden-write", "cut", "starving-cut", "not-finite", "freed", "parted",
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED = (
+    "write", "hidden-write", "cut", "starving-cut", "grad-off", "not-finite", "freed", "parted", "crossed",
 )  # fmt: skip
 
 
@@ -14,9 +14,10 @@ class TracedLine:
     """A line that wrote, cut, made or freed what failed, and the operation in it.
 
     `kind` is `write` (of a tensor that backward needs), `hidden-write` (one that autograd does not see, so that the gradient
-    is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `not-finite` (the first such value), `freed` (the backward that used the
-    graph up) or `parted` (where a checkpoint's replay differs). `node` is autograd's name of what it disturbs or computes;
-    `is_guess` marks what the tracer concludes rather than saw.
+    is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `grad-off`
+    (where grad mode was switched off before a cut), `not-finite` (the first such value), `freed` (the backward that used the
+    graph up), `crossed` (n values against n in a column) or `parted` (where a checkpoint's replay differs). `node` is autograd's
+    name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw.
     """
 
     kind: str

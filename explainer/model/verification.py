@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GREEN, RED, INCONCLUSIVE = "green", "red", "inconclusive"
+SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
+REPORT, TWIN = "report", "twin"
+CHECKPOINT, COMPILE = "checkpoint", "compile"
 SCHEMA = "gradfix.verification/1"
 
 
@@ -13,7 +16,8 @@ SCHEMA = "gradfix.verification/1"
 class StepRow:
     """One optimizer step: how many of its parameters had a gradient, how many of these were exactly zero, their norm.
 
-    `norm` is None where a gradient was not finite.
+    `norm` is None where a gradient was not finite. `loss` is the mean of the losses that were sent backward since the step
+    before, of any optimizer; `seconds` the time since this optimizer's step before, without our looking.
     """
 
     optimizer: str
@@ -22,11 +26,16 @@ class StepRow:
     given: int
     zero: int
     norm: float | None
+    loss: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterHealth:
-    """One parameter over all watched steps: in how many it had a gradient, one that is not zero, one that is not finite."""
+    """One parameter over all watched steps: in how many it had a gradient, one that is not zero, one that is not finite.
+
+    `norm` is that of its last gradient; None where it had none, or one that is not finite.
+    """
 
     name: str
     optimizer: str
@@ -37,6 +46,67 @@ class ParameterHealth:
     shape: tuple[int, ...] = ()
     dtype: str = ""
     device: str = ""
+    norm: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleHealth:
+    """The trainable parameters of a module over all watched steps.
+
+    How many, and how many of them had a gradient, had only zero ones, had one that is not finite. `norm` is that of their
+    last gradients together; None where one is not finite.
+    """
+
+    name: str
+    parameters: int
+    given: int
+    zero: int
+    bad: int
+    norm: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradient:
+    """What is kept of a parameter's first gradient, so that two runs can be compared.
+
+    `values` holds a small one whole; of a large one there are `projections` on fixed pseudo-random directions instead, the
+    same ones in every run. Without a gradient (`given` is False) all is zero. `why_not` says why one could not be read.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    given: bool = True
+    norm: float = 0.0
+    mean: float = 0.0
+    largest: float = 0.0
+    values: tuple[float, ...] = field(default=(), repr=False)
+    projections: tuple[float, ...] = field(default=(), repr=False)
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """An optimizer's first completed step: the losses sent backward for it, and its parameters' gradients, in its order."""
+
+    optimizer: str
+    losses: tuple[float, ...] = ()
+    gradients: tuple[Gradient, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a process trained on. `memory` is the peak in bytes: of the devices (`memory_of` "device"), else of the process.
+
+    `bf16` says whether a small bfloat16 matmul worked on its GPU; None on a CPU.
+    """
+
+    device: str = ""
+    name: str = ""
+    memory: int | None = None
+    memory_of: str = "process"
+    bf16: bool | None = None
+    tf32: bool = False
+    torch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +129,9 @@ class Failure:
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
+    `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
+    checkpointing ran and "compile" where torch.compile made code.
+    `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
     `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
 
@@ -68,11 +141,49 @@ class ProcessReport:
     steps: tuple[tuple[str, int], ...] = ()
     rows: tuple[StepRow, ...] = ()
     losses: tuple[float, ...] = ()
+    left_out: tuple[int, ...] = ()
     parameters: tuple[ParameterHealth, ...] = ()
+    modules: tuple[ModuleHealth, ...] = ()
+    first: tuple[FirstStep, ...] = ()
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
+    dtypes: tuple[str, ...] = ()
+    autocast: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientDifference:
+    """A parameter whose first gradient differs: by how much of its size, and both norms. `rank` where there are several."""
+
+    name: str
+    error: float
+    norm: float
+    norm_meant: float
+    rank: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The first step of a run held against another's: that of a saved report, or of a twin without what may falsify it.
+
+    `verdict` is "same", "different" or "unknown". `worst` are the gradients that differ most; `tolerance` what was allowed.
+    Pairs hold the other run's figure first, then this run's: the loss, peak memory in bytes, seconds a step.
+    """
+
+    against: str
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    compared: int = 0
+    differing: int = 0
+    tolerance: float = 0.0
+    worst: tuple[GradientDifference, ...] = ()
+    loss: tuple[float | None, float | None] = (None, None)
+    memory: tuple[int | None, int | None] = (None, None)
+    step_seconds: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,4 +197,5 @@ class Verification:
     status: int = 0
     seconds: float = 0.0
     processes: tuple[ProcessReport, ...] = ()
+    comparison: Comparison | None = None
     output: str = field(default="", repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explainer.model.incident import Incident
-from explainer.model.repair import FAILED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Repair
+from explainer.model.repair import FAILED, REFUSED, SUSPECT, UNFIXED, UNPROVED, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.render.visible import visible
 
@@ -23,8 +23,11 @@ def render_repair(done: Repair) -> str:
     elif done.status == UNPROVED and done.applied:
         lines.append("kept without proof: the verification was inconclusive")
         lines += [f"take it back: gradfix undo {one.record}" for one in done.applied]
+    elif any(one.verdict != REFUSED for one in done.rounds):
+        tried = sum(1 for one in done.rounds if one.verdict != REFUSED)
+        lines.append(f"not repaired: {tried} tried, none was proved; the project's files are as they were")
     elif done.rounds:
-        lines.append(f"not repaired: {len(done.rounds)} tried, none was proved; the project's files are as they were")
+        lines.append(f"not repaired: {done.rounds[0].reasons[0]}")
     elif done.status == UNFIXED:
         lines.append("not repaired: no edit of this program is known to be right; its files are as they were")
     if done.verification is not None and done.status != VERIFIED:

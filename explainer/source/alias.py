@@ -75,7 +75,7 @@ def is_for_others(write: Write, program: Program) -> bool:
     if name is None:
         return False
     if "." in name:
-        return not name.startswith("self.") or _is_registered(write, program)
+        return not name.startswith("self.") or name.count(".") > 1 or _is_registered(write, program)
     if _is_loop_variable(write, name):
         return True
     if function is None or name not in _parameters(function):

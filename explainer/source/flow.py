@@ -24,6 +24,8 @@ _CUTS = frozenset(
     {"detach", "item", "tolist", "numpy", "argmax", "argmin", "argsort", "long", "int", "bool", "size", "dim", "numel", "parameters"}
     | {"isnan", "isfinite", "isinf", "eq", "ne", "gt", "lt", "ge", "le", "any", "all", "new_zeros", "new_ones", "multinomial"}
 )  # fmt: skip
+# What hands a value on: to a name, a parameter, a caller.
+_CARRIERS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Return, ast.Call)
 _ATTRIBUTES = frozenset({"shape", "dtype", "device", "data", "ndim", "training", "grad"})
 _FUNCTIONS = frozenset({"len", "int", "bool", "range", "isinstance", "float", "print", "str"})
 _LIKE = frozenset({"zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "argmax", "argmin"})
@@ -54,6 +56,10 @@ class Flow:
         self._functions: dict[str, list[tuple[SourceFile, Function]]] = {}
         for file, function in program.functions():
             self._functions.setdefault(function.name, []).append((file, function))
+        self._carriers = [
+            (file, [one for one in file.walk() if isinstance(one, _CARRIERS)]) for file in program.parsed()
+        ]
+        self._without_grad: dict[ast.AST, bool] = {}
         self.modules = {name for file in program.parsed() for name in stepped_modules(file)}
         for _ in range(_ROUNDS):
             if not self._pass():
@@ -65,14 +71,12 @@ class Flow:
 
     def reach_of(self, node: ast.expr, file: SourceFile) -> Reach:
         """Whether a gradient passes through an expression."""
-        if is_without_grad(node, file, self.program):
-            return Reach.NONE
-        return self._expression(node, file)
+        return self._value(node, file)
 
     def _pass(self) -> bool:
         before = (dict(self._known), dict(self._returns))
-        for file in self.program.parsed():
-            for node in file.walk():
+        for file, nodes in self._carriers:
+            for node in nodes:
                 self._visit(node, file)
         return before != (self._known, self._returns)
 
@@ -91,7 +95,9 @@ class Flow:
             self._pass_arguments(node, file)
 
     def _value(self, node: ast.expr, file: SourceFile) -> Reach:
-        return Reach.NONE if is_without_grad(node, file, self.program) else self._expression(node, file)
+        if node not in self._without_grad:
+            self._without_grad[node] = is_without_grad(node, file, self.program)
+        return Reach.NONE if self._without_grad[node] else self._expression(node, file)
 
     def _bind(self, node: ast.AST, reach: Reach, file: SourceFile) -> None:
         if not reach:

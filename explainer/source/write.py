@@ -16,6 +16,7 @@ from explainer.source.setting_flow import members_behind, settings_behind
 from explainer.source.setting_python import read_python
 
 AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
+FUNCTION = "function"  # `F.relu_(x)`, `torch.sigmoid_(x)`
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 _NOT_WRITES = {"requires_grad_", "share_memory_", "retain_grad_", "__init_"}
 _NUMBERS = (
@@ -32,6 +33,16 @@ _NUMBERS = (
     "max",
     "min",
     "enumerate",
+    "set",
+    "tuple",
+    "deque",
+    "defaultdict",
+    "OrderedDict",
+    "Counter",
+    "collections.deque",
+    "collections.defaultdict",
+    "collections.OrderedDict",
+    "collections.Counter",
 )
 
 
@@ -71,7 +82,7 @@ def _find_writes(program: Program) -> Iterator[Write]:
 def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None:
     if isinstance(node, ast.AugAssign):
         if isinstance(node.target, ast.Subscript):
-            return _write(SUBSCRIPT, file, node, node.target.value)
+            return _element(node, node.target, file, program)
         return None if _is_number(node, file, program) else _write(AUGMENTED, file, node, node.target)
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
         return (
@@ -82,6 +93,15 @@ def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None
     if isinstance(node, ast.Call):
         return _call(node, file, program)
     return None
+
+
+def _element(node: ast.AugAssign, target: ast.Subscript, file: SourceFile, program: Program) -> Write | None:
+    """`x[i] += v` writes a part of a tensor; `outputs["h"] += v` all of one that a container holds."""
+    if not _is_container(target, file, program):
+        return _write(SUBSCRIPT, file, node, target.value)
+    if isinstance(node.value, ast.Constant) or _is_number(node, file, program):
+        return None
+    return _write(AUGMENTED, file, node, target)
 
 
 def _write(kind: str, file: SourceFile, node: ast.stmt | ast.Call, target: ast.expr) -> Write:
@@ -110,6 +130,8 @@ def _call(node: ast.Call, file: SourceFile, program: Program) -> Write | None:
         return replace(_write(ARGUMENT, file, node, target), settings=settings or ())
     if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.startswith("_"):
         called = program.names(file).qualified(func) or ""
+        if called.rpartition(".")[0] in ("torch", "torch.nn.functional") and node.args:
+            return _write(FUNCTION, file, node, node.args[0])
         if func.attr in _NOT_WRITES or called.startswith("torch."):
             return None
         return _write(METHOD, file, node, func.value)
@@ -178,8 +200,10 @@ def _is_container(target: ast.Subscript, file: SourceFile, program: Program) -> 
     if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
         return True
     name = dotted_name(target.value)
-    scope = program.names(file).function_of(target) or file.tree
-    bound = program.names(file).assignments(name, scope) if name and scope is not None else []
+    names = program.names(file)
+    owner = names.class_of(target) if name and name.startswith("self.") else None
+    scope = owner or names.function_of(target) or file.tree
+    bound = names.assignments(name, scope) if name and scope is not None else []
     return any(_is_plain(one.value, file, program) for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign)))
 
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from explainer.errors import CannotStart
+from explainer.verification.family import any_left, descendants, end_left
 
 CHUNK = 1 << 16
 _AFTER_END = 0.3  # how long output of grandchildren is waited for once the command has ended
@@ -29,19 +30,28 @@ OnOutput = Callable[[int, bytes], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command ended: `status` as a shell gives it (128 + n for signal n), `is_late` where it ran out of time."""
+    """How a command ended: `status` as a shell gives it (128 + n for signal n).
+
+    `is_late` where it ran out of time; `is_asked` where a signal came for it: from the keyboard, or passed on by us.
+    """
 
     status: int
     seconds: float
     is_late: bool = False
+    is_asked: bool = False
 
     @property
     def signal_name(self) -> str | None:
         """The signal that ended it, or None."""
-        return signal.Signals(self.status - 128).name if self.status > 128 and self.status - 128 in _KNOWN else None
+        return signal_name(self.status)
 
 
 _KNOWN = {one.value for one in signal.Signals}
+
+
+def signal_name(status: int) -> str | None:
+    """The signal that an exit status stands for, as a shell gives it, or None."""
+    return signal.Signals(status - 128).name if status - 128 in _KNOWN else None
 
 
 def run_command(
@@ -56,10 +66,12 @@ def run_command(
     """Run `command` to its end, giving each piece of its output to `on_output(stream, bytes)` as it comes.
 
     With `is_shown` a stream of ours that is a terminal is one for the command too, of the same size. Ctrl-C goes to the
-    command, by the terminal itself; SIGTERM and SIGHUP are passed on.
+    command, by the terminal itself; SIGTERM and SIGHUP are passed on, and what the command started and left behind is
+    ended too. A command that is not shown is ended by any of them, with all that it started, and so are we.
 
     Raises:
         CannotStart: there is no such program.
+        SystemExit, KeyboardInterrupt: a signal came while a command ran that is not shown.
     """
     start = time.monotonic()
     streams = [_Stream(number, is_shown) for number in (OUT, ERR)]
@@ -75,10 +87,18 @@ def run_command(
         raise CannotStart(f"{command[0]}: {(error.strerror or str(error)).lower()}") from error
     for stream in streams:
         os.close(stream.theirs)
-    with _Signals(child, streams, is_shown=is_shown):
-        is_late = _pump(child, streams, on_output, start + timeout if timeout is not None else None)
-    status = child.wait()
-    return Ended(status=128 - status if status < 0 else status, seconds=time.monotonic() - start, is_late=is_late)
+    try:
+        with _Signals(child, streams, is_shown=is_shown) as signals:
+            is_late = _pump(child, streams, on_output, start + timeout if timeout is not None else None)
+            status = child.wait()
+            signals.end_family()
+    finally:
+        if not is_shown:
+            _end(child)
+    return Ended(
+        status=128 - status if status < 0 else status, seconds=time.monotonic() - start, is_late=is_late,
+        is_asked=signals.is_asked,
+    )  # fmt: skip
 
 
 class _Stream:
@@ -117,38 +137,45 @@ def _pump(
 ) -> bool:
     """Pass output on until the command has ended and is silent; whether it had to be ended for lateness."""
     is_late, quiet_since = False, None
-    with selectors.DefaultSelector() as selector:
+    try:
+        with selectors.DefaultSelector() as selector:
+            for stream in streams:
+                selector.register(stream.ours, selectors.EVENT_READ, stream)
+            # A program may close both streams and go on.
+            while selector.get_map() or child.poll() is None:
+                for key, _ in selector.select(0.1):
+                    data = key.data.read()
+                    if data:
+                        on_output(key.data.number, data)
+                        quiet_since = None
+                    else:
+                        selector.unregister(key.fileobj)
+                if deadline is not None and not is_late and time.monotonic() > deadline and child.poll() is None:
+                    is_late = True
+                    _end(child)
+                if child.poll() is not None:
+                    quiet_since = quiet_since or time.monotonic()
+                    if time.monotonic() - quiet_since > _AFTER_END:
+                        break
+    finally:
         for stream in streams:
-            selector.register(stream.ours, selectors.EVENT_READ, stream)
-        while selector.get_map():
-            for key, _ in selector.select(0.1):
-                data = key.data.read()
-                if data:
-                    on_output(key.data.number, data)
-                    quiet_since = None
-                else:
-                    selector.unregister(key.fileobj)
-            if deadline is not None and not is_late and time.monotonic() > deadline and child.poll() is None:
-                is_late = True
-                _end(child)
-            if child.poll() is not None:
-                quiet_since = quiet_since or time.monotonic()
-                if time.monotonic() - quiet_since > _AFTER_END:
-                    break
-    for stream in streams:
-        stream.close()
+            stream.close()
     return is_late
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the command's group, then SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    """End a command that leads a group of its own, and all that it started: SIGTERM, then SIGKILL."""
+    family = descendants(child.pid)
+    for number in (signal.SIGTERM, signal.SIGKILL) if child.poll() is None else ():
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, number) if os.getpgid(child.pid) == child.pid else child.send_signal(number)
+            os.killpg(child.pid, number)
         with suppress(subprocess.TimeoutExpired):
             child.wait(_GRACE)
         if child.returncode is not None:
-            return
+            break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    end_left(family, signal.SIGKILL)
 
 
 class _Signals:
@@ -159,28 +186,43 @@ class _Signals:
         self._streams = streams
         self._is_shown = is_shown
         self._before: dict[int, object] = {}
+        self._family: dict[int, str] = {}
+        self.is_asked = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Signals:
         if threading_is_elsewhere():
-            return
+            return self
         self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._on_interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._pass_on)
         self._before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._resize)
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _on_interrupt(self, *_: object) -> None:
+        self.is_asked = True
         # In the foreground the terminal has sent it to the command too; a watched command has a group of its own.
         if not self._is_shown:
-            _end(self._child)
             raise KeyboardInterrupt
 
     def _pass_on(self, number: int, _: object) -> None:
+        self.is_asked = True
+        if not self._is_shown:
+            raise SystemExit(128 + number)
+        self._family.update(descendants(self._child.pid))
         with suppress(ProcessLookupError):
             self._child.send_signal(number)
+
+    def end_family(self) -> None:
+        """End what a command that was asked to end has left running: a shell does not tell its children."""
+        for number in (signal.SIGTERM, signal.SIGKILL) if self._family else ():
+            end_left(self._family, number)
+            until = time.monotonic() + _GRACE
+            while any_left(self._family) and time.monotonic() < until:
+                time.sleep(0.05)
 
     def _resize(self, *_: object) -> None:
         for stream in self._streams:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,35 +35,41 @@ class _File:
 
 
 class Guard:
-    """The files under `root` as they are now. Small ones can be put back; of large ones a change is only told."""
+    """The files under `root` as they are now. Small ones can be put back; of large ones a change is only told.
+
+    Where `root` is no project but holds what others write to meanwhile (the home folder, the temporary one, a folder above
+    them, one with very many files), nothing is put back: `why_not` says so.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self._files: dict[str, _File] = {}
         self._folders: set[str] = set()
+        self.why_not = _shared(self._root)
+        if self.why_not is None:
+            self._read()
+
+    def _read(self) -> None:
         total = 0
         for path, status in _walk(self._root, self._folders):
             if len(self._files) >= MAX_FILES:
-                break
+                self.why_not = f"{self._root} holds more than {MAX_FILES:,} files"
+                return
             data = _read(path) if status.st_size <= MAX_COPY and total < MAX_TOTAL else None
             total += len(data or b"")
             self._files[path] = _File(status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), data)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every file was seen, so that what is new can be told and is taken away."""
-        return len(self._files) < MAX_FILES
-
     def restore(self) -> tuple[str, ...]:
         """Put the project back; names what could not be put back: large files that the run changed."""
+        if self.why_not is not None:
+            return ()
         lost: list[str] = []
         folders: set[str] = set()
         present = dict(_walk(self._root, folders))
-        if self.is_whole:
-            for path in present.keys() - self._files.keys():
-                _remove(path)
-            for folder in sorted(folders - self._folders, key=len, reverse=True):
-                shutil.rmtree(folder, ignore_errors=True)
+        for path in present.keys() - self._files.keys():
+            _remove(path)
+        for folder in sorted(folders - self._folders, key=len, reverse=True):
+            shutil.rmtree(folder, ignore_errors=True)
         for path, before in self._files.items():
             status = present.get(path)
             if status is not None and (status.st_size, status.st_mtime_ns) == (before.size, before.changed):
@@ -70,6 +77,14 @@ class Guard:
             if before.data is None or not _write(path, before):
                 lost.append(os.path.relpath(path, self._root))
         return tuple(sorted(lost))
+
+
+def _shared(root: str) -> str | None:
+    """Why a folder is not one project's own, or None."""
+    for name, place in (("home", os.path.expanduser("~")), ("temporary", tempfile.gettempdir())):
+        if os.path.commonpath([root, os.path.realpath(place)]) == root:
+            return f"{root} is the {name} folder, or one above it"
+    return None
 
 
 def _walk(root: str, folders: set[str]) -> Iterator[tuple[str, os.stat_result]]:

@@ -17,9 +17,9 @@ def judge(
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The verdict, its reasons, and notes that change nothing about it.
 
-    Red: an exception, a loss or gradient that is not finite, an optimizer none of whose parameters has a gradient, or
-    all of whose gradients are zero over two steps and more. Inconclusive: out of time, or not past the steps that the
-    optimizers had made when it failed (`past`).
+    Red: an exception, a loss or gradient that is not finite and that a step was made with, an optimizer none of whose
+    parameters has a gradient, or all of whose gradients are zero over two steps and more. Inconclusive: out of time, not
+    past the steps that the optimizers had made when it failed (`past`), or zero gradients where another optimizer trains.
     """
     reasons = [reason for one in processes for reason in _faults(one)]
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
@@ -56,23 +56,43 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     """What makes a run red, of one process."""
     for optimizer in process.not_finite:
         yield f"parameters of {_plain(optimizer)} are not finite at the end"
-    bad = next((index for index, loss in enumerate(process.losses) if not math.isfinite(loss)), None)
+    left_out = frozenset(process.left_out)
+    losses = enumerate(process.losses)
+    bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
     if bad is not None:
         yield f"the loss of backward {bad + 1} is {process.losses[bad]}"
     row = next((one for one in process.rows if one.norm is None), None)
     if row is not None:
         names = [one.name for one in process.parameters if one.bad]
         yield f"step {row.step + 1} of {_plain(row.optimizer)} has gradients that are not finite: {_some(names)}"
+    for optimizer, owned in _owned(process).items():
+        if not any(one.given for one in owned):
+            yield f"no parameter of {_plain(optimizer)} got a gradient"
+    if not _may_come(process):
+        yield from _standing(process)
+
+
+def _owned(process: ProcessReport) -> dict[str, list[ParameterHealth]]:
+    """The trainable parameters of each optimizer."""
     by_optimizer: dict[str, list[ParameterHealth]] = defaultdict(list)
     for one in process.parameters:
         if one.trains:
             by_optimizer[one.optimizer].append(one)
-    for optimizer, owned in by_optimizer.items():
-        rows = sum(1 for one in process.rows if one.optimizer == optimizer)
-        if not any(one.given for one in owned):
-            yield f"no parameter of {_plain(optimizer)} got a gradient"
-        elif rows > 1 and not any(one.moved for one in owned):
-            yield f"all gradients of {_plain(optimizer)} are zero over {rows} steps"
+    return by_optimizer
+
+
+def _standing(process: ProcessReport) -> Iterator[str]:
+    """Optimizers all of whose gradients are zero."""
+    for optimizer, owned in _owned(process).items():
+        steps = [one.step for one in process.rows if one.optimizer == optimizer]
+        if len(steps) > 1 and any(one.given for one in owned) and not any(one.moved for one in owned):
+            looked = "" if steps[-1] + 1 == len(steps) else " that were looked at"
+            yield f"all gradients of {_plain(optimizer)} are zero over {len(steps)} steps{looked}"
+
+
+def _may_come(process: ProcessReport) -> bool:
+    """Whether a zero gradient may be meant to come later: the process was stopped, and another optimizer trains."""
+    return process.is_stopped and any(one.moved for one in process.parameters)
 
 
 def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]]) -> Iterator[str]:
@@ -82,6 +102,10 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
         return
     if not processes:
         yield "no process that imports torch was seen"
+    for process in processes:
+        if _may_come(process):
+            for one in _standing(process):
+                yield f"{one}, while another trains: --steps goes on to where it should"
     made: dict[str, int] = {}
     for process in processes:
         for name, count in process.steps:
@@ -100,6 +124,9 @@ def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     if processes and not any(one.steps or one.losses for one in processes):
         notes.append("it ran to its end; no optimizer step and no backward was seen")
     for process in processes:
+        if process.left_out:
+            told = "loss was" if len(process.left_out) == 1 else "losses were"
+            notes.append(f"{len(process.left_out)} {told} not finite, and the program made no step with that")
         never = [one.name for one in process.parameters if one.trains and not one.given]
         if never and len(never) < len(process.parameters):
             notes.append(f"{len(never)} of {len(process.parameters)} parameters never got a gradient: {_some(never)}")

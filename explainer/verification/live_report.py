@@ -9,7 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from explainer.model.incident import Fact, Incident
-from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
+from explainer.model.verification import (
+    Failure,
+    FirstStep,
+    Gradient,
+    Machine,
+    ParameterHealth,
+    ProcessReport,
+    StepRow,
+)
+from explainer.verification.module import modules_of
 from explainer.verification.traced import with_trace
 
 SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live", "site")
@@ -37,20 +46,21 @@ def read_reports(folder: str) -> tuple[ProcessReport, ...]:
 
 
 def _report(raw: dict[str, Any]) -> ProcessReport:
+    parameters = tuple(
+        ParameterHealth(name=name, **{**one, "shape": tuple(one["shape"])})
+        for name, one in raw.get("parameters", {}).items()
+    )
     return ProcessReport(
         pid=raw["pid"],
         rank=raw.get("rank"),
         is_stopped=bool(raw.get("stopped")),
         steps=tuple(raw.get("steps", {}).items()),
-        rows=tuple(
-            StepRow(**{key: row[key] for key in ("optimizer", "step", "parameters", "given", "zero", "norm")})
-            for row in raw.get("rows", ())
-        ),
+        rows=tuple(StepRow(**row) for row in raw.get("rows", ())),
         losses=tuple(float(one) for one in raw.get("losses", ())),
-        parameters=tuple(
-            ParameterHealth(name=name, **{**one, "shape": tuple(one["shape"])})
-            for name, one in raw.get("parameters", {}).items()
-        ),
+        left_out=tuple(raw.get("left_out", ())),
+        parameters=parameters,
+        modules=modules_of(parameters),
+        first=tuple(_first(key, one) for key, one in raw.get("first", {}).items()),
         failures=tuple(
             Failure(
                 type=one["type"],
@@ -66,7 +76,24 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
         traced=raw.get("traced") or {},
+        dtypes=tuple(raw.get("dtypes", ())),
+        autocast=tuple(raw.get("autocast", ())),
+        uses=tuple(raw.get("uses", ())),
+        machine=Machine(**raw["machine"]) if "machine" in raw else None,
     )
+
+
+def _first(optimizer: str, raw: dict[str, Any]) -> FirstStep:
+    return FirstStep(
+        optimizer=optimizer,
+        losses=tuple(raw["losses"]),
+        gradients=tuple(_gradient(one) for one in raw["gradients"]),
+    )
+
+
+def _gradient(raw: dict[str, Any]) -> Gradient:
+    lists = {key: tuple(raw.get(key, ())) for key in ("shape", "values", "projections")}
+    return Gradient(**{**raw, **lists})
 
 
 def _facts(failure: dict[str, Any]) -> Iterator[tuple[str, str]]:

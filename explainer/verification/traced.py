@@ -8,11 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
-from explainer.model.trace import CUT, FREED, HIDDEN_WRITE, NOT_FINITE, PARTED, STARVING_CUT, WRITE, TracedLine
+from explainer.model.trace import (
+    CROSSED,
+    CUT,
+    FREED,
+    GRAD_OFF,
+    HIDDEN_WRITE,
+    NOT_FINITE,
+    PARTED,
+    STARVING_CUT,
+    WRITE,
+    TracedLine,
+)
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -31,11 +42,20 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         )  # fmt: skip
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
+        if one.get("off"):
+            says = f"switches grad mode off, and it still is when `{one['operation']}` runs"
+            yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     for one in traced.get("starved") or ():
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
         yield from _line(
             STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
+        )  # fmt: skip
+    if traced.get("crossed"):
+        one = traced["crossed"]
+        yield from _line(
+            CROSSED, one,
+            f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:
@@ -68,6 +88,10 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
     if bad["direction"] == "backward":
         return f"the backward of `{bad['operation']}` makes the first {value}"
     return f"`{bad['operation']}` makes the first {value} of the forward"
+
+
+def _side(one: Mapping[str, Any]) -> str:
+    return "first" if len(one["first"]) > len(one["second"]) else "second"
 
 
 def _plain(node: str) -> str:

@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explainer.model.verification import Verification
+from explainer.model.verification import INCONCLUSIVE, Verification
 from explainer.verification.command import OnOutput, run_command
 from explainer.verification.guard import Guard
 from explainer.verification.judge import judge
 from explainer.verification.live_report import live_environment, read_reports
+from explainer.verification.reach import why_unwatched
 
 STEPS = 3
 TIMEOUT = 600.0
@@ -35,21 +36,26 @@ _EAGER = {"TORCHDYNAMO_DISABLE": "1"}
 class Watch:
     """How long and how strictly to watch: optimizer steps, what they must go past, seconds, whether saves are let through.
 
-    With `trace` each operation is traced too, and compiled code runs eagerly.
+    With `trace` each operation is traced too, and compiled code runs eagerly. A twin runs eagerly, without activation
+    checkpointing, on copies of saved tensors; `exact` has compiled code draw the random numbers that eager code draws.
+    `place` are variables that choose the devices.
     """
 
     steps: int = STEPS
     past: tuple[tuple[str, int], ...] = ()
     timeout: float = TIMEOUT
     allow_writes: bool = False
+    place: tuple[tuple[str, str], ...] = ()
+    is_twin: bool = False
+    exact: bool = False
     trace: bool = False
 
 
 def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
     """Run `command` in `root` until each optimizer has made its steps, and more than it had made when it failed.
 
-    Trackers are off, `torch.save` and its like go to a scratch folder, and whatever else the run adds or changes under
-    `root` is taken back, unless writes are allowed.
+    A program that sets no seed gets one, but for a traced one. Trackers are off, `torch.save` and its like go to a scratch
+    folder, and whatever else the run adds or changes under `root` is taken back, unless writes are allowed.
 
     Raises:
         CannotStart: there is no such program.
@@ -65,15 +71,12 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
             on_output(stream, data)
 
     options = {
-        "folder": folder,
-        "mode": "trace" if watch.trace else "verify",
-        "steps": watch.steps,
-        "past": dict(watch.past),
-        "scratch": folder,
-        "guarded": root if guard is not None and guard.is_whole else "",
-    }
-    options["quiet"] = not watch.allow_writes
-    base = {**os.environ, **({} if watch.allow_writes else _QUIET), **(_EAGER if watch.trace else {})}
+        "folder": folder, "mode": "trace" if watch.trace else "verify", "steps": watch.steps, "past": dict(watch.past),
+        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact,
+    }  # fmt: skip
+    base = {"PYTHONHASHSEED": "0", **os.environ, **dict(watch.place)}
+    base.update({} if watch.allow_writes else _QUIET)
+    base.update(_EAGER if watch.trace or watch.is_twin else {})
     try:
         ended = run_command(
             command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False
@@ -83,7 +86,12 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
         lost = guard.restore() if guard is not None else ()
         shutil.rmtree(folder, ignore_errors=True)
     verdict, reasons, notes = judge(ended, processes, watch.past)
+    unwatched = None if processes else why_unwatched(command)
+    if unwatched is not None and verdict == INCONCLUSIVE:
+        reasons = (*reasons, unwatched)
     told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
+    if guard is not None and guard.why_not is not None:
+        told = (f"what the run changed was not put back: {guard.why_not}; --root names the project",)
     return Verification(
         verdict=verdict, reasons=reasons, notes=(*notes, *told), status=ended.status, seconds=round(ended.seconds, 3),
         processes=processes, output=bytes(output).decode("utf-8", "replace"),

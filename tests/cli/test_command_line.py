@@ -49,6 +49,7 @@ STATUS = {
     "rules search": (["rules", "search", "inplce", "relu"], "", 0),
     "nothing found": (["rules", "search", "zzzzqqqqxx"], "", 1),
     "a schema": (["rules", "schema", "report"], "", 0),
+    "the schema of a verification": (["rules", "schema", "verification"], "", 0),
     "an unknown schema": (["rules", "schema", "nonsense"], "", 2),
     "probe": (["probe"], "", 0),
     "probe of nothing": (["probe", "--python", "/no/such/python"], "", 0),

@@ -133,6 +133,7 @@ def test_metrics(read, text: str, norm: str) -> None:
 
 FACTS = {
     "peft": ("trainable params: 0 || all params: 6755201024 || trainable%: 0.0", "trainable_parameters", "0"),
+    "lightning": ("Trainable params: 124 M", "trainable_parameters", "124"),
     "trainer": ("  Number of trainable parameters = 4,194,304", "trainable_parameters", "4194304"),
     "unsloth count": (
         "Trainable parameters = 41,943,040/8,000,000,000 (0.52% trained)",
@@ -168,6 +169,11 @@ FACTS = {
 def test_facts(read, text: str, name: str, value: str) -> None:
     """What logs state of program and machine."""
     assert read(text + "\n").fact(name).value == value
+
+
+def test_what_does_not_train_is_not_what_trains(read) -> None:
+    """Lightning counts both, one line below the other."""
+    assert read("Trainable params: 3\nNon-trainable params: 0\n").fact("trainable_parameters").value == "3"
 
 
 def test_warnings(read) -> None:

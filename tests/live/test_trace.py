@@ -181,6 +181,27 @@ def test_grad_mode_off() -> None:
     assert "grad mode is off" in found[0].says
 
 
+def test_where_grad_mode_was_switched_off() -> None:
+    """A switch that was left off is named before the operation that records no graph; one that is on again is not."""
+
+    def measure() -> None:
+        torch.set_grad_enabled(False)
+
+    def evaluate() -> None:
+        with torch.no_grad(), torch.no_grad():
+            weight().sum()
+
+    def step() -> None:
+        evaluate()
+        measure()
+        try:
+            weight().sum().backward()
+        finally:
+            torch.set_grad_enabled(True)
+
+    assert shown(lines(step)) == [("grad-off", "set_grad_enabled", "measure"), ("cut", "sum", "step")]
+
+
 def test_a_measure_beside_the_loss_is_no_cut() -> None:
     """What is detached for a log is not what the loss lost."""
 
@@ -221,6 +242,33 @@ def test_a_cut_that_starves_parameters() -> None:
 def test_a_program_of_two_parts_in_order() -> None:
     """A teacher under no_grad that no optimizer owns, and a loss that is detached for the log, are as they should be."""
     assert lines(two_stage(lambda hidden: hidden.relu()), fails=False) == ()
+
+
+@pytest.mark.parametrize("squeezed", [False, True])
+def test_targets_in_a_column(*, squeezed: bool) -> None:
+    """[n] against [n, 1] is n times n differences, without a warning in a loss written by hand; [n] against [n] is none."""
+    model = torch.nn.Linear(3, 1)
+
+    def pinball(target: torch.Tensor, predicted: torch.Tensor) -> torch.Tensor:
+        error = target - predicted
+        return torch.maximum(0.9 * error, -0.1 * error).mean()
+
+    def step() -> None:
+        predicted = model(torch.ones(8, 3))
+        pinball(torch.ones(8), predicted.squeeze(-1) if squeezed else predicted).backward()
+
+    assert shown(lines(step, fails=False)) == ([] if squeezed else [("crossed", "sub", "pinball")])
+
+
+def test_distances_of_all_pairs_are_meant() -> None:
+    """A column of the model against a row of the model is a matrix of distances."""
+    model = torch.nn.Linear(3, 1)
+
+    def step() -> None:
+        out = model(torch.randn(8, 3)).squeeze(-1)
+        (out[:, None] - out).square().mean().backward()
+
+    assert lines(step, fails=False) == ()
 
 
 def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:

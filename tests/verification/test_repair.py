@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch
@@ -62,6 +63,7 @@ def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 13
     assert told["verification"]["verdict"] == "green"
     assert (tmp_path / "train.py").read_text() == RIGHT
+    assert "held against" not in done.stderr  # nothing is checkpointed: no run more
     assert gradfix(tmp_path, "undo").returncode == 0
     assert (tmp_path / "train.py").read_text() == BROKEN
 
@@ -94,6 +96,27 @@ def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     told = json.loads(done.stdout)
     assert told["status"] == "verified"
     assert len(told["applied"]) == 2
+
+
+def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
+    """`use_reentrant=False` ends the error; a hidden write in place then falsifies gradients, and the edit is taken back."""
+    text = CHECKPOINTED.format(act=IN_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], (tmp_path / "train.py").read_text()) == ("unfixed", text)
+    assert told["rounds"][0]["verdict"] == "red"
+    assert told["rounds"][0]["reasons"][0].startswith("gradients are not those without activation checkpointing")
+
+
+def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
+    """The same edit of a program that writes nothing in place is held against its twin and stays."""
+    text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
+    (tmp_path / "train.py").write_text(text)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], told["verification"]["comparison"]["verdict"]) == ("verified", "same")
+    assert (tmp_path / "train.py").read_text() == text.replace("reentrant=True", "reentrant=False")
 
 
 def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
@@ -162,3 +185,103 @@ def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> No
     told = json.loads(done.stdout)
     assert told["status"] == "verified", told["rounds"]
     assert "h = h + 1" in (tmp_path / "train.py").read_text()
+
+
+def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
+    """`.data` in place of the write that raised: healthy losses, no error, and a gradient of other values."""
+    from explainer.catalog.bundle import load_catalog
+    from explainer.model.finding import Finding, Fix
+    from explainer.model.patch import FilePatch
+    from explainer.repair import _Attempt
+    from explainer.run import Job
+
+    path = tmp_path / "train.py"
+    path.write_text(BROKEN)
+    hidden = BROKEN.replace("h += self.second(h)", "h.data.add_(self.second(h).detach())")
+    assert hidden != BROKEN
+    change = FilePatch(file=str(path), before=BROKEN.encode(), after=hidden.encode())
+    fix = Fix(id="silence", title="silence", applicability="safe", kind="edit", patch="", changes=(change,))
+    finding = Finding(
+        cause="inplace/op-on-saved-tensor",
+        title="",
+        summary="",
+        kind="failure",
+        confidence="likely",
+        score=1.0,
+        fixes=(fix,),
+    )
+    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    attempt = _Attempt(job, lambda _: None, (), is_silent=False)
+    assert attempt._apply(finding, fix)
+    proof = attempt._verify(finding, fix)
+    attempt.take_all_back()
+    assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
+    assert path.read_text() == BROKEN
+
+
+UNSEEN = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(5):
+    optimizer.zero_grad()
+    h = torch.tanh(first(torch.randn(2, 4)))
+    h.data.mul_(0.5)
+    g = torch.sigmoid(second(h))
+    g.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_write_that_autograd_does_not_see(tmp_path: pathlib.Path) -> None:
+    """The program runs through; the trace finds the line, and finds nothing after the edit."""
+    (tmp_path / "train.py").write_text(UNSEEN)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == "verified"
+    assert (tmp_path / "train.py").read_text() == UNSEEN.replace("h.data.mul_(0.5)", "h = h.mul(0.5)")
+
+
+def test_a_fix_that_leaves_another_such_write_is_taken_back(tmp_path: pathlib.Path) -> None:
+    """A run that ends well proves nothing where the fault was silent: the trace is asked again."""
+    text = UNSEEN.replace("    g.sum()", "    g.data.copy_(g.data * 0.5)\n    g.sum()")
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == "suspect"
+    assert "unseen by autograd" in told["rounds"][0]["reasons"][0]
+    assert (tmp_path / "train.py").read_text() == text
+
+
+STARVING = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+items, users = nn.Linear(4, 3), nn.Linear(4, 3)
+optimizer = torch.optim.SGD([*items.parameters(), *users.parameters()], lr=0.1)
+x, rows = torch.randn(5, 4), {}
+for step in range(6):
+    rows.clear()
+    for number, row in enumerate(items(x)):
+        rows[number] = row.detach()
+    loss = (users(x) * torch.stack(list(rows.values()))).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+"""
+
+
+def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
+    """A program that ends well and starves parameters: suspect without leave for an unsafe fix, with it traced again."""
+    (tmp_path / "train.py").write_text(STARVING)
+    words = ("run", "--fix", "--format", "json", "--no-probe")
+    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "suspect"
+    assert (tmp_path / "train.py").read_text() == STARVING
+    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "verified"
+    assert told["report"]["findings"][0]["culprits"][0]["line"] == 11
+    assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")

@@ -13,7 +13,11 @@ from collections.abc import Iterator
 from explainer.fix.blame import crash_frames, is_file
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
+from explainer.model.trace import CROSSED, TracedLine
+from explainer.source.file import SourceFile
 from explainer.source.loss import Loss, find_losses
+from explainer.source.name import dotted_name
+from explainer.source.place import place_of
 from explainer.source.sign import definition_of
 
 _SHAPE = re.compile(r"\d+")
@@ -25,6 +29,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     predicted, target = _shape(context, "input_shape"), _shape(context, "target_shape")
+    yield from _crossed(context)
     for loss in find_losses(context.program):
         near = _nearness(loss, context)
         if near is None:
@@ -37,6 +42,49 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _squeezed(loss, loss.target, "class indices stand in a column", near)
         else:
             yield from _shifted(loss, context, near)
+
+
+def _crossed(context: Context) -> Iterator[Proposal]:
+    """The difference that the tracer saw between [n] and [n, 1]: the column loses its dimension."""
+    for one in context.incident.traced:
+        if one.kind != CROSSED:
+            continue
+        for file, node in _differences(one, context):
+            left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else node.args[:2]
+            column = left if "[n, 1] first" in one.says else right
+            if isinstance(column, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+                yield Proposal(
+                    edits=(put_method(file, column, ".squeeze(-1)"),),
+                    culprit=culprit_of(file, node, "compares each of n values with each of n others"),
+                    belief=2.0,
+                    because=_SQUEEZED,
+                )
+
+
+def _differences(one: TracedLine, context: Context) -> list[tuple[SourceFile, ast.BinOp | ast.Call]]:
+    """The one subtraction, or call of a loss, on a traced line; none where there are several."""
+    path = place_of(one.file, context.program.root)
+    file = context.program.files.get(path) if path else None
+    if file is None:
+        return []
+    found = [
+        node
+        for node in file.walk()
+        if getattr(node, "lineno", None) == one.line
+        and (
+            (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _has_constant(node))
+            or (
+                isinstance(node, ast.Call)
+                and len(node.args) >= 2
+                and (dotted_name(node.func) or "").endswith(f".{one.operation}")
+            )
+        )
+    ]
+    return [(file, node) for node in found] if len(found) == 1 else []
+
+
+def _has_constant(node: ast.BinOp) -> bool:
+    return isinstance(node.left, ast.Constant) or isinstance(node.right, ast.Constant)
 
 
 def _shape(context: Context, name: str) -> list[int]:

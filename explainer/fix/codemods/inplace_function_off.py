@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
+from explainer.fix.result import take_results
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.operation import SAVES_OUTPUT, is_named, operation_of
@@ -42,10 +43,14 @@ def propose(context: Context) -> Iterator[Proposal]:
         for node in file.walk():
             if not isinstance(node, ast.Call) or is_without_grad(node, file, context.program):
                 continue
-            edit = _positional(node, file, context.program) or _underscored(node, file, context.program)
-            if edit is not None:
+            edit = _positional(node, file, context.program)
+            results = take_results(node, file, context.program) if edit is not None else ()
+            edit = edit or _underscored(node, file, context.program)
+            if edit is not None and results is not None:
                 why = "writes its input in place, also where another backward needs it"
-                yield Proposal(edits=(edit,), culprit=culprit_of(file, node, why), belief=_belief(node, file, context))
+                yield Proposal(
+                    edits=(*results, edit), culprit=culprit_of(file, node, why), belief=_belief(node, file, context)
+                )
 
 
 def _positional(node: ast.Call, file: SourceFile, program: Program) -> Edit | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, remove_statement
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
 from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
@@ -132,7 +132,7 @@ def _moved(backward: Backward, pair: Pair | None, statement: ast.stmt) -> tuple[
         after = next((one for one in follows if stepped(one)), after)
     is_again = optimizer is not None and any(stepped(one) == optimizer for one in follows)
     if not is_again:
-        edits.append(insert_after(file, after, file.segment(statement)))
+        edits.append(insert_after(file, after, lines_of(file, statement)))
     if optimizer is not None and pair is not None:
         between = block[block.index(statement) + 1 : block.index(backward.statement)]
         edits += [remove_statement(file, one) for one in between if cleared(one) == optimizer]

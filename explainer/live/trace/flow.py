@@ -18,7 +18,7 @@ class Operation:
     """One call of torch: its name and line, the operations that its inputs came from, and what it did to the graph.
 
     `replay` says that a checkpoint ran its segment again, `in_segment` that this is inside one, whose first pass has grad
-    mode off; `node` is autograd's name for it, where values are watched.
+    mode off; `node` is autograd's name for it, where values are watched; `off` where the program had switched grad mode off.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Operation:
     replay: bool = False
     in_segment: bool = False
     node: str | None = None
+    off: Place | None = None
 
 
 class Flow:

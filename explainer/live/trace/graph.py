@@ -48,35 +48,24 @@ class Graphs:
     def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, Write]]:
         if hasattr(node, "saved_tensors"):
             return  # a custom Function's: its own forward, checkpointing's above all, may write before it saves
-        for name, tensor in self.saved(node):
+        for tensor in self._kept(node):
             storage = storage_of(tensor)
             if storage is None or not self._writes.holds(storage):
                 continue
             writes = self._writes.after(tensor, number, thread)
-            if writes and not is_moved(node, name):
+            if writes:
                 yield node, writes[0]
 
-    def saved(self, node: Any) -> Iterator[tuple[str, Any]]:
-        """The tensors that a node saved, without the check of their version."""
+    def _kept(self, node: Any) -> Iterator[Any]:
+        """The tensors that a node saved and whose version did not move."""
         for name in self._names(node):
             try:
-                raw = getattr(node, f"_raw_saved_{name}")
-                tensors = [one.data for one in (raw if isinstance(raw, (list, tuple)) else (raw,)) if one is not None]
-            except (RuntimeError, AttributeError):  # let go already, or packed by a hook
+                saved = getattr(node, f"_saved_{name}")
+            except (RuntimeError, AttributeError):  # moved, let go, or packed by a hook
                 continue
-            for tensor in tensors:
+            for tensor in saved if isinstance(saved, (list, tuple)) else (saved,):
                 if hasattr(tensor, "untyped_storage"):
-                    yield name, tensor
-
-    def moved(self, root: Any, thread: int) -> Iterator[tuple[Any, list[Write]]]:
-        """The nodes below a tensor whose saved tensor moved, with the writes that came after it was saved."""
-        for node in walk([root]):
-            number = sequence_of(node)
-            if number is None:
-                continue
-            for name, tensor in self.saved(node):
-                if is_moved(node, name):
-                    yield node, self._writes.after(tensor, number, thread)
+                    yield tensor
 
     def freed_by(self, root: Any) -> Pass | None:
         """The pass that used up a node which the graph of `root` still needs."""
@@ -115,11 +104,6 @@ def sequence_of(node: Any) -> int | None:
         return None
     number = int(node._sequence_nr())  # noqa: SLF001
     return number if number < 1 << 62 else None
-
-
-def is_moved(node: Any, name: str) -> bool:
-    """Whether autograd itself sees that a saved tensor was written."""
-    return "modified by an inplace operation" in _complaint(node, name)
 
 
 def is_freed(node: Any, names: tuple[str, ...]) -> bool:

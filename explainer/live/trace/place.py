@@ -41,6 +41,15 @@ class Places:
             frame = frame.f_back
         return library
 
+    def switch(self, depth: int) -> Place | None:
+        """The line that switches grad mode: as `here`; None where a decorator does, which has no line that runs."""
+        frame = sys._getframe(depth)  # noqa: SLF001
+        while frame.f_back is not None and self._kind(frame.f_code.co_filename) == _TORCH:
+            if frame.f_code.co_name == "decorate_context":
+                return None
+            frame = frame.f_back
+        return self.here(depth + 1)
+
     def _kind(self, path: str) -> int:
         if path.startswith((self._torch, _HERE, "<frozen")):
             return _TORCH

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from .finite import Finite
 from .flow import Flow, Operation
-from .graph import Graphs
+from .graph import Graphs, sequence_of
 from .place import Place, Places, describe
 from .replay import Replays
 from .starved import Starved
@@ -25,6 +25,7 @@ from .write import Write, Writes, extent, storage_of
 MAX_TOLD = 8
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
+LEAST_CROSSED = 4
 MAX_LISTED = 2_000
 _ASK = frozenset(
     ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
@@ -36,6 +37,7 @@ _ASK = frozenset(
 _TO_PYTHON = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
 )
+_DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 _BACKWARD = frozenset(("backward", "grad"))
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
@@ -59,6 +61,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.starved = Starved(self.flow)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
+        self.broadcast: dict[str, Any] | None = None
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -76,6 +79,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if name == "__get__" and func.__self__.__name__ == "data":
             name = "data"
         if name in _ASK or getattr(local, "depth", None):
+            if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
+                self._switch(args[0])
             return func(*args, **keywords)
         before = self._look(name, args, keywords)
         local.depth = 1
@@ -89,6 +94,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
                 self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
         return result
+
+    def _switch(self, is_on: bool) -> None:  # noqa: FBT001 - torch passes it by place
+        """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
+        if is_on or not self._grad_mode():
+            if is_on:
+                self._local.off = None
+            return
+        self._local.off = self._places.switch(3)
 
     def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
         """The tensors that a call is given, and what it may change of them."""
@@ -130,11 +143,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.replays.is_again,
             bool(self.replays.open),
         )
+        if took and not operation.grad_mode:
+            operation.off = getattr(self._local, "off", None)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made)
+        if name in _DIFFERENCES and took and self.broadcast is None:
+            self.broadcast = _crossed(tensors, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
@@ -262,20 +279,21 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self.first_bad["then"] = _operation(self.first_bad["then"])
         self.flow.forget_leaves()
 
-    def explain(self, loss: Any, message: str) -> dict[str, Any]:
-        """What was seen that a failure may come from, by kind."""
+    def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]] = ()) -> dict[str, Any]:
+        """What was seen that a failure may come from, by kind; `moved` are nodes with a saved tensor that was written."""
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-            return self._explain(loss, message)
+            return self._explain(loss, message, moved)
 
-    def _explain(self, loss: Any, message: str) -> dict[str, Any]:
+    def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
+            told["crossed"] = self.broadcast
             told["starved"] = [
                 {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
             ]
         else:
-            told["writes"] = self._moved(loss)
+            told["writes"] = self._written(moved)
             told["cuts"] = self._cuts(loss) if not loss.requires_grad else []
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
@@ -284,9 +302,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["parted"] = self.replays.parted()
         return told
 
-    def _moved(self, loss: Any) -> list[dict[str, Any]]:
+    def _written(self, moved: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
+        """The first write into each saved tensor that moved."""
         found = []
-        for node, writes in self.graphs.moved(loss, threading.get_ident()):
+        for node, tensor in moved:
+            number = sequence_of(node)
+            if number is None or not hasattr(tensor, "untyped_storage"):
+                continue
+            writes = self._writes.after(tensor, number, threading.get_ident())
             if writes:
                 found.append({**_told(writes[0]), "kind": "write", "node": node.name()})
             if len(found) >= MAX_TOLD:
@@ -299,7 +322,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if number is None:
             return []
         found = [
-            {**_operation(one), "kind": "cut"}
+            {**_operation(one), "kind": "cut", "off": describe(one.off) if one.off else None}
             for _, one in self.flow.upstream(number)
             if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
         ]
@@ -314,6 +337,17 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 told = _operation(operation)
                 found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
         return list(found.values()) if len(found) == 1 else []
+
+
+def _crossed(tensors: list[Any], operation: Operation) -> dict[str, Any] | None:
+    """A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences."""
+    if len(tensors) != 2 or tensors[0].requires_grad == tensors[1].requires_grad:
+        return None
+    row, column = sorted(tensors, key=lambda one: one.ndim)
+    if row.ndim != 1 or tuple(column.shape) != (len(row), 1) or len(row) < LEAST_CROSSED:
+        return None
+    shapes = {"first": list(tensors[0].shape), "second": list(tensors[1].shape)}
+    return {**_operation(operation), **shapes, "given": "column" if column.requires_grad else "row"}
 
 
 def _is_finite(torch: Any, tensor: Any) -> bool:

@@ -1,0 +1,38 @@
+"""Keeps our own frames out of the tracebacks that the program sees."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+_HERE = os.path.dirname(__file__) + os.sep
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file is one of this folder."""
+    return path.startswith(_HERE)
+
+
+def leave_no_frame(error: BaseException) -> None:
+    """Take the frame of the caller, a wrapper of ours, out of a traceback that starts with it.
+
+    From Python 3.11 on a bare `raise` that follows keeps what stands here; 3.10 adds the frame again, and
+    `without_our_frames` takes it out where the traceback is printed.
+    """
+    trace = error.__traceback__
+    if trace is not None and trace.tb_next is not None and is_ours(trace.tb_frame.f_code.co_filename):
+        error.__traceback__ = trace.tb_next
+
+
+def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without frames of this folder; the links are changed in place, as Python allows."""
+    while trace is not None and trace.tb_next is not None and is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    here = trace
+    while here is not None and here.tb_next is not None:
+        following = here.tb_next
+        if following.tb_next is not None and is_ours(following.tb_frame.f_code.co_filename):
+            here.tb_next = following.tb_next
+        else:
+            here = following
+    return trace

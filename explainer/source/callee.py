@@ -1,0 +1,127 @@
+"""The functions that an expression may stand for: `hook` of `register_forward_hook(hook)`, through factories and parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from explainer.source.binding import Value, bind_call, parameters_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import Function
+from explainer.source.program import Program
+from explainer.source.resolve import Resolver, resolver_of
+
+_DEPTH = 8
+_PARTIAL = ("functools.partial", "partial")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callee:
+    """A function of the program; the first `given` of its parameters are bound already."""
+
+    file: SourceFile
+    function: Function | ast.Lambda
+    given: int = 0
+
+    def parameter(self, place: int) -> str | None:
+        """The name of the parameter that gets the argument at a place; None where there is none."""
+        names = parameters_of(self.function)
+        at = place + self.given
+        return names[at] if at < len(names) else None
+
+
+def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Callee, ...]:
+    """Every function of the program that the value of an expression may be, each once."""
+    found = _callees(Value(node, file), resolver_of(program), 0)
+    return tuple({one.function: one for one in found}.values())
+
+
+def _callees(value: Value, resolver: Resolver, depth: int) -> Iterator[Callee]:
+    node = value.node
+    if depth > _DEPTH:
+        return
+    if isinstance(node, ast.Lambda):
+        yield Callee(file=value.file, function=node)
+    elif isinstance(node, ast.IfExp):
+        for branch in (node.body, node.orelse):
+            yield from _callees(replace(value, node=branch), resolver, depth + 1)
+    elif isinstance(node, ast.Call):
+        yield from _returned(node, value, resolver, depth)
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        named = list(_named(node, value, resolver))
+        yield from named
+        for one in resolver.behind(value) if not named else ():
+            if one.pick is None and not one.is_element:
+                yield from _callees(one, resolver, depth + 1)
+
+
+def _returned(node: ast.Call, value: Value, resolver: Resolver, depth: int) -> Iterator[Callee]:
+    """What a call gives back: the function that a factory returns, an object that can be called, a partial."""
+    if resolver.program.names(value.file).qualified(node.func) in _PARTIAL and node.args:
+        for one in _callees(replace(value, node=node.args[0]), resolver, depth + 1):
+            yield replace(one, given=one.given + len(node.args) - 1)
+        return
+    owner = resolver.find_class(node.func, value.file)
+    if owner is not None:
+        method = resolver.method(owner[1], "__call__", owner[0])
+        if method is not None:
+            yield Callee(file=method[0], function=method[1])
+        return
+    for factory in _callees(replace(value, node=node.func), resolver, depth + 1):
+        arguments = bind_call(node, factory.function, value)
+        if isinstance(factory.function, ast.Lambda):
+            results = [factory.function.body]
+        else:
+            own = walk_scope(factory.function)
+            results = [one.value for one in own if isinstance(one, ast.Return) and one.value is not None]
+        for result in results:
+            yield from _callees(Value(result, factory.file, arguments), resolver, depth + 1)
+
+
+def _named(node: ast.Name | ast.Attribute, value: Value, resolver: Resolver) -> Iterator[Callee]:
+    """The function or method of that name that is in sight where the expression stands."""
+    program, file = resolver.program, value.file
+    here = _in_scope(node, file) if isinstance(node, ast.Name) else None
+    module, _, last = (program.names(file).qualified(node) or "").rpartition(".")
+    imported = None if here is not None else _at_module(module, last, program)
+    if here is not None:
+        yield Callee(file=file, function=here)
+    elif imported is not None:
+        yield imported
+    elif isinstance(node, ast.Attribute):
+        yield from _methods(node, value, resolver)
+
+
+def _in_scope(node: ast.Name, file: SourceFile) -> Function | None:
+    """The function of that name in the nearest scope around."""
+    scope: ast.AST | None = node
+    while scope is not None:
+        scope = file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+        for one in reversed(list(walk_scope(scope))) if scope is not None else ():
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == node.id:
+                return one
+    return None
+
+
+def _at_module(module: str, name: str, program: Program) -> Callee | None:
+    """The function of that name in a module of the program."""
+    for file in program.parsed():
+        if module and file.tree is not None and program.names(file).module == module:
+            for one in file.tree.body:
+                if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name:
+                    return Callee(file=file, function=one)
+    return None
+
+
+def _methods(node: ast.Attribute, value: Value, resolver: Resolver) -> Iterator[Callee]:
+    """`self.hook`, `monitor.hook`: the method of the class, or of those that the object may be of."""
+    if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        around = resolver.program.names(value.file).class_of(node)
+        owners = [(value.file, around)] if around is not None else []
+    else:
+        owners = resolver.classes_of(replace(value, node=node.value))
+    for file, owner in owners:
+        found = resolver.method(owner, node.attr, file)
+        if found is not None:
+            yield Callee(file=found[0], function=found[1])

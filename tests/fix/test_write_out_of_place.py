@@ -1,0 +1,60 @@
+"""Writes that become assignments: entries of dictionaries, values of expressions, functions; and what is no tensor."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+TOP = "import torch\nimport collections\nclass N(torch.nn.Module):\n"
+# The body of a method.
+RIGHT = {
+    "a count in a dictionary": "seen = {}\nseen['n'] += 1\nreturn x",
+    "a weight of another module": "self.lin.weight.mul_(2)\nreturn x",
+    "the value is used and the name read": "h = torch.tanh(x)\ng = h.mul_(2) + 1\nreturn h + g",
+    "in a loop from outside of it": "h = torch.tanh(x)\ng = 0\nfor _ in range(3):\n    g = g + h.mul_(2)\nreturn g",
+    "zeros as a value": "h = torch.tanh(x)\nreturn h.zero_() + x",
+}
+WRONG = {
+    "an entry through a method": (
+        "out = {'h': torch.tanh(x)}\nout['h'].clamp_(max=1)\nreturn out['h']",
+        ["-out['h'].clamp_(max=1)", "+out['h'] = out['h'].clamp(max=1)"],
+    ),
+    "an entry that is added to": (
+        "out = {'h': torch.tanh(x)}\nout['h'] += x * 2\nreturn out['h']",
+        ["-out['h'] += x * 2", "+out['h'] = out['h'] + x * 2"],
+    ),
+    "an element of a list": (
+        "out = [torch.tanh(x)]\nout[0] *= x + 1\nreturn out[0]",
+        ["-out[0] *= x + 1", "+out[0] = out[0] * (x + 1)"],
+    ),
+    "the last use": (
+        "h = torch.tanh(x)\nreturn x + h.mul_(2)",
+        ["-return x + h.mul_(2)", "+return x + h.mul(2)"],
+    ),
+    "noise": (
+        "h = torch.tanh(x)\nh.uniform_(0, 1)\nreturn h",
+        ["-h.uniform_(0, 1)", "+h = h.clone().uniform_(0, 1)"],
+    ),
+}
+
+
+def program(body: str) -> str:
+    return TOP + "    def forward(self, x):\n" + "".join(f"        {line}\n" for line in body.split("\n"))
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(body: str, tmp_path: pathlib.Path) -> None:
+    """Nothing is proposed for what is no tensor, is not its own, or is read again."""
+    assert rewritten(tmp_path, "write_out_of_place", program(body)) == program(body)
+
+
+@pytest.mark.parametrize(("body", "changes"), WRONG.values(), ids=WRONG)
+def test_wrong_programs_are_mended(body: str, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """The old tensor stays as autograd saved it; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "write_out_of_place", program(body))
+    assert [line[:1] + line[1:].lstrip() for line in diff_lines(program(body), after)] == changes
+    if "clone()" not in after:
+        assert rewritten(tmp_path, "write_out_of_place", after) == after

@@ -1,0 +1,52 @@
+"""Training programs that tests of the verification run."""
+
+from __future__ import annotations
+
+CHECKPOINTED = """from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+# A reader of the source does not see which function writes in place.
+ACTIVATIONS = {{"new": F.silu, "saving": partial(F.silu, inplace=True)}}
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = torch.sigmoid(self.up(x))
+        g = self.gate(h)
+        h = {act}
+        return F.dropout(self.down(g * h), 0.5)
+
+
+torch.manual_seed(0)
+block = Block()
+optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+for _ in range(20):
+    optimizer.zero_grad()
+    {call}.square().sum().backward()
+    optimizer.step()
+"""
+REENTRANT = "checkpoint(block, torch.randn(2, 4), use_reentrant=True)"
+NON_REENTRANT = REENTRANT.replace("True", "False")
+PLAIN = "block(torch.randn(2, 4))"
+OUT_OF_PLACE = "ACTIVATIONS['new'](h)"
+IN_PLACE = "ACTIVATIONS['saving'](h)"
+
+LOOP = """import torch
+{before}
+model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(20):
+    optimizer.zero_grad()
+    loss = {loss}
+    loss.backward()
+    optimizer.step()
+"""
+LOSS = "model(torch.randn(4, 3)).square().mean()"

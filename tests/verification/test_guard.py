@@ -1,0 +1,48 @@
+"""A project is put back as it was; a folder that is not one project's own is left alone."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+
+import pytest
+
+from explainer.verification import guard as module
+from explainer.verification.guard import Guard
+
+
+@pytest.mark.parametrize("place", ["home", "temporary", "above"])
+def test_a_shared_folder_is_left_alone(tmp_path: pathlib.Path, monkeypatch, place: str) -> None:
+    """What others write there meanwhile must stay."""
+    inner = tmp_path / "inner" if place == "above" else tmp_path
+    inner.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(inner if place != "temporary" else tmp_path / "elsewhere"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path if place == "temporary" else tmp_path / "other"))
+    (tmp_path / "notes").write_text("before")
+    guard = Guard(str(tmp_path))
+    (tmp_path / "notes").write_text("of someone else")
+    (tmp_path / "new").write_text("of someone else")
+    assert guard.restore() == ()
+    assert (tmp_path / "notes").read_text() == (tmp_path / "new").read_text() == "of someone else"
+    assert guard.why_not.endswith(("is the home folder, or one above it", "is the temporary folder, or one above it"))
+
+
+def test_too_many_files(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """All of it or nothing: a tree that is too large is not put back by halves."""
+    monkeypatch.setattr(module, "MAX_FILES", 2)
+    for name in "abc":
+        (tmp_path / name).write_text("before")
+    guard = Guard(str(tmp_path))
+    (tmp_path / "a").write_text("after")
+    assert (guard.restore(), (tmp_path / "a").read_text()) == ((), "after")
+    assert "more than 2 files" in guard.why_not
+
+
+def test_a_project_is_put_back(tmp_path: pathlib.Path) -> None:
+    """Below the temporary folder as anywhere."""
+    (tmp_path / "a").write_text("before")
+    guard = Guard(str(tmp_path))
+    (tmp_path / "a").write_text("after")
+    (tmp_path / "new").write_text("x")
+    assert (guard.restore(), guard.why_not) == ((), None)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("a", "before")]
