@@ -69,7 +69,7 @@ def print_summary(done: dict[Shape, Repaired]) -> None:
 def print_failures(done: dict[Shape, Repaired], missing: list[Shape]) -> None:
     """What is not as `fixed.py` says, and what was not run."""
     print(
-        "\nBy hand: the edit does not reach this shape, and none should be verified (`tests/knowledge/test_fixes.py`).\n"
+        "\nBy hand: the edit of the cause does not reach this shape (`tests/knowledge/test_fixes.py`). What is wrong:\n"
     )
     print("| shape | ended | first cause | what is wrong |\n| --- | --- | --- | --- |")
     for shape, one in done.items():
