@@ -177,8 +177,8 @@ def test_grad_mode_off() -> None:
         return x.exp()
 
     found = lines(lambda: features(weight()).sum().backward())
-    assert shown(found) == [("cut", "exp", "features")]
-    assert "grad mode is off" in found[0].says
+    assert shown(found) == [("grad-off", "set_grad_enabled", "features"), ("cut", "exp", "features")]
+    assert "grad mode is off" in found[1].says
 
 
 def test_where_grad_mode_was_switched_off() -> None:
@@ -200,6 +200,21 @@ def test_where_grad_mode_was_switched_off() -> None:
             torch.set_grad_enabled(True)
 
     assert shown(lines(step)) == [("grad-off", "set_grad_enabled", "measure"), ("cut", "sum", "step")]
+
+
+def test_a_decorator_that_switches_grad_mode_off() -> None:
+    """The line of the decorator is named, though the cut lies in what it calls."""
+
+    def rate(x: torch.Tensor) -> torch.Tensor:
+        return x.exp()
+
+    @torch.no_grad()
+    def score(x: torch.Tensor) -> torch.Tensor:
+        return rate(x)
+
+    found = lines(lambda: score(weight()).sum().backward())
+    (off,) = [one for one in found if one.kind == "grad-off"]
+    assert off.line == score.__wrapped__.__code__.co_firstlineno
 
 
 def test_a_measure_beside_the_loss_is_no_cut() -> None:

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 MAX_DEPTH = 80
+FIRST_LINE = -1
 _OWN, _LIBRARY, _TORCH = 0, 1, 2
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -42,11 +43,12 @@ class Places:
         return library
 
     def switch(self, depth: int) -> Place | None:
-        """The line that switches grad mode: as `here`; None where a decorator does, which has no line that runs."""
+        """The line that switches grad mode: as `here`; that of the decorator where one does, which has no line that runs."""
         frame = sys._getframe(depth)  # noqa: SLF001
         while frame.f_back is not None and self._kind(frame.f_code.co_filename) == _TORCH:
             if frame.f_code.co_name == "decorate_context":
-                return None
+                code = getattr(frame.f_locals.get("func"), "__code__", None)
+                return (code, FIRST_LINE) if code is not None and self._kind(code.co_filename) == _OWN else None
             frame = frame.f_back
         return self.here(depth + 1)
 
@@ -63,7 +65,7 @@ def describe(place: Place | None) -> dict[str, Any]:
         return {"file": None, "line": None, "function": None}
     code, offset = place
     line = code.co_firstlineno
-    for start, end, number in code.co_lines():
+    for start, end, number in code.co_lines() if offset != FIRST_LINE else ():
         if start <= offset < end and number is not None:
             line = number
             break

@@ -1,0 +1,72 @@
+"""What switched grad mode off is taken away where the tracer saw it, and nowhere else."""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import replace
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from explainer.model.trace import GRAD_OFF, TracedLine
+from tests.fix.rewriting import changed_lines, failed, line_of, write
+
+SOURCE = """import torch
+
+class Base(torch.nn.Module):
+    @torch.no_grad()
+    def score(self, x):
+        return self.rate(x)
+
+    @torch.no_grad()
+    def evaluate(self, x):
+        return self.score(x).mean()
+
+def features(net, x):
+    with torch.no_grad():
+        out = net(x)
+        top = out.argmax()
+    return out, top
+
+def read(net, x):
+    with torch.inference_mode():
+        out = net(x)
+    return out
+"""
+
+
+def proposed(folder: pathlib.Path, line: int) -> list[tuple[str, str | None]]:
+    """The text after each edit that is proposed for a traced line, and whether it is unsafe."""
+    program = write(folder, {"train.py": SOURCE})
+    traced = TracedLine(kind=GRAD_OFF, operation="set_grad_enabled", file=str(folder / "train.py"), line=line)
+    incident = replace(failed(), traced=(traced,))
+    found = []
+    for one in find_codemod("leave_traced_grad_mode")(Context(program=program, incident=incident)):
+        (path,) = {edit.file for edit in one.edits}
+        found.append((splice(program.files[path].text, one.edits) or "", one.applicability))
+    return found
+
+
+def test_a_decorator(tmp_path: pathlib.Path) -> None:
+    """The one that was traced, not the other function's."""
+    ((after, applicability),) = proposed(tmp_path, line_of(SOURCE, "@torch.no_grad()"))
+    assert after == SOURCE.replace("    @torch.no_grad()\n    def score", "    def score")
+    assert applicability is None
+
+
+@pytest.mark.parametrize(
+    ("words", "applicability"), [("with torch.no_grad", "unsafe"), ("with torch.inference_mode", None)]
+)
+def test_a_block(tmp_path: pathlib.Path, words: str, applicability: str | None) -> None:
+    """Its lines move out; where there are several, what was meant to stay untracked is the author's to say."""
+    ((after, found),) = proposed(tmp_path, line_of(SOURCE, words))
+    assert words not in after
+    assert found == applicability
+    compile(after, "train.py", "exec")
+    assert "out = net(x)" in changed_lines(SOURCE, after)
+
+
+def test_another_line(tmp_path: pathlib.Path) -> None:
+    """A line that switches nothing gives nothing."""
+    assert proposed(tmp_path, line_of(SOURCE, "return self.rate")) == []
