@@ -15,16 +15,16 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape
 pytestmark = pytest.mark.torch
 
 SAMPLE = (
-    "backward/graph-built-outside-loop/lbfgs-closure",
+    pytest.param("backward/graph-built-outside-loop/lbfgs-closure", marks=pytest.mark.slow),
     "backward/shared-graph-two-losses/gan",
     "inplace/op-on-saved-tensor/residual-add",
-    "inplace/parameter-rewritten-in-forward/normalised-in-forward",
+    pytest.param("inplace/parameter-rewritten-in-forward/normalised-in-forward", marks=pytest.mark.slow),
     "nan/sqrt-at-zero/rmse-loss",
-    "no-graph/grad-mode-off/decorated-forward",
-    "no-graph/numpy-on-grad-tensor/output-to-numpy",
-    "optimizer/scheduler-order/before-the-optimizer",
-    "precision/dtype-mismatch/float64-input",
-    "shape/batch-mismatch/shifted-targets",
+    pytest.param("no-graph/grad-mode-off/decorated-forward", marks=pytest.mark.slow),
+    pytest.param("no-graph/numpy-on-grad-tensor/output-to-numpy", marks=pytest.mark.slow),
+    pytest.param("optimizer/scheduler-order/before-the-optimizer", marks=pytest.mark.slow),
+    pytest.param("precision/dtype-mismatch/float64-input", marks=pytest.mark.slow),
+    pytest.param("shape/batch-mismatch/shifted-targets", marks=pytest.mark.slow),
 )
 
 

@@ -76,7 +76,9 @@ linux = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at /pr
 @linux
 @pytest.mark.parametrize("command", ["run", "verify"])
 @pytest.mark.parametrize("shell", [False, True], ids=["the program", "a shell around it"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)], ids=["SIGTERM", "SIGHUP"]
+)
 def test_a_signal_ends_the_program_too(folder, command: str, shell: bool, number: signal.Signals) -> None:
     """The program is ended with all that it started; the status is a shell's."""
     (folder / "train.py").write_text(UP)
