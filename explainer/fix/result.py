@@ -21,7 +21,7 @@ def take_results(node: ast.Call, file: SourceFile, program: Program) -> tuple[Ed
     of them cannot.
     """
     edits: list[Edit] = []
-    for where, call in (*_itself(node, file), *_runs(node, file, program)):
+    for where, call in (*_itself(node, file, program), *_runs(node, file, program)):
         edit = assign_result(call, call.args[0], where) if call.args else None
         if edit is None:
             return None
@@ -29,8 +29,10 @@ def take_results(node: ast.Call, file: SourceFile, program: Program) -> tuple[Ed
     return tuple(edits)
 
 
-def _itself(node: ast.Call, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
-    if isinstance(file.parents.get(node), ast.Expr):
+def _itself(node: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """A call that stands alone; that of a class makes a module, and changes nothing yet."""
+    last = (program.names(file).qualified(node.func) or "").rpartition(".")[2]
+    if isinstance(file.parents.get(node), ast.Expr) and not last[:1].isupper():
         yield file, node
 
 

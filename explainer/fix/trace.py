@@ -58,7 +58,9 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked."""
     led: Culprits = {}
     for one, path in _lines(cause, context):
-        if (one.is_guess or one.kind == PARTED) and culprits:  # where passes part is a symptom of what stands before it
+        if (
+            one.is_guess or one.kind == PARTED or cause in _ELSEWHERE
+        ) and culprits:  # where passes part is a symptom of what stands before it
             continue
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)
@@ -78,6 +80,10 @@ def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast
 
 # A cut is the line to change where the program itself cuts; what it froze, or an adapter, lies elsewhere.
 _CUTS = ("no-graph/detached", "no-graph/non-differentiable-op", "no-graph/grad-mode-off")
+
+
+# The write is a right line of the model: what uses the model so is to change.
+_ELSEWHERE = ("inplace/cache-updated-in-training", "inplace/patched-model-outside-its-trainer")
 
 
 def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
