@@ -92,6 +92,7 @@ def test_a_signal_ends_the_program_too(folder, command: str, shell: bool, number
     assert "Traceback" not in out + err
 
 
+@pytest.mark.slow
 @linux
 def test_a_program_that_ignores_sigterm_in_a_verification(folder) -> None:
     """SIGKILL follows."""
@@ -103,6 +104,7 @@ def test_a_program_that_ignores_sigterm_in_a_verification(folder) -> None:
     assert not is_alive(pid)
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_well_on_sigterm(folder) -> None:
     """The signal is the program's: what it does with it counts, and nothing is said."""
     text = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(0)))\n" + UP
@@ -134,6 +136,7 @@ def test_a_program_that_hangs(folder) -> None:
     assert not is_alive(wait_for(folder / "up"))
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("ends", [True, False], ids=["that ends", "that hangs"])
 def test_a_program_that_closes_its_streams(folder, ends: bool) -> None:
@@ -155,6 +158,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 @linux
 def test_output_without_end(folder) -> None:
     """100 MB go through, and the memory that they take is bounded."""
@@ -170,6 +174,7 @@ def test_output_without_end(folder) -> None:
     assert int(most) < 150 * 1024
 
 
+@pytest.mark.slow
 def test_a_line_without_end(folder) -> None:
     """So does one line of 40 MB."""
     code = "import sys\nfor _ in range(40): sys.stdout.write('x' * (1 << 20))\nsys.exit(3)"
@@ -178,6 +183,7 @@ def test_a_line_without_end(folder) -> None:
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_processes_and_threads(folder, tmp_path) -> None:
     """Eight children, each with a thread that fails, and a fork: each failure is noted by the process that it befell."""
@@ -209,6 +215,7 @@ if __name__ == "__main__":
     assert done.report.findings[0].cause.startswith("no-graph/")
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_state_folder_that_cannot_be_written(folder, monkeypatch) -> None:
     """Without a journal no edit is made: one line says so, and the explanation stands."""
