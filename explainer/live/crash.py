@@ -18,6 +18,7 @@ MAX_NODES = 20_000
 MAX_NAMES = 6
 MAX_MOVED = 8
 MAX_WARNINGS = 40
+MAX_PARAMETERS = 1_000
 MAX_WARNING = 8_000
 
 
@@ -36,6 +37,8 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     }
     loss = _loss(torch, frames)
     graph = _Graph(torch, names)
+    if not facts["modules"]["trainable"] or "empty parameter list" in str(error):
+        facts["modules"]["names"] = names.parameter_names()
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))
@@ -208,6 +211,11 @@ class _Names:
             **self._checkpointed(),
         }  # fmt: skip
 
+    def parameter_names(self) -> list[str]:
+        """The parameters as the live modules name them; none where there are too many to be told."""
+        found = {name for root in self.roots for name, _ in root.named_parameters()}
+        return sorted(found) if len(found) <= MAX_PARAMETERS else []
+
     def _adapters(self) -> list[str]:
         """The adapters that peft has put on the live modules, by name."""
         given = [getattr(root, "peft_config", None) for root in self.roots]
@@ -241,6 +249,15 @@ class _Names:
 _CARRIERS = frozenset({"torch", "accelerate", "peft", "transformers", "lightning", "deepspeed"})
 
 
+def _taken(node: Any) -> Iterator[int]:
+    """The storages of the leaves that a node takes, directly or as a view."""
+    for following, _ in node.next_functions:
+        for one in (following, *(inner for inner, _ in following.next_functions[:1])) if following is not None else ():
+            storage = _storage(one.variable) if hasattr(one, "variable") else None
+            if storage is not None:
+                yield storage
+
+
 def _author(function: Any) -> str:
     """The package that a function's code comes from; "" where it does not say."""
     while hasattr(function, "func"):  # a partial
@@ -261,7 +278,7 @@ class _Graph:
     def __init__(self, torch: Any, names: _Names) -> None:
         self._torch = torch
         self._names = names
-        self.moved: list[tuple[Any, Any]] = []
+        self.moved: list[tuple[Any, Any, str]] = []
 
     def walk(self, loss: Any) -> dict[str, Any]:
         """What stands in the graph, walked breadth first, at most 20,000 nodes."""
@@ -288,7 +305,50 @@ class _Graph:
             "freed": freed[:MAX_MOVED],
             "reached": len(leaves & trainable),
             "unreached": len(trainable - leaves),
+            "carried": self._carried(seen),
         }
+
+    def _carried(self, seen: set[Any]) -> str | None:
+        """The parameter that one chain of nodes saved as it is now and, below that, as it was before it was written.
+
+        Such a chain goes through two steps of training: a state ties them together. Two forwards whose losses are added, or
+        the second network of a GAN, have no such chain.
+        """
+        old: dict[int, tuple[str, str, set[Any]]] = {}
+        for node, tensor, saved in self.moved:
+            held = self._names.of(tensor) if isinstance(tensor, self._torch.Tensor) else []
+            storage = _storage(tensor) if held and held[0][0] == "parameter" else None
+            if storage is not None:
+                old.setdefault(storage, (held[0][1], saved, set()))[2].add(node)
+        for node in seen if old else ():
+            for storage in _taken(node):
+                name, saved, nodes = old.get(storage, ("", "", set()))
+                if nodes and self._is_as_saved(node, saved) and self._leads(node, nodes):
+                    return name
+        return None
+
+    @staticmethod
+    def _is_as_saved(node: Any, name: str) -> bool:
+        """Whether what a node saved under a name was not written since; one that this backward has been through let it go."""
+        try:
+            return getattr(node, f"_saved_{name}", None) is not None
+        except RuntimeError as error:
+            return "have already been freed" in str(error)
+
+    @staticmethod
+    def _leads(start: Any, nodes: set[Any]) -> bool:
+        """Whether one of some nodes lies below another."""
+        queue: list[Any] = [start]
+        passed: set[Any] = set()
+        while queue and len(passed) < MAX_NODES:
+            node = queue.pop()
+            if node is None or node in passed:
+                continue
+            if node in nodes:
+                return True
+            passed.add(node)
+            queue.extend(following for following, _ in node.next_functions)
+        return False
 
     @staticmethod
     def _saved(node: Any) -> list[str]:
@@ -311,7 +371,7 @@ class _Graph:
     def _describe(self, node: Any, name: str) -> dict[str, Any]:
         raw = getattr(node, f"_raw_saved_{name}")
         tensors = [_saved_tensor(one) for one in (raw if isinstance(raw, (list, tuple)) else (raw,))]
-        self.moved.extend((node, one) for one in tensors)
+        self.moved.extend((node, one, name) for one in tensors)
         tensor = tensors[0] if len(tensors) == 1 else None
         told = {"node": node.name(), "saved": name}
         if isinstance(tensor, self._torch.Tensor):

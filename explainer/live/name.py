@@ -34,8 +34,8 @@ class Names:
         return f"{self._roots[root]}.{name}"
 
 
-def _places() -> dict[int, tuple[int, str, str]]:
-    """Where each parameter is: its outermost module and that one's class, and its name in it."""
+def outermost() -> list[Any]:
+    """The modules that no other module holds, out of what torch put round them, the largest first."""
     import gc
 
     import torch
@@ -43,8 +43,13 @@ def _places() -> dict[int, tuple[int, str, str]]:
     modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]  # a proxy may be dead
     inner = {id(child) for one in modules for child in one.children()}
     outer = sorted((one for one in modules if id(one) not in inner), key=lambda one: -sum(1 for _ in one.modules()))
+    return [_unwrapped(one) for one in outer]
+
+
+def _places() -> dict[int, tuple[int, str, str]]:
+    """Where each parameter is: its outermost module and that one's class, and its name in it."""
     found: dict[int, tuple[int, str, str]] = {}
-    for root in (_unwrapped(one) for one in outer):
+    for root in outermost():
         for name, parameter in root.named_parameters():
             for part in _INNER:
                 name = name.replace(part, "")

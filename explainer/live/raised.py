@@ -7,17 +7,29 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from .frame import leave_no_frame
 
 
-def watch(recorder: Any) -> None:
-    """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes."""
+def watch(recorder: Any) -> ExitStack:
+    """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes; closing takes it off."""
     import torch
 
+    undo = ExitStack()
     for name in ("backward", "grad"):
-        setattr(torch.autograd, name, _noted(getattr(torch.autograd, name), recorder))
+        function = getattr(torch.autograd, name)
+        noted = _noted(function, recorder)
+        setattr(torch.autograd, name, noted)
+        undo.callback(_put_back, torch.autograd, name, noted, function)
+    return undo
+
+
+def _put_back(module: Any, name: str, ours: Any, before: Any) -> None:
+    """Put a function back, but where another one has come over ours."""
+    if getattr(module, name) is ours:
+        setattr(module, name, before)
 
 
 def _noted(function: Callable[..., Any], recorder: Any) -> Callable[..., Any]:

@@ -17,9 +17,10 @@ from typing import Any
 from .frame import is_ours, without_our_frames
 
 SCHEMA = "gradfix.live/1"
+STEPS = ".steps"
 MAX_TEXT = 20_000
 MAX_LOOKS = 3
-_NOTED = "__gradfix_noted__"
+NOTED = "__gradfix_noted__"
 _HEADING = "Traceback (most recent call last):\n"
 
 
@@ -120,7 +121,7 @@ class Recorder:
             self._thread.is_noting = False
 
     def _note(self, error: BaseException, where: str) -> None:
-        known = getattr(error, _NOTED, None)
+        known = getattr(error, NOTED, None)
         if known is not None:
             if known["where"] == "raised" and where != "raised":
                 known.update(where=where, text=_text(error, is_whole=True))
@@ -136,7 +137,7 @@ class Recorder:
         # The mark is on the exception itself: a reference to it would keep its frames and their tensors alive, and its
         # id comes back once it is gone, as in a loop that catches one failure after another.
         with suppress(AttributeError, TypeError):
-            setattr(error, _NOTED, failure)
+            setattr(error, NOTED, failure)
         failure["text"] = _text(error, is_whole=where != "raised")
         self.failures.append(failure)
         del self.failures[:-8]
@@ -151,6 +152,14 @@ class Recorder:
             return crash.look(error, self.tracer)
         except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
             return {"fault": f"{type(fault).__name__}: {fault}"[:200]}
+
+    def tell(self, step: dict[str, Any]) -> None:
+        """Hand a step over while the program runs, where the parent wants it: a line of JSON behind the others."""
+        if not self.options.get("told") or os.getpid() != self._owner:
+            return
+        path = os.path.join(self._folder, f"{os.getpid()}{STEPS}")
+        with suppress(OSError), open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"pid": os.getpid(), **step}) + "\n")
 
     def write(self) -> None:
         """Write the report of this process; the last writing counts. Nothing to say is no file."""

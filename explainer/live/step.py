@@ -16,11 +16,13 @@ from typing import Any
 
 from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
-from .machine import Usage, look_at_machine, try_bf16, wait_for_devices
+from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .name import Names
+from .unowned import Unowned
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
+TELLING = 0.1  # seconds between two steps that are told of and were not looked at
 LATER = frozenset(base * 10**power for power in range(1, 9) for base in (1, 3))
 MAX_PARAMETERS = 20_000
 
@@ -30,6 +32,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     from torch.optim import optimizer as module
 
     watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
+    watcher.unowned.note_makers()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -48,8 +51,10 @@ class Watcher:
         self._steps: dict[str, int] = {}
         self._rows: list[dict[str, Any]] = []
         self._losses: list[float] = []
+        self._told = 0.0
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
-        recorder.at_end.append(self.look_at_the_end)
+        recorder.at_end += [self.look_at_the_end, self.tell_unowned]
+        self.unowned = Unowned(sys.modules["torch"])
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -62,17 +67,21 @@ class Watcher:
         """Look at the gradients that the step is about to use; one that is given a closure makes them in there."""
         closure = keywords.get("closure", arguments[1] if len(arguments) > 1 else None)
         if not callable(closure):
-            self._look(optimizer)
+            self._see(optimizer)
             return None
-        looking = _looking(closure, lambda: self._look(optimizer))
+        looking = _looking(closure, lambda: self._see(optimizer))
         if "closure" in keywords:
             return arguments, {**keywords, "closure": looking}
         return (arguments[0], looking, *arguments[2:]), keywords
 
+    def _see(self, optimizer: Any) -> None:
+        self.unowned.look(self._steps.get(self._key(optimizer), 0))
+        self._look(optimizer)
+
     def _look(self, optimizer: Any) -> None:
         """A run that is not to be ended is looked at where it begins, ever more seldom after that, and at its end."""
         made = self._steps.get(self._key(optimizer), 0)
-        if (made < LOOKS or made in LATER or self._enough is not None) and not _is_void(optimizer):
+        if (made < LOOKS or made in LATER or self._enough is not None) and not is_void(optimizer):
             self._look_at_gradients(optimizer)
 
     def _look_at_gradients(self, optimizer: Any) -> dict[str, Any] | None:
@@ -82,7 +91,7 @@ class Watcher:
             return None
         factor = _unscaling(optimizer)
         square, finite, given, zero = 0.0, True, 0, 0
-        owned = _parameters_of(optimizer)
+        owned = parameters_of(optimizer)
         for index, parameter in enumerate(owned):
             seen = self._seen(self._name(parameter, index, key), parameter, key)
             if parameter.grad is None:
@@ -113,12 +122,19 @@ class Watcher:
             }  # fmt: skip
         return self._parameters.get(name) or {"given": 0, "moved": 0, "bad": 0}
 
+    def tell_unowned(self) -> None:
+        """The parameters that had gradients for no optimizer."""
+        unowned = self.unowned.at_the_end(self._keep)
+        if unowned:
+            self._recorder.parts["unowned"] = unowned
+
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
         import torch
 
+        self._recorder.parts.setdefault("uses", without_inputs())
         for optimizer in self._keep:
-            owned = [one.detach() for one in _parameters_of(optimizer)]
+            owned = [one.detach() for one in parameters_of(optimizer)]
             floating = [
                 one for one in owned if one.is_floating_point() and not one.is_meta and type(one).__name__ != "DTensor"
             ]
@@ -128,11 +144,24 @@ class Watcher:
     def after_step(self, optimizer: Any, *_: Any) -> None:
         """Count, and end the program where it has made enough."""
         self._count(optimizer)
+        self._tell(self._key(optimizer))
         self._end_when_enough()
 
     def _count(self, optimizer: Any) -> None:
         key = self._key(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
+
+    def _tell(self, key: str) -> None:
+        """Say that a step was made: each one that was looked at, of the others not more than ten a second."""
+        row = next((one for one in reversed(self._rows) if one["optimizer"] == key), None)
+        is_seen = row is not None and row["step"] == self._steps[key] - 1
+        now = time.monotonic()
+        if not is_seen and now - self._told < TELLING:
+            return
+        self._told = now
+        seen = {name: row.get(name) for name in ("norm", "loss", "seconds")} if row is not None and is_seen else {}
+        memory = self._recorder.parts.get("machine", {}).get("memory")
+        self._recorder.tell({"optimizer": key, "step": self._steps[key], "is_seen": is_seen, "memory": memory, **seen})
 
     def _end_when_enough(self) -> None:
         if self._enough is not None and self._is_enough(self._enough):
@@ -207,7 +236,7 @@ class Verifier(Watcher):
 
     def _look(self, optimizer: Any) -> None:
         key = self._key(optimizer)
-        if _is_void(optimizer):
+        if is_void(optimizer):
             self._steps.setdefault(key, 0)
             self._leave_out()
             self._since.clear()
@@ -231,7 +260,7 @@ class Verifier(Watcher):
     def _summaries(self, optimizer: Any, key: str) -> list[dict[str, Any]]:
         """The gradients of a first step, whole ones as long as there is room for them."""
         factor, told = _unscaling(optimizer), []
-        for index, parameter in enumerate(_parameters_of(optimizer)[:MAX_PARAMETERS]):
+        for index, parameter in enumerate(parameters_of(optimizer)[:MAX_PARAMETERS]):
             name = self._name(parameter, index, key)
             try:
                 one = summarise(name, parameter.grad, parameter.shape, factor=factor, whole=self._whole)
@@ -247,7 +276,7 @@ class Verifier(Watcher):
 
     def after_step(self, optimizer: Any, *_: Any) -> None:
         """Count a step that was made, with its time and what it ran on."""
-        if _is_void(optimizer):
+        if is_void(optimizer):
             return
         self._count(optimizer)
         wait_for_devices()
@@ -255,6 +284,7 @@ class Verifier(Watcher):
         began = time.monotonic()
         self._describe()
         self._looked += time.monotonic() - began
+        self._tell(self._key(optimizer))
         self._end_when_enough()
 
     def _clock(self, key: str) -> None:
@@ -300,11 +330,12 @@ def _looking(closure: Callable[..., Any], look: Callable[[], None]) -> Callable[
     return evaluated
 
 
-def _parameters_of(optimizer: Any) -> list[Any]:
+def parameters_of(optimizer: Any) -> list[Any]:
+    """The parameters of all its groups."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _is_void(optimizer: Any) -> bool:
+def is_void(optimizer: Any) -> bool:
     """Whether GradScaler has told a fused optimizer, which takes no answer from the CPU, to make this step void."""
     found: Any = getattr(optimizer, "found_inf", None)
     return hasattr(found, "item") and bool(found.item())

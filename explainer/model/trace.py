@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX = (
     "write", "hidden-write", "cut", "starving-cut", "grad-off", "not-finite", "freed", "parted", "crossed",
+    "unowned", "read", "index",
 )  # fmt: skip
+
+# What autograd's nodes call their own output among what they save.
+RESULTS = ("result", "output", "out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +20,9 @@ class TracedLine:
     `kind` is `write` (of a tensor that backward needs), `hidden-write` (one that autograd does not see, so that the gradient
     is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `grad-off`
     (where grad mode was switched off before a cut), `not-finite` (the first such value), `freed` (the backward that used the
-    graph up), `crossed` (n values against n in a column) or `parted` (where a checkpoint's replay differs). `node` is autograd's
-    name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw.
+    graph up), `read` (the operation that saved what is written later), `index` (that made integers which an operation refused), `crossed` (n values against n in a column), `unowned` (that makes an optimizer without parameters that train) or `parted` (where a checkpoint's replay differs). `node` is autograd's
+    name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;
+    `saved` is autograd's name of what a `read` line saved (`self`, `other`, `result`).
     """
 
     kind: str
@@ -28,3 +33,9 @@ class TracedLine:
     node: str | None = None
     says: str = ""
     is_guess: bool = False
+    saved: str | None = None
+
+    @property
+    def saves_result(self) -> bool:
+        """Whether what a `read` line saved is the operation's own result rather than what it read."""
+        return self.saved in RESULTS

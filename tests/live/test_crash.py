@@ -36,6 +36,28 @@ def test_a_parameter_that_was_stepped() -> None:
     assert facts(second.backward)["live_moved_parameter"] == "Sequential.2.weight"
 
 
+def test_the_names_of_a_model_of_which_nothing_trains() -> None:
+    """Where all is frozen, or an optimizer is given nothing, the model's own names are told; else they are not."""
+    import torch
+
+    model = torch.nn.ModuleDict({"net": torch.nn.Linear(3, 1)})
+
+    def step(parameters):
+        try:
+            torch.optim.SGD(parameters, lr=0.1)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        model["net"](torch.ones(2, 3)).sum().backward()
+
+    assert facts(lambda: step([]))["live_parameter_names"] == "net.bias net.weight"
+    model.requires_grad_(False)
+    assert facts(lambda: step(model.parameters()))["live_parameter_names"] == "net.bias net.weight"
+    model.requires_grad_(True)
+    loss = model["net"](torch.ones(2, 3)).sum()
+    loss.backward()
+    assert "live_parameter_names" not in facts(loss.square().backward)
+
+
 def test_a_buffer_that_was_written() -> None:
     """A buffer is named, and told from a parameter."""
     import torch

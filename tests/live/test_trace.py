@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.checkpoint import checkpoint as early  # noqa: E402 - bound before anything is traced
 
 import gradfix  # noqa: E402
-from explainer.model.trace import TracedLine  # noqa: E402
+from explainer.model.trace import READ, TracedLine  # noqa: E402
 
 
 def lines(step: Callable[[], object], *, fails: bool = True) -> tuple[TracedLine, ...]:
@@ -28,7 +28,7 @@ def lines(step: Callable[[], object], *, fails: bool = True) -> tuple[TracedLine
     else:
         assert not fails
     assert seen is not None
-    return seen.lines
+    return tuple(one for one in seen.lines if one.kind != READ)
 
 
 def shown(found: tuple[TracedLine, ...]) -> list[tuple[str, str, str]]:
@@ -330,6 +330,39 @@ def test_data_that_is_not_finite() -> None:
     batch = torch.tensor([1.0, float("nan"), 2.0])
     found = nonfinite(lambda one: (one * batch).sum())
     assert (found[0].operation, "was given data" in found[0].says) == ("mul", True)
+
+
+@pytest.mark.parametrize(
+    "move", [torch.stack, torch.cat, lambda rows: rows[1].view(3)[1:]], ids=["stack", "cat", "view"]
+)
+def test_data_that_was_made_before_it_was_watched(move: Callable[[list[torch.Tensor]], torch.Tensor]) -> None:
+    """What only moves values makes no NaN: its data had it, though they come from an operation of an earlier step."""
+    one = weight(3)
+    optimizer = torch.optim.SGD([one], lr=0.1)
+    seen = None
+    with gradfix.trace() as seen:
+        rows = [torch.tensor([0.0, 1.0, 2.0]) / 1, torch.tensor([1.0, float("nan"), 2.0]) / 1]
+        for batch in (rows[:1] * 2, rows):
+            optimizer.zero_grad()
+            (one.sum() * move(batch)).sum().backward()
+            optimizer.step()
+    (found,) = (line for line in seen.lines if line.kind == "not-finite")
+    assert "was given data" in found.says
+
+
+def test_where_refused_integers_were_made() -> None:
+    """Through the batches of a loader back to the line that made them of the data."""
+    table = torch.nn.Embedding(4, 2)
+
+    def read() -> torch.Tensor:
+        return torch.tensor([0, 3, 7, 1])
+
+    rows, seen = None, None
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        rows = torch.utils.data.TensorDataset(read())
+        for (batch,) in torch.utils.data.DataLoader(rows, batch_size=2):
+            table(batch).sum().backward()
+    assert ("index", "tensor", "read") in shown(seen.lines)
 
 
 def test_overflow_that_the_scaler_expects() -> None:

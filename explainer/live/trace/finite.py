@@ -18,6 +18,13 @@ DELIBERATE = frozenset(
     ("masked_fill", "masked_fill_", "where", "full", "full_like", "fill_", "tensor", "new_full", "triu", "tril",
      "__setitem__", "zeros_like", "ones_like", "scaled_dot_product_attention", "constant_", "new_tensor", "expand")
 )  # fmt: skip
+# What only moves values: NaN that it gives was in what it took.
+MOVES = frozenset(
+    ("stack", "cat", "concat", "__getitem__", "select", "narrow", "index_select", "gather", "take", "view", "reshape", "flatten",
+     "unflatten", "permute", "transpose", "movedim", "t", "unsqueeze", "squeeze", "expand", "repeat", "contiguous", "clone", "to",
+     "float", "double", "half", "bfloat16", "cpu", "cuda", "chunk", "split", "unbind", "pin_memory", "tensor", "as_tensor",
+     "from_numpy", "roll", "flip", "unfold", "vstack", "hstack", "type")
+)  # fmt: skip
 
 
 class Finite:
@@ -101,6 +108,8 @@ class Finite:
             leaf = self._flow.leaf(one)
             if leaf is not None and leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
                 return {**told, "input": "parameter" if leaf.requires_grad else "data", "shape": list(leaf.shape)}
+        if operation.name in MOVES and not operation.took_grad:
+            return {**told, "input": "data"}  # made before the values of this step were watched
         for source, maker in self._sources(operation, bad):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}

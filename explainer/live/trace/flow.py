@@ -17,6 +17,7 @@ MAX_LEAVES = 400
 class Operation:
     """One call of torch: its name and line, the operations that its inputs came from, and what it did to the graph.
 
+    `sequence` is autograd's counter before the call: the nodes that it made have that number and those behind it.
     `replay` says that a checkpoint ran its segment again, `in_segment` that this is inside one, whose first pass has grad
     mode off; `node` is autograd's name for it, where values are watched; `off` where the program had switched grad mode off.
     """
@@ -32,6 +33,7 @@ class Operation:
     in_segment: bool = False
     node: str | None = None
     off: Place | None = None
+    sequence: int = 0
 
 
 class Flow:
@@ -91,6 +93,13 @@ class Flow:
         """An operation that has not been dropped."""
         index = number - self._dropped
         return self._log[index] if 0 <= index < len(self._log) else None
+
+    def maker_of_node(self, sequence: int) -> Operation | None:
+        """The operation that made the autograd node with that number, outside of checkpoints, whose replay makes it anew."""
+        for operation in reversed(self._log):
+            if operation.gave_grad and operation.sequence <= sequence:
+                return None if operation.in_segment or operation.replay else operation
+        return None
 
     def upstream(self, number: int) -> Iterator[tuple[int, Operation]]:
         """An operation and those that its values came from, nearest first."""

@@ -33,8 +33,8 @@ class Graphs:
 
     def before_backward(
         self, roots: Any, place: Place | None, *, keeps: bool, thread: int
-    ) -> Iterator[tuple[Any, Any, Write]]:
-        """Log the pass; the saved tensors that were written without their version moving, with the first such write."""
+    ) -> Iterator[tuple[Any, str, Any, Write]]:
+        """Log the pass; the saved tensors that were written without their version moving: node, name, tensor, first such write."""
         numbers: list[int] = []
         for node in walk(roots):
             number = sequence_of(node)
@@ -45,19 +45,19 @@ class Graphs:
                 yield from self._hidden(node, number, thread)
         self.passes.append(Pass(place, keeps, frozenset(numbers)))
 
-    def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, Any, Write]]:
+    def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, str, Any, Write]]:
         if hasattr(node, "saved_tensors"):
             return  # a custom Function's: its own forward, checkpointing's above all, may write before it saves
-        for tensor in self._kept(node):
+        for name, tensor in self._kept(node):
             storage = storage_of(tensor)
             if storage is None or not self._writes.holds(storage):
                 continue
             writes = self._writes.after(tensor, number, thread)
             if writes:
-                yield node, tensor, writes[0]
+                yield node, name, tensor, writes[0]
 
-    def _kept(self, node: Any) -> Iterator[Any]:
-        """The tensors that a node saved and whose version did not move."""
+    def _kept(self, node: Any) -> Iterator[tuple[str, Any]]:
+        """The tensors that a node saved and whose version did not move, with their names there."""
         for name in self._names(node):
             try:
                 saved = getattr(node, f"_saved_{name}")
@@ -65,7 +65,7 @@ class Graphs:
                 continue
             for tensor in saved if isinstance(saved, (list, tuple)) else (saved,):
                 if hasattr(tensor, "untyped_storage"):
-                    yield tensor
+                    yield name, tensor
 
     def freed_by(self, root: Any) -> Pass | None:
         """The pass that used up a node which the graph of `root` still needs."""

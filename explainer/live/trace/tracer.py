@@ -66,6 +66,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
+        self._refused: tuple[str, list[int | None]] = "", []
         self.fault: str | None = None
 
     def __torch_function__(
@@ -86,6 +87,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         local.depth = 1
         try:
             result = func(*args, **keywords)
+        except IndexError:
+            if before is not None:
+                self._refused = name, [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
+            raise
         finally:
             local.depth = 0
         if before is not None:
@@ -142,6 +147,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._grad_mode(),
             self.replays.is_again,
             bool(self.replays.open),
+            sequence=sequence,
         )
         if took and not operation.grad_mode:
             operation.off = getattr(self._local, "off", None)
@@ -255,7 +261,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
-        for node, tensor, write in found:
+        for node, name, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
                 self._told_places.append(write.place)
                 self.hidden.append(
@@ -264,6 +270,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                         "kind": "hidden-write",
                         "node": node.name(),
                         "parameter": _is_parameter(tensor),
+                        "state": not tensor.requires_grad and tensor.grad_fn is None,
+                        "read": self._reader(node, name),
                         "backward": describe(place),
                     }
                 )
@@ -285,12 +293,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self.first_bad["then"] = _operation(self.first_bad["then"])
         self.flow.forget_leaves()
 
-    def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]] = ()) -> dict[str, Any]:
-        """What was seen that a failure may come from, by kind; `moved` are nodes with a saved tensor that was written."""
+    def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]] = ()) -> dict[str, Any]:
+        """What was seen that a failure may come from, by kind; `moved` are nodes with a saved tensor that was written, and its name there."""
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             return self._explain(loss, message, moved)
 
-    def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
@@ -304,23 +312,39 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
                 told["freed"] = describe(passed.place)
+        if message.startswith("IndexError"):
+            told["indices"] = self._indices()
         if "CheckpointError" in message or "checkpoint" in message:
             told["parted"] = self.replays.parted()
         return told
 
-    def _written(self, moved: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
-        """The first write into each saved tensor that moved."""
+    def _written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
+        """The first write into each saved tensor that moved, and the line that saved it."""
         found = []
-        for node, tensor in moved:
+        for node, tensor, name in moved:
             number = sequence_of(node)
             if number is None or not hasattr(tensor, "untyped_storage"):
                 continue
             writes = self._writes.after(tensor, number, threading.get_ident())
             if writes:
-                found.append({**_told(writes[0]), "kind": "write", "node": node.name()})
+                found.append(
+                    {**_told(writes[0]), "kind": "write", "node": node.name(), "read": self._reader(node, name)}
+                )
             if len(found) >= MAX_TOLD:
                 break
         return found
+
+    def _reader(self, node: Any, name: str) -> dict[str, Any] | None:
+        """The line whose operation saved a tensor under a name."""
+        number = sequence_of(node)
+        reader = self.flow.maker_of_node(number) if number is not None else None
+        return {**describe(reader.place), "operation": reader.name, "saved": name} if reader else None
+
+    def _indices(self) -> list[dict[str, Any]]:
+        """Where the values of the integers that an operation refused were made, nearest first."""
+        name, numbers = self._refused
+        upstream = [one for number in numbers if number is not None for _, one in self.flow.upstream(number)]
+        return [{**_operation(one), "refused": name} for one in upstream if not one.inputs][:MAX_TOLD]
 
     def _cuts(self, loss: Any) -> list[dict[str, Any]]:
         """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""

@@ -1,0 +1,119 @@
+"""Trainable parameters that get gradients in each step and belong to no optimizer, while the rest of their model does."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from .name import outermost
+from .trace.place import Places, describe
+
+FIRST, LAST = (
+    1,
+    2,
+)  # the steps, counted from 0, before which it is looked: a model may still be put together in the first
+MAX_LOOKED_AT = 2_000
+MAX_NAMES = 12
+
+
+class Unowned:
+    """Looks at the models of the program twice while it trains, and once at its end."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._places = Places(torch)
+        self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._models: list[dict[str, Any]] | None = None
+
+    def note_makers(self) -> None:
+        """Remember the line that makes each optimizer."""
+        optimizer = self._torch.optim.Optimizer
+        make, made, places = optimizer.__init__, self._made, self._places
+
+        @functools.wraps(make)
+        def init(this: Any, *arguments: Any, **keywords: Any) -> None:
+            __tracebackhide__ = True
+            made[this] = places.here(2)
+            make(this, *arguments, **keywords)
+
+        optimizer.__init__ = init
+
+    def look(self, step: int) -> None:
+        """Before a step: which parameters have a gradient that no optimizer will use."""
+        if step == FIRST and self._models is None:
+            optimizers = list(self._optimizers())
+            owned = {id(one) for optimizer in optimizers for one in _owned(optimizer)}
+            self._models = [
+                found
+                for root in outermost()
+                if any(id(one) in owned for one in root.parameters())
+                and (found := self._looked_at(root, owned, optimizers))["left"]
+            ]
+        elif step == LAST:
+            for model in self._models or ():
+                model["left"] = {name: kept for name, kept in model["left"].items() if _trains(kept[0])}
+
+    def _looked_at(self, root: Any, owned: set[int], optimizers: list[Any]) -> dict[str, Any]:
+        """A model with the parameters that are left out, and what they held; these live on, since the model may not."""
+        named = dict(root.named_parameters())
+        own = {id(one) for one in named.values()}
+        mine = [one for one in optimizers if any(id(each) in own for each in _owned(one))]
+        left = [(name, one) for name, one in named.items() if id(one) not in owned and _trains(one)][:MAX_LOOKED_AT]
+        return {
+            "model": type(root).__name__,
+            "children": list(dict.fromkeys(name.partition(".")[0] for name in named)),
+            "trained": [name for name, one in named.items() if one.requires_grad],
+            "empty": [
+                [str(index), type(one).__name__]
+                for one in mine
+                for index, group in enumerate(one.param_groups)
+                if not group["params"]
+            ],
+            "place": describe(next((place for one in mine if (place := self._made.get(one))), None)),
+            "left": {name: (one, _sum(one)) for name, one in left},
+        }
+
+    def at_the_end(self, stepped: list[Any]) -> list[dict[str, Any]]:
+        """What is left: no optimizer that came later owns it, and the program has not written it by itself."""
+        owned = {id(one) for optimizer in (*stepped, *self._optimizers()) for one in _owned(optimizer)}
+        told = []
+        for model in self._models or ():
+            names = [
+                name for name, (one, total) in model["left"].items() if id(one) not in owned and _sum(one) == total
+            ]
+            if names:
+                told.append(_told(model, names))
+        return told
+
+    def _optimizers(self) -> Iterator[Any]:
+        import gc
+
+        kind = self._torch.optim.Optimizer
+        return (one for one in gc.get_objects() if issubclass(type(one), kind))
+
+
+def _told(model: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    heads = dict.fromkeys(name.partition(".")[0] for name in names)
+    others = {name.partition(".")[0] for name in model["trained"] if name not in names}
+    return {
+        "model": model["model"], "count": len(names), "names": names[:MAX_NAMES], "children": model["children"],
+        "whole": [] if others & set(heads) else list(heads), "empty": model["empty"], **model["place"],
+    }  # fmt: skip
+
+
+def _owned(optimizer: Any) -> list[Any]:
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def _trains(parameter: Any) -> bool:
+    """Whether it has a gradient that is not all zero."""
+    if not parameter.requires_grad or parameter.grad is None or parameter.is_meta:
+        return False
+    gradient = parameter.grad.coalesce().values() if parameter.grad.is_sparse else parameter.grad
+    return bool((gradient != 0).any())
+
+
+def _sum(parameter: Any) -> float:
+    return float(parameter.detach().double().sum())

@@ -1,0 +1,106 @@
+"""Trainable parameters that get gradients and belong to no optimizer are seen, and what owns or writes them otherwise is not."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+from explainer.catalog.bundle import load_catalog
+from explainer.model.verification import Unowned
+from explainer.run import Job, run_program
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+HEAD = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.trunk, self.head = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.trunk(torch.tanh(self.stem(x)))))
+
+
+def groups(model, names):
+    return [{"params": [p for n, p in model.named_parameters() if n.startswith(name)]} for name in names]
+
+
+torch.manual_seed(0)
+net, x = Net(), torch.randn(8, 3)
+"""
+LOOP = """
+for _ in range(5):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+EMPTY = 'NAMES = "stem.", "encoder.", "head."\nopt = torch.optim.Adam(groups(net, NAMES))\n'
+SEEN = {
+    "an empty group": HEAD + EMPTY + LOOP,
+    "in a function that ends": HEAD
+    + "def main():\n    net = Net()\n    NAMES = 'stem.', 'encoder.', 'head.'\n    opt = torch.optim.Adam(groups(net, NAMES))\n"
+    + LOOP.replace("\n", "\n    ")
+    + "\n\nmain()\n",
+    "no group at all": HEAD + 'opt = torch.optim.Adam(groups(net, ["stem.", "head."]))\n'.replace('["stem.", "head."]', "NAMES")
+    .replace("opt =", 'NAMES = "stem.", "head."\nopt =') + LOOP,
+}  # fmt: skip
+QUIET = {
+    "all of it": HEAD + "opt = torch.optim.Adam(net.parameters())\n" + LOOP,
+    "the head on purpose": HEAD + "opt = torch.optim.Adam(net.head.parameters())\n" + LOOP,
+    "gradients of zero": HEAD + EMPTY + LOOP.replace("net(x)", "net.head(0 * net.trunk(net.stem(x)))"),
+    "frozen": HEAD
+    + "net.trunk.requires_grad_(False)\nopt = torch.optim.Adam(p for p in net.parameters() if p.requires_grad)\n"
+    + LOOP,
+    "an optimizer each": HEAD
+    + 'NAMES = "stem.", "head."\nopt, other = torch.optim.Adam(groups(net, NAMES)), torch.optim.SGD(groups(net, ["trunk"]), lr=0.1)\n'
+    + LOOP
+    + "other.step()\n",
+    "written by the program": HEAD
+    + EMPTY
+    + LOOP
+    + "    with torch.no_grad():\n        for p in net.trunk.parameters():\n            p -= 0.1 * p.grad\n            p.grad = None\n",
+    "an optimizer that comes later": HEAD + EMPTY + LOOP + "opt = torch.optim.Adam(net.parameters())\n" + LOOP,
+}
+
+
+def run(folder: pathlib.Path, source: str) -> tuple[int, list[Unowned], str | None]:
+    """The exit status, what was seen, and the first finding of a program."""
+    (folder / "train.py").write_text(source)
+    job = Job(command=(sys.executable, "train.py"), root=str(folder), catalog=load_catalog(None))
+    done = run_program(job, lambda *_: None, is_shown=False)
+    seen = [one for process in done.processes for one in process.unowned]
+    findings = done.report.findings if done.report is not None else ()
+    return done.status, seen, findings[0].cause if findings else None
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+@pytest.mark.parametrize("source", SEEN.values(), ids=SEEN)
+def test_parameters_without_an_optimizer(tmp_path, source: str) -> None:
+    """The part that no group has is named, with the line that made the optimizer."""
+    status, seen, cause = run(tmp_path, source)
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    (one,) = seen
+    assert (one.model, one.count, one.whole) == ("Net", 2, ("trunk",))
+    assert one.children == ("stem", "trunk", "head")
+    assert one.empty == ((("1", "Adam"),) if "encoder" in source else ())
+    assert one.line == source[: source.index("opt = torch")].count("\n") + 1
+
+
+@pytest.mark.parametrize("source", QUIET.values(), ids=QUIET)
+def test_nothing_is_said(tmp_path, source: str) -> None:
+    """What is owned, frozen, chosen, or written by the program itself is in order."""
+    status, _, cause = run(tmp_path, source)
+    assert (status, cause) == (0, None)
