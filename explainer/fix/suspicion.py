@@ -7,6 +7,8 @@ import re
 
 from explainer.fix.codemod import Context
 from explainer.fix.crash import raised_at
+from explainer.fix.trace import traced_places
+from explainer.model.trace import WRITE
 from explainer.source.eval_only import is_eval_only
 from explainer.source.operation import Operation, is_named
 from explainer.source.write import ARGUMENT, Write
@@ -35,7 +37,17 @@ def suspect(write: Write, context: Context) -> float | None:
     belief += _nearness(write, context)
     if is_eval_only(write.node, write.file):
         belief -= 1.5  # it ran because the model was in evaluation mode: that is the fault, and this its symptom
+    elif belief <= UNLIKELY and _is_traced(write, context):
+        return UNLIKELY
     return belief if belief > UNLIKELY else None
+
+
+def _is_traced(write: Write, context: Context) -> bool:
+    """Whether a trace saw the write: what the source seems to say against it is then wrong."""
+    return any(
+        file is write.file and statement is file.statement(write.node)
+        for file, statement in traced_places(WRITE, context)
+    )
 
 
 def _raised(write: Write, context: Context) -> float | None:

@@ -13,9 +13,11 @@ from explainer.model.trace import (
     CUT,
     GRAD_OFF,
     HIDDEN_WRITE,
+    INDEX,
     NOT_FINITE,
     PARTED,
     STARVING_CUT,
+    UNOWNED,
     WRITE,
     TracedLine,
 )
@@ -27,9 +29,15 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_CUT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED),
     "nan": (NOT_FINITE,),
-    "shape": (CROSSED,),
+    "shape": (CROSSED, INDEX),
+}
+# Lines that speak for one cause of their family only.
+_OF_ONE = {
+    INDEX: "shape/index-out-of-range",
+    GRAD_OFF: "no-graph/grad-mode-off",
+    UNOWNED: "no-graph/empty-parameter-list",
 }
 _BELIEF = 3.0
 _NEAR = 1.0
@@ -71,11 +79,17 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
 
 def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     """The statements of the program at the traced lines of a kind, those that the tracer saw rather than concluded."""
+    for _, file, statement in traced_statements(kind, context):
+        yield file, statement
+
+
+def traced_statements(kind: str, context: Context) -> Iterator[tuple[TracedLine, SourceFile, ast.stmt]]:
+    """The traced lines of a kind, each with its statement."""
     for one in context.incident.traced:
         path = place_of(one.file, context.program.root)
         statement = context.program.at(path, one.line) if path is not None else None
         if one.kind == kind and not one.is_guess and path is not None and statement is not None:
-            yield context.program.files[path], statement
+            yield one, context.program.files[path], statement
 
 
 # A cut is the line to change where the program itself cuts; what it froze, or an adapter, lies elsewhere.
@@ -92,8 +106,9 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     root = context.program.root
     if cause == "nan/bad-input":
         return  # the line that met the data is innocent
-    for one in context.incident.traced:
-        if one.kind == GRAD_OFF and cause != "no-graph/grad-mode-off":
+    # Where grad mode was switched off comes before all that ran without it.
+    for one in sorted(context.incident.traced, key=lambda line: _OF_ONE.get(line.kind) != cause):
+        if cause != _OF_ONE.get(one.kind, cause):
             continue
         if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
             path = place_of(one.file, root)

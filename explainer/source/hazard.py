@@ -7,7 +7,7 @@ safe `where`), and where no gradient passes through it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
@@ -53,8 +53,8 @@ class Hazard:
     sign: Sign
 
 
-def find_hazards(program: Program) -> Iterator[Hazard]:
-    """Every hazard of a program through which a gradient may pass, file by file, nearest to the failure first."""
+def find_hazards(program: Program, known: Container[ast.stmt] = ()) -> Iterator[Hazard]:
+    """Every hazard of a program through which a gradient may pass, file by file; through the `known` statements one does."""
     flow = flow_of(program)
     for file in program.parsed():
         names = program.names(file)
@@ -65,6 +65,8 @@ def find_hazards(program: Program) -> Iterator[Hazard]:
             kind, argument = found
             assert isinstance(node, ast.expr)
             reach = flow.reach_of(node if kind == QUOTIENT else argument, file)
+            if not reach and file.statement(node) in known:
+                reach = Reach.SURE
             if reach and not _is_safe(kind, argument, file, program):
                 yield Hazard(
                     kind=kind,

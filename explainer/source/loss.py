@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +26,10 @@ _VALUES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A call of one of torch's losses; `takes_classes` where its target holds class indices."""
+    """A call of one of torch's losses; `takes_classes` where its target holds class indices.
+
+    `options` are the keywords that say how it is computed: those of the function's call, or of the module's constructor.
+    """
 
     file: SourceFile
     call: ast.Call
@@ -34,6 +37,15 @@ class Loss:
     prediction: ast.expr
     target: ast.expr
     takes_classes: bool
+    options: Mapping[str, ast.expr]
+
+    @property
+    def reduction(self) -> str | None:
+        """How it makes one number of its elements: "mean" where nothing is said; None where it cannot be read."""
+        given = self.options.get("reduction")
+        if given is None:
+            return None if {"reduce", "size_average"} & set(self.options) else "mean"
+        return str(given.value) if isinstance(given, ast.Constant) else None
 
 
 def find_losses(program: Program) -> Iterator[Loss]:
@@ -41,30 +53,35 @@ def find_losses(program: Program) -> Iterator[Loss]:
     for file in program.parsed():
         for node in file.walk():
             if isinstance(node, ast.Call):
-                found = _loss(node, file, program)
+                found = loss_at(node, file, program)
                 if found is not None:
                     yield found
 
 
-def _loss(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
-    name = _name(node, file, program)
-    if name is None:
+def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
+    """The loss of torch that a call computes; None where it is none."""
+    named = _name(node, file, program)
+    if named is None:
         return None
+    name, made = named
     given = {one.arg: one.value for one in node.keywords}
     prediction = node.args[0] if node.args else given.get("input")
     target = node.args[1] if len(node.args) > 1 else given.get("target")
     if prediction is None or target is None or isinstance(prediction, ast.Starred):
         return None
-    return Loss(file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES)
+    return Loss(
+        file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES,
+        options={one.arg: one.value for one in made.keywords if one.arg},
+    )  # fmt: skip
 
 
-def _name(node: ast.Call, file: SourceFile, program: Program) -> str | None:
-    """The loss that a call computes; None where it is none."""
+def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
+    """The loss that a call computes, and the call that sets its options."""
     names = program.names(file)
     called = names.qualified(node.func) or ""
     owner, _, last = called.rpartition(".")
     if owner == _FUNCTIONAL and last in _CLASSES | _VALUES:
-        return last
+        return last, node
     made = node.func if isinstance(node.func, ast.Call) else flow_of(program).constructor_of(node.func, file)
     if made is None and isinstance(node.func, ast.Name):
         made = _elsewhere(node.func.id, program)
@@ -73,7 +90,7 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> str | None:
     for one in program.parsed():
         owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
         if owner == "torch.nn" and last in _CLASSES | _VALUES:
-            return last
+            return last, made
     return None
 
 

@@ -97,6 +97,8 @@ def operation_of(node: ast.expr | None, file: SourceFile, program: Program, dept
         name = _OPERATORS.get(type(node.op))
         return Operation(name, (node.operand,)) if name else None
     if isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return None  # an entry of a dictionary
         return Operation("Index" if not _is_slice(node.slice) else "Slice", (node.value,))
     if not isinstance(node, ast.Call) or depth > _DEPTH:
         return None

@@ -318,7 +318,7 @@ class Resolver:
             return None
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
             owner = names.class_of(call)
-            return self.method(owner, func.attr, file) if owner is not None else None
+            return self._dispatched(owner, func.attr, file) if owner is not None else None
         if isinstance(func.value, ast.Call) and names.qualified(func.value.func) == "super":
             owner = names.class_of(call)
             bases = [self.find_class(one, file) for one in owner.bases] if owner else []
@@ -336,6 +336,17 @@ class Resolver:
             if found_method is not None:
                 return found_method
         return None
+
+    def _dispatched(self, owner: ast.ClassDef, name: str, file: SourceFile) -> tuple[SourceFile, Function] | None:
+        """The method that `self.name()` runs: where the class leaves it to those derived from it, that of one of them."""
+        own = self.method(owner, name, file)
+        if own is not None and not _is_left_open(own[1]):
+            return own
+        for where, derived in self._derived(owner):
+            for one in derived.body:
+                if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name:
+                    return where, one
+        return own
 
     def _is_imported(self, func: ast.Attribute, file: SourceFile) -> bool:
         return isinstance(func.value, ast.Name) and func.value.id in self.program.names(file).imports
@@ -379,6 +390,14 @@ class Resolver:
         arguments = bind_call(call, function, value, skip)
         scope = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
         return [Value(one.value, file, arguments, statement=one) for one in scope if one.value is not None]
+
+
+def _is_left_open(function: Function) -> bool:
+    """Whether a method does nothing but raise, pass or speak of itself: the derived classes give it."""
+    return all(
+        isinstance(one, (ast.Pass, ast.Raise)) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in function.body
+    )
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Broken(NamedTuple):
-    """Files of a program, the cause, words of the guilty line, and what the author changes: old and new text by file."""
-
-    files: dict[str, str]
-    cause: str
-    guilty: str
-    cure: dict[str, tuple[tuple[str, str], ...]]
-
-
-_HEAD = """import torch
-from torch import nn
-import torch.nn.functional as F
-"""
-_TAIL = """
-grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-"""
+from tests.fix.cut_program import HEAD, TAIL, Broken
+from tests.fix.cut_values import NUMPY_LOSS, PROMPT_ON_DEVICE, SAMPLED_LATENT, SOFT_DICE
 
 DICT_OUTPUT = Broken(
     {
-        "net.py": _HEAD
+        "net.py": HEAD
         + """
 class Encoder(nn.Module):
     def __init__(self, width=8):
@@ -59,7 +42,7 @@ for step in range(2):
     loss.backward()
     optimizer.step()
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/detached",
     '"embedding": z.detach()',
@@ -67,7 +50,7 @@ for step in range(2):
 )
 SUMMED_NUMBERS = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 class MultiTask(nn.Module):
@@ -105,7 +88,7 @@ def main():
 
 model = main()
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/detached",
     "weight * loss.item()",
@@ -113,7 +96,7 @@ model = main()
 )
 DECORATED = Broken(
     {
-        "model.py": _HEAD
+        "model.py": HEAD
         + """
 
 class Base(nn.Module):
@@ -148,7 +131,7 @@ torch.manual_seed(0)
 model = Net()
 fit(model, [(torch.randn(4, 6), torch.tensor([0, 1, 2, 0]))] * 2, nn.NLLLoss())
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/grad-mode-off",
     "@torch.inference_mode()",
@@ -156,7 +139,7 @@ fit(model, [(torch.randn(4, 6), torch.tensor([0, 1, 2, 0]))] * 2, nn.NLLLoss())
 )
 DISTILLATION = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 def make(width):
@@ -180,7 +163,7 @@ for _ in range(2):
     loss.backward()
     optimizer.step()
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/grad-mode-off",
     "with torch.no_grad():",
@@ -188,7 +171,7 @@ for _ in range(2):
 )
 LEFT_OFF = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 def evaluate(net, x, y):
@@ -210,7 +193,7 @@ for epoch in range(2):
     optimizer.step()
     evaluate(model, x, y)
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/grad-mode-off",
     "torch.set_grad_enabled(False)",
@@ -218,7 +201,7 @@ for epoch in range(2):
 )
 FROZEN_BY_HELPER = Broken(
     {
-        "parts.py": _HEAD
+        "parts.py": HEAD
         + """
 
 def freeze(module):
@@ -250,7 +233,7 @@ for _ in range(2):
     loss.backward()
     optimizer.step()
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/all-parameters-frozen",
     "parameter.requires_grad = False",
@@ -258,7 +241,7 @@ for _ in range(2):
 )
 HEAD_FROZEN_TOO = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 class Net(nn.Module):
@@ -284,7 +267,7 @@ for _ in range(2):
     loss.backward()
     optimizer.step()
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/all-parameters-frozen",
     "p.requires_grad_(False)",
@@ -297,7 +280,7 @@ for _ in range(2):
 )
 CLOSURE = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 def train_step(model, optimizer, x, y, parts=2):
@@ -318,7 +301,7 @@ torch.manual_seed(0)
 model = nn.Linear(6, 2)
 train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 6), torch.randn(4, 2))
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/loss-not-from-model",
     "loss = F.mse_loss(model(one), target)",
@@ -326,7 +309,7 @@ train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 6)
 )
 SHADOWED_ATTRIBUTE = Broken(
     {
-        "moe.py": _HEAD
+        "moe.py": HEAD
         + """
 
 class Mixture(nn.Module):
@@ -354,7 +337,7 @@ for _ in range(2):
     loss.backward()
     optimizer.step()
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/loss-not-from-model",
     "aux_loss = (share.mean(0) ** 2).sum()",
@@ -362,7 +345,7 @@ for _ in range(2):
 )
 METHOD_HELPER = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 class Fitter:
@@ -387,7 +370,7 @@ torch.manual_seed(0)
 model = nn.Linear(6, 2)
 Fitter(model).run(2)
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/loss-not-from-model",
     "loss = loss + weight * parameter.square().sum()",
@@ -398,153 +381,9 @@ Fitter(model).run(2)
         )
     },
 )
-SOFT_DICE = Broken(
-    {
-        "train.py": _HEAD
-        + """
-
-class Segmenter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(1, 4, 3, padding=1)
-        self.out = nn.Conv2d(4, 1, 1)
-
-    def forward(self, x):
-        return self.out(F.relu(self.conv(x)))
-
-
-def dice_loss(logits, mask, eps=1.0):
-    probability = torch.sigmoid(logits)
-    predicted = (probability > 0.5).float()
-    overlap = (predicted * mask).sum(dim=(1, 2, 3))
-    return 1 - ((2 * overlap + eps) / (predicted.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + eps)).mean()
-
-
-torch.manual_seed(0)
-model = Segmenter()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-image, mask = torch.randn(2, 1, 8, 8), (torch.rand(2, 1, 8, 8) > 0.5).float()
-loss = dice_loss(model(image), mask)
-loss.backward()
-optimizer.step()
-"""
-        + _TAIL
-    },
-    "no-graph/non-differentiable-op",
-    "predicted = (probability > 0.5).float()",
-    {"train.py": (("(probability > 0.5).float()", "probability"),)},
-)
-SAMPLED_LATENT = Broken(
-    {
-        "vae.py": _HEAD
-        + """from torch.distributions import Normal
-
-
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mean, self.scale = nn.Linear(6, 2), nn.Linear(6, 2)
-
-    def forward(self, x):
-        return Normal(self.mean(x), F.softplus(self.scale(x)) + 1e-3)
-""",
-        "train.py": """import torch
-from vae import Encoder
-
-torch.manual_seed(0)
-model = Encoder()
-decoder = torch.nn.Linear(2, 6)
-for p in decoder.parameters():
-    p.requires_grad = False
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-x = torch.randn(4, 6)
-posterior = model(x)
-z = posterior.sample()
-loss = (decoder(z) - x).square().mean()
-loss.backward()
-optimizer.step()
-"""
-        + _TAIL,
-    },
-    "no-graph/non-differentiable-op",
-    "z = posterior.sample()",
-    {"train.py": ((".sample()", ".rsample()"),)},
-)
-NUMPY_LOSS = Broken(
-    {
-        "train.py": """import numpy as np
-"""
-        + _HEAD
-        + """
-
-def relative_error(predicted, wanted):
-    difference = np.abs(predicted - wanted)
-    return np.mean(difference / (1.0 + np.abs(wanted)))
-
-
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    x, y = torch.randn(4, 6), torch.randn(4, 2)
-    loss = torch.tensor(relative_error(model(x).detach().numpy(), y.numpy()))
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-        + _TAIL
-    },
-    "no-graph/detached",
-    "model(x).detach().numpy()",
-    {
-        "train.py": (
-            ("np.abs(predicted", "torch.abs(predicted"),
-            ("np.mean(difference / (1.0 + np.abs(wanted)))", "torch.mean(difference / (1.0 + torch.abs(wanted)))"),
-            ("torch.tensor(relative_error(model(x).detach().numpy(), y.numpy()))", "relative_error(model(x), y)"),
-        )
-    },
-)
-PROMPT_ON_DEVICE = Broken(
-    {
-        "prompt.py": _HEAD
-        + """
-
-class Prompted(nn.Module):
-    def __init__(self, base, length, device):
-        super().__init__()
-        self.base = base.requires_grad_(False)
-        self.prompt = torch.randn(length, 4, requires_grad=True).to(torch.float64) * 0.02
-        self.device = device
-
-    def forward(self, x):
-        return self.base((x + self.prompt.mean(0)).float())
-""",
-        "train.py": """import torch
-from torch import nn
-from prompt import Prompted
-
-torch.manual_seed(0)
-net = Prompted(nn.Linear(4, 3), 5, "cpu")
-optimizer = torch.optim.SGD([net.prompt], lr=0.1)
-loss = nn.functional.cross_entropy(net(torch.randn(2, 4)), torch.tensor([0, 2]))
-loss.backward()
-grads = {"prompt": net.prompt.grad}
-""",
-    },
-    "no-graph/non-leaf-in-optimizer",
-    "self.prompt = torch.randn",
-    {
-        "prompt.py": (
-            (
-                "torch.randn(length, 4, requires_grad=True).to(torch.float64) * 0.02",
-                "(torch.randn(length, 4).to(torch.float64) * 0.02).requires_grad_()",
-            ),
-        )
-    },
-)
 ATTACK = Broken(
     {
-        "attack.py": _HEAD
+        "attack.py": HEAD
         + """
 
 class Attack:
@@ -575,7 +414,7 @@ x, y = torch.randn(6, 4), torch.randint(0, 3, (6,))
 nn.functional.cross_entropy(model(x), y).backward()
 robust_accuracy(model, Attack(model, 0.1), x, y)
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/grad-mode-off",
     "loss = F.cross_entropy(self.net(x), y)",
@@ -590,7 +429,7 @@ robust_accuracy(model, Attack(model, 0.1), x, y)
 )
 PLAIN_LIST = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 class Block(nn.Module):
@@ -621,7 +460,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 model(torch.randn(2, 4)).square().mean().backward()
 optimizer.step()
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/empty-parameter-list",
     "self.blocks = []",
@@ -629,7 +468,7 @@ optimizer.step()
 )
 FROZEN_EMBEDDING = Broken(
     {
-        "blocks.py": _HEAD
+        "blocks.py": HEAD
         + """from torch.utils.checkpoint import checkpoint
 
 
@@ -668,7 +507,7 @@ tokens = torch.randint(0, 10, (2, 5))
 loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
 loss.backward()
 """
-        + _TAIL,
+        + TAIL,
     },
     "no-graph/checkpoint-inputs-need-grad",
     "reentrant",
@@ -676,7 +515,7 @@ loss.backward()
 )
 WRONG_DATA = Broken(
     {
-        "train.py": _HEAD
+        "train.py": HEAD
         + """
 
 def step(model, batch, criterion):
@@ -691,7 +530,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss = step(model, (torch.randn(4, 3), torch.tensor([0, 1, 2, 0])), nn.CrossEntropyLoss())
 loss.backward()
 """
-        + _TAIL
+        + TAIL
     },
     "no-graph/loss-not-from-model",
     "return criterion(inputs, targets)",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import Incident
+from explainer.model.trace import CROSSED, TracedLine
+from tests.fix.rewriting import best, changed_lines, line_of, rewritten, write
 
 HEAD = """import torch
 import torch.nn.functional as F
@@ -77,3 +82,155 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "align_target_shape", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "align_target_shape", after, None if at not in after else at or None, **given) == after
+
+
+IMPORTS = """import torch
+import torch.nn.functional as F
+from torch import nn
+"""
+# The operation that the tracer saw, words of its line, the program; nothing is written.
+UNCROSSED = {
+    "two losses of other values on one line": (
+        "mse_loss",
+        "def step(net, x, y, z):\n    loss = F.mse_loss(net(x), y) + F.mse_loss(net(z), y)\n",
+    ),
+    "a line without a difference": ("sub", "def step(net, x, y):\n    loss = distance(net(x), y)\n"),
+    "a function of the program": (
+        "smooth_l1_loss",
+        "def objective(a, b):\n    return compiled(a, b, 1)\n\n\ndef step(net, x, y):\n    loss = objective(net(x), y)\n",
+    ),
+    "another operation of the line": ("l1_loss", "def step(net, x, y):\n    loss = F.mse_loss(net(x), y)\n"),
+    "a value less a number": ("sub", "def step(net, x, y):\n    loss = (net(x) - 1).abs()\n"),
+}
+# With the lines that are written; the column stands first unless the id says so.
+CROSSES = {
+    "a module of the object": (
+        "smooth_l1_loss",
+        """class Fitter:
+    def __init__(self, net, beta):
+        self.net = net
+        self.criterion = nn.SmoothL1Loss(beta=beta)
+
+    def epoch(self, loader):
+        for x, y in loader:
+            loss = self.criterion(self.net(x), y)
+""",
+        ["loss = self.criterion(self.net(x).squeeze(-1), y)"],
+    ),
+    "a function with an option": (
+        "smooth_l1_loss",
+        "def step(net, x, y):\n    loss = F.smooth_l1_loss(net(x), y, beta=0.5)\n",
+        ["loss = F.smooth_l1_loss(net(x).squeeze(-1), y, beta=0.5)"],
+    ),
+    "a function imported by name": (
+        "huber_loss",
+        "from torch.nn.functional import huber_loss\n\n\ndef step(net, x, y):\n    loss = huber_loss(net(x), y)\n",
+        ["loss = huber_loss(net(x).squeeze(-1), y)"],
+    ),
+    "keywords": (
+        "l1_loss",
+        "def step(net, x, y):\n    loss = F.l1_loss(target=y, input=net(x))\n",
+        ["loss = F.l1_loss(target=y, input=net(x).squeeze(-1))"],
+    ),
+    "a module made in place": (
+        "huber_loss",
+        "def step(net, x, y):\n    loss = nn.HuberLoss(delta=2.0)(net(x), y)\n",
+        ["loss = nn.HuberLoss(delta=2.0)(net(x).squeeze(-1), y)"],
+    ),
+    "a criterion chosen by a setting": (
+        "mse_loss",
+        """def step(net, x, y, cfg):
+    criterion = getattr(nn, cfg["loss"])()
+    loss = criterion(net(x), y)
+""",
+        ["loss = criterion(net(x).squeeze(-1), y)"],
+    ),
+    "a criterion of a table": (
+        "mse_loss",
+        """LOSSES = {"mse": F.mse_loss, "mae": F.l1_loss}
+
+
+def step(net, x, y, name):
+    loss = LOSSES[name](net(x, y.mean()), y)
+""",
+        ["loss = LOSSES[name](net(x, y.mean()).squeeze(-1), y)"],
+    ),
+    "a helper of the program": (
+        "smooth_l1_loss",
+        """def objective(pred, price, beta):
+    loss = F.smooth_l1_loss(pred, price, beta=beta)
+    return loss
+""",
+        ["loss = F.smooth_l1_loss(pred.squeeze(-1), price, beta=beta)"],
+    ),
+    "a call over several lines": (
+        "mse_loss",
+        """class Model:
+    def training_step(self, batch):
+        loss = F.mse_loss(
+            self(batch["x"]),
+            batch["y"],
+        )
+""",
+        ['self(batch["x"]).squeeze(-1),'],
+    ),
+    "a sum of terms": (
+        "sub",
+        "def step(net, x, y, scale):\n    loss = ((net(x) * scale + 1.0) - y).abs().mean()\n",
+        ["loss = ((net(x) * scale + 1.0).squeeze(-1) - y).abs().mean()"],
+    ),
+    "the function of the subtraction": (
+        "sub",
+        "def step(net, x, y):\n    loss = torch.sub(net(x), y).square().mean()\n",
+        ["loss = torch.sub(net(x).squeeze(-1), y).square().mean()"],
+    ),
+    "the method of the subtraction": (
+        "sub",
+        "def step(net, x, y):\n    loss = net(x).sub(y).square().mean()\n",
+        ["loss = net(x).squeeze(-1).sub(y).square().mean()"],
+    ),
+    "the same two values beside it": (
+        "mse_loss",
+        """def step(net, x, y):
+    pred = net(x)
+    loss = F.mse_loss(pred, y)
+    loss = loss + 0.1 * (pred - y).abs().mean()
+
+
+def other(pred, y):
+    return pred - y
+""",
+        ["loss = F.mse_loss(pred.squeeze(-1), y)", "loss = loss + 0.1 * (pred.squeeze(-1) - y).abs().mean()"],
+    ),
+    "targets in a column, second": (
+        "mse_loss",
+        "def step(net, x, y):\n    loss = F.mse_loss(net(x).mean(1), y)\n",
+        ["loss = F.mse_loss(net(x).mean(1), y.squeeze(-1))"],
+    ),
+}
+
+
+def crossed(folder: pathlib.Path, source: str, operation: str, side: str) -> str:
+    """The program after the edit for n values that the tracer saw compared with n others in a column."""
+    program = write(folder, {"train.py": source})
+    says = f"`{operation}` of [32, 1] and [32] ([n, 1] {side}) compares each with each: a loss of all pairs"
+    line = TracedLine(kind=CROSSED, operation=operation, file="train.py", line=line_of(source, "loss ="), says=says)
+    proposal = best("align_target_shape", program, incident=Incident(traced=(line,)))
+    after = splice(source, proposal.edits) if proposal is not None else source
+    assert after is not None
+    return after
+
+
+@pytest.mark.parametrize(("operation", "source"), UNCROSSED.values(), ids=UNCROSSED)
+def test_what_is_not_sure_stays(operation: str, source: str, tmp_path: pathlib.Path) -> None:
+    """Where the traced line does not say which two values were compared, nothing is written."""
+    assert crossed(tmp_path, IMPORTS + source, operation, "first") == IMPORTS + source
+
+
+@pytest.mark.parametrize(("operation", "source", "wanted"), CROSSES.values(), ids=CROSSES)
+def test_a_traced_column_loses_its_dimension(
+    operation: str, source: str, wanted: list[str], tmp_path: pathlib.Path, request: pytest.FixtureRequest
+) -> None:
+    """The side that the tracer saw in a column is squeezed, however the loss is called."""
+    side = "second" if "second" in request.node.callspec.id else "first"
+    assert changed_lines(IMPORTS + source, crossed(tmp_path, IMPORTS + source, operation, side)) == wanted

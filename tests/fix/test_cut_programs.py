@@ -11,7 +11,8 @@ import pytest
 
 from explainer.ingest.text import read_text
 from explainer.workflow import explain_incident, plan_report
-from tests.fix.cut_programs import PROGRAMS, Broken
+from tests.fix.cut_program import Broken
+from tests.fix.cut_programs import PROGRAMS
 
 EARLY = 3
 

@@ -316,6 +316,73 @@ for i, x in enumerate(torch.randn(4, 3, 2)):
     ),
 }
 
+CELLS = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList(nn.LSTMCell(a, b) for a, b in ((3, 4), (4, 4)))
+        self.head = nn.Linear(4, 1)
+    def start(self, n):
+        return [(torch.zeros(n, 4), torch.zeros(n, 4)) for _ in self.cells]
+    def forward(self, x, states):
+        fresh = []
+        for cell, state in zip(self.cells, states):
+            x, c = cell(x, state)
+            fresh.append((x, c))
+        return self.head(x), fresh
+torch.manual_seed(0)
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+"""
+RIGHT |= {
+    "a list of pairs that starts anew": (
+        CELLS
+        + """for x in torch.randn(3, 2, 3):
+    states = net.start(2)
+    y, states = net(x, states)
+    opt.zero_grad()
+    y.pow(2).mean().backward()
+    opt.step()
+""",
+        "backward()",
+    ),
+}
+WRONG |= {
+    "a list of pairs": (
+        CELLS
+        + """states = net.start(2)
+for x in torch.randn(3, 2, 3):
+    y, states = net(x, states)
+    opt.zero_grad()
+    y.pow(2).mean().backward()
+    opt.step()
+""",
+        "backward()",
+        ["+    states = [tuple(part.detach() for part in parts) for parts in states]"],
+    ),
+    "a list of tensors": (
+        """import torch
+from torch import nn
+torch.manual_seed(0)
+low, high = nn.GRUCell(3, 4), nn.GRUCell(4, 4)
+opt = torch.optim.Adam([*low.parameters(), *high.parameters()])
+def advance(x, hidden):
+    one = low(x, hidden[0])
+    two = high(one, hidden[1])
+    return two.pow(2).mean(), [one, two]
+hidden = [torch.zeros(2, 4), torch.zeros(2, 4)]
+for x in torch.randn(3, 2, 3):
+    loss, hidden = advance(x, hidden)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "loss.backward()",
+        ["+    hidden = [part.detach() for part in hidden]"],
+    ),
+}
+
 
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:

@@ -197,6 +197,196 @@ for x in torch.randn(3, 5, 2, 3):
     ),
 }
 
+LOOP = """torch.manual_seed(0)
+net = Net(); opt = torch.optim.Adam(net.parameters())
+for x in torch.randn(3, 2, 5, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+CELLS = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList([nn.GRUCell(3, 4), nn.GRUCell(4, 4)])
+        self.lstm = nn.LSTMCell(3, 4)
+        self.head = nn.Linear(4, 1)
+        self.hidden = None
+"""
+RIGHT |= {
+    "a table of entries that is rewritten under no_grad": (
+        CELLS
+        + """        self.last = {}
+    def forward(self, x):
+        y = self.head(self.cells[0](x[:, 0]))
+        with torch.no_grad():
+            self.last["mean"] = self.last.get("mean", 0.0) * 0.9 + y.mean()
+        return y
+"""
+        + LOOP,
+        "loss = net",
+    ),
+    "a list that is detached entry by entry": (
+        CELLS
+        + """    def forward(self, x):
+        if self.hidden is None:
+            self.hidden = [torch.zeros(2, 4), torch.zeros(2, 4)]
+        for t in range(x.size(1)):
+            y = x[:, t]
+            for i, cell in enumerate(self.cells):
+                y = cell(y, self.hidden[i])
+                self.hidden[i] = y.detach()
+        return self.head(y)
+"""
+        + LOOP,
+        "loss = net",
+    ),
+}
+FAST = """import torch
+from torch import nn
+class Fast(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.key, self.table = nn.Linear(dim, dim), None
+    def begin(self, batch):
+        self.table = torch.zeros(batch, 4)
+    def write(self, x):
+        self.table = 0.9 * self.table + self.key(x)
+    def forward(self, xs):
+        outs = []
+        for x in xs.unbind(1):
+            self.write(x)
+            outs.append(self.table.tanh())
+        return torch.stack(outs, 1)
+net = Fast(4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net.begin(2)
+for _ in range(3):
+    loss = net(torch.randn(2, 5, 4)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG |= {
+    "a method that the forward runs in a loop": (
+        FAST,
+        "loss = net",
+        ["+        if self.table is not None:", "+            self.table = self.table.detach()"],
+    ),
+    "a list that is filled for each layer": (
+        CELLS
+        + """    def forward(self, x):
+        if self.hidden is None:
+            self.hidden = [torch.zeros(2, 4), torch.zeros(2, 4)]
+        for t in range(x.size(1)):
+            y, fresh = x[:, t], []
+            for cell, h in zip(self.cells, self.hidden):
+                y = cell(y, h)
+                fresh.append(y)
+            self.hidden = fresh
+        return self.head(y)
+"""
+        + LOOP,
+        "loss = net",
+        ["+        self.hidden = [part.detach() for part in self.hidden]"],
+    ),
+    "a list whose entries are replaced": (
+        CELLS
+        + """        self.states = [None] * 2
+    def forward(self, x):
+        for t in range(x.size(1)):
+            y = x[:, t]
+            for i, cell in enumerate(self.cells):
+                self.states[i] = y = cell(y, self.states[i])
+        return self.head(y)
+"""
+        + LOOP,
+        "loss = net",
+        ["+        self.states = [None if part is None else part.detach() for part in self.states]"],
+    ),
+    "a dictionary of pairs": (
+        CELLS
+        + """        self.memory = {"a": (torch.zeros(2, 4), torch.zeros(2, 4))}
+    def forward(self, x):
+        for t in range(x.size(1)):
+            self.memory["a"] = self.lstm(x[:, t], self.memory["a"])
+        return self.head(self.memory["a"][0])
+"""
+        + LOOP,
+        "loss = net",
+        ["+        self.memory = {key: tuple(part.detach() for part in parts) for key, parts in self.memory.items()}"],
+    ),
+    "a dictionary that is made anew": (
+        CELLS
+        + """        self.state = {"h": torch.zeros(2, 4), "c": torch.zeros(2, 4)}
+    def forward(self, x):
+        h, c = self.lstm(x[:, 0], (self.state["h"], self.state["c"]))
+        self.state = {"h": h, "c": c}
+        return self.head(h)
+"""
+        + LOOP,
+        "loss = net",
+        ["+        self.state = {key: part.detach() for key, part in self.state.items()}"],
+    ),
+    "two lists of one inner module": (
+        """import torch
+from torch import nn
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList(nn.LSTMCell(a, b) for a, b in ((3, 4), (4, 4)))
+    def start(self, n):
+        return [torch.zeros(n, 4) for _ in self.cells], [torch.zeros(n, 4) for _ in self.cells]
+    def forward(self, x, state):
+        hs, cs = state
+        new_h, new_c = [], []
+        for cell, h, c in zip(self.cells, hs, cs):
+            h, c = cell(x, (h, c))
+            new_h.append(h); new_c.append(c)
+            x = h
+        return x, (new_h, new_c)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stack, self.head = Stack(), nn.Linear(4, 1)
+        self.carry = None
+    def forward(self, x):
+        carry = self.stack.start(len(x)) if self.carry is None else self.carry
+        y, self.carry = self.stack(x[:, 0], carry)
+        return self.head(y)
+"""
+        + LOOP,
+        "loss = net",
+        ["+        self.carry = tuple([part.detach() for part in parts] for parts in self.carry)"],
+    ),
+    "a state that a trainer keeps": (
+        """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.head = nn.LSTM(3, 4), nn.LSTM(4, 4), nn.Linear(4, 1)
+    def forward(self, x, states):
+        x, one = self.a(x, states[0])
+        x, two = self.b(x, states[1])
+        return self.head(x), [one, two]
+class Trainer:
+    def __init__(self, net):
+        self.net, self.opt = net, torch.optim.Adam(net.parameters())
+        self.states = [None, None]
+    def step(self, x):
+        y, self.states = self.net(x, self.states)
+        self.opt.zero_grad(); y.pow(2).mean().backward(); self.opt.step()
+torch.manual_seed(0)
+trainer = Trainer(Net())
+for x in torch.randn(3, 5, 2, 3):
+    trainer.step(x)
+""",
+        "trainer.step(x)",
+        ["+        self.states = [tuple(part.detach() for part in parts) for parts in self.states]"],
+    ),
+}
+
 
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:

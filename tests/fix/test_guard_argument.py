@@ -147,3 +147,47 @@ def test_an_empty_group_of_an_average_is_left_to_the_author(tmp_path) -> None:
     assert rewritten(tmp_path, "guard_argument", pooled, options={"kinds": ["quotient"]}) != pooled
     masked = AVERAGED.replace("member.sum(0)", "member.sum()").replace("per_class.mean()", "per_class.sum()")
     assert rewritten(tmp_path, "guard_argument", masked, options={"kinds": ["quotient"]}) != masked
+
+
+HIDDEN = """import torch
+class Control:
+    def norms(self):
+        return torch.cat([link.weight.pow(2).sum(dim=1).sqrt() for link in self.links])
+    def entropy(self):
+        return -(self.probs * self.probs.log()).sum(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "after"),
+    [
+        (
+            "root",
+            ".sqrt()",
+            "return torch.cat([link.weight.pow(2).sum(dim=1).clamp_min(1e-12).sqrt() for link in self.links])",
+        ),
+        ("log", ".log()", "return -(self.probs * self.probs.clamp_min(1e-8).log()).sum(-1)"),
+    ],
+)
+def test_a_traced_line_had_a_gradient(kind: str, words: str, after: str, tmp_path: pathlib.Path) -> None:
+    """Whatever the source shows of it; where no node of autograd was traced it had none."""
+    from dataclasses import replace
+
+    from explainer.fix.splice import splice
+    from explainer.model.trace import NOT_FINITE, TracedLine
+    from tests.fix.rewriting import best, changed_lines, failed, line_of, write
+
+    program = write(tmp_path, {"train.py": HIDDEN})
+    line = TracedLine(
+        kind=NOT_FINITE,
+        operation="sqrt",
+        file=str(tmp_path / "train.py"),
+        line=line_of(HIDDEN, words),
+        node="SqrtBackward0",
+    )
+    options = {"kinds": [kind]}
+    found = best("guard_argument", program, incident=replace(failed(), traced=(line,)), options=options)
+    assert found is not None
+    assert changed_lines(HIDDEN, splice(HIDDEN, found.edits) or "") == [after]
+    for traced in ((), (replace(line, node=None),)):
+        assert best("guard_argument", program, incident=replace(failed(), traced=traced), options=options) is None

@@ -125,6 +125,25 @@ optimizer.step()
             "+            self.centre = self.centre.mul(0.9).add(x.mean(0), alpha=0.1)",
         ],
     ),
+    "a scale behind autograd's back": (
+        """import torch
+from torch import nn
+class Scale(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.register_buffer("rms", torch.ones(dim))
+    def forward(self, x):
+        self.rms.data.mul_(0.9).add_(x.square().mean(0), alpha=0.1)
+        return x / self.rms
+loss = Scale(4)(torch.randn(3, 4, requires_grad=True)).sum()
+loss.backward()
+""",
+        "loss.backward()",
+        [
+            "-        self.rms.data.mul_(0.9).add_(x.square().mean(0), alpha=0.1)",
+            "+        self.rms = self.rms.mul(0.9).add(x.square().mean(0), alpha=0.1).detach()",
+        ],
+    ),
     "a part of a table": (
         """\"\"\"A rotary table kept in a buffer is rewritten for each batch, and two batches run before backward.\"\"\"
 

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from tests.fix.rewriting import diff_lines, failed, line_of, rewritten, write
 
 RIGHT = {
     "reduced already": (
@@ -63,6 +64,252 @@ loss.backward()
         "print",
     ),
 }
+# Weights multiply these, and nothing tells by what to divide.
+UNTOLD = {
+    "a mask of tokens": """
+def step(model, batch):
+    loss = F.cross_entropy(model(batch["x"]).mT, batch["y"], reduction="none") * batch["mask"]
+    loss.backward()
+""",
+    "a mask put on later": """
+def step(model, batch, mask):
+    loss = F.cross_entropy(model(batch["x"]), batch["y"], reduction="none")
+    loss *= mask
+    loss.backward()
+""",
+    "a masked fill": """
+def step(model, batch, mask):
+    loss = F.mse_loss(model(batch["x"]), batch["y"], reduction="none").masked_fill(mask, 0)
+    loss.backward()
+""",
+    "labels that are left out": """
+def step(model, batch):
+    loss = F.cross_entropy(model(batch["x"]), batch["y"], reduction="none", ignore_index=0)
+    loss.backward()
+""",
+    "an importance weight in a method": """
+class Learner:
+    def errors(self, batch, weights):
+        return weights * F.smooth_l1_loss(self.online(batch.x), batch.goal, reduction="none"), batch.goal
+    def learn(self, batch, weights):
+        loss, goal = self.errors(batch, weights)
+        loss.backward()
+""",
+    "weights of a row": """
+def step(model, batch, scores):
+    loss = torch.softmax(scores, dim=-1) * (model(batch["x"]) - batch["y"]).pow(2)
+    loss.backward()
+""",
+    "a weight of a row spread over its tokens": """
+def step(model, batch, w):
+    w = w / w.sum()
+    loss = w.unsqueeze(1) * (model(batch["x"]) - batch["y"]).pow(2)
+    loss.backward()
+""",
+    "weights over their largest": """
+def step(model, batch, w):
+    loss = (w / w.max()) * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+""",
+    "a mask beside weights that add up to 1": """
+def step(model, batch, w):
+    w = w / w.sum()
+    loss = w * batch["mask"] * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+""",
+    "a sum that is added up over batches": """
+def masked(model, batch):
+    return F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * batch["mask"]
+def step(model, batch):
+    loss = masked(model, batch)
+    loss.backward()
+def evaluate(model, loader):
+    total = 0.0
+    for batch in loader:
+        total += masked(model, batch).sum().item()
+    return total
+""",
+    "a sum that its caller divides": """
+def masked(model, batch):
+    return F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * batch["mask"]
+def step(model, batch):
+    loss = masked(model, batch)
+    loss.backward()
+def error(model, batch):
+    return masked(model, batch).sum().item()
+def evaluate(model, batch):
+    return error(model, batch) / len(batch)
+""",
+    "an evaluation without the weights": """
+def step(model, batch):
+    loss = F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * batch["weight"]
+    loss.backward()
+def evaluate(model, batch):
+    return F.mse_loss(model(batch["x"]), batch["y"], reduction="none").mean().item()
+""",
+    "weights and a report that contradict": """
+def step(model, batch, w):
+    w = w / w.sum()
+    loss = w * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+    return loss.mean().item()
+""",
+    "a report of another loss of the same name": """
+def step(model, batch, w):
+    loss = F.mse_loss(model(batch["y"]), batch["y"], reduction="none")
+    print(loss.mean().item())
+    loss = w * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+""",
+    "divided by their number once": """
+def step(model, batch):
+    loss = F.mse_loss(model(batch["x"]), batch["y"], reduction="none") / len(batch["y"])
+    loss.backward()
+""",
+    "a log-likelihood times an advantage": """
+def step(policy, batch):
+    loss = -policy(batch["x"]).log_prob(batch["a"]) * batch["advantage"]
+    loss.backward()
+""",
+}
+# Something tells: the function that is put behind the loss.
+TOLD = {
+    "weights divided by their sum": (
+        """
+def step(model, batch, w):
+    w = w / w.sum()
+    loss = F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * w
+    loss.backward()
+""",
+        ".sum()",
+    ),
+    "weights divided in place, in a method": (
+        """
+class Study:
+    def weigh(self, p):
+        w = 1 / p.clamp(min=0.05)
+        w /= w.sum()
+        return w.detach()
+    def errors(self, batch):
+        return F.huber_loss(self.net(batch.x), batch.y, reduction="none") * self.weigh(batch.p)
+    def step(self, batch):
+        loss = self.errors(batch)
+        loss.backward()
+""",
+        ".sum()",
+    ),
+    "weights of a callable object": (
+        """
+class Weights:
+    def __call__(self, p):
+        total = p.sum() + 1e-8
+        return p / total
+def step(model, batch, weigh=Weights()):
+    loss = weigh(batch["p"]) * (model(batch["x"]) - batch["y"]).abs()
+    loss.backward()
+step(model, batch, Weights())
+""",
+        ".sum()",
+    ),
+    "weights of a softmax over the batch": (
+        """
+def step(model, batch, scores):
+    loss = torch.softmax(scores, dim=0) * (model(batch["x"]) - batch["y"]).pow(2)
+    loss.backward()
+""",
+        ".sum()",
+    ),
+    "a mask divided by its sum afterwards": (
+        """
+def step(model, batch, mask):
+    loss = F.cross_entropy(model(batch["x"]), batch["y"], reduction="none")
+    loss = loss * mask / mask.sum().clamp(min=1)
+    loss.backward()
+""",
+        ".sum()",
+    ),
+    "weights of mean 1": (
+        """
+def step(model, batch, w):
+    w = w * len(w) / w.sum()
+    loss = w * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+""",
+        ".mean()",
+    ),
+    "an evaluation of the same function": (
+        """
+def masked(model, batch):
+    return F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * batch["mask"]
+def step(model, batch):
+    loss = masked(model, batch)
+    loss.backward()
+def evaluate(model, batch):
+    error = masked(model, batch)
+    return error.sum().item()
+""",
+        ".sum()",
+    ),
+    "an evaluation of the same expression": (
+        """
+def step(model, batch):
+    loss = F.mse_loss(model(batch["x"]), batch["y"], reduction="none") * batch["w"]
+    loss.backward()
+def evaluate(model, batch):
+    return torch.mean(batch["w"] * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")).item()
+""",
+        ".mean()",
+    ),
+    "a report of the loss itself": (
+        """
+def step(model, batch, w):
+    loss = w * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+    return loss.detach().mean().item()
+""",
+        ".mean()",
+    ),
+    "the first of two passes": (
+        """
+def step(model, batch, optimizer):
+    criterion = nn.CrossEntropyLoss(reduction="none")
+    criterion(model(batch["x"]), batch["y"]).sum().backward()
+    optimizer.perturb()
+    loss = criterion(model(batch["x"]), batch["y"])
+    loss.backward()
+""",
+        ".sum()",
+    ),
+    "a number for a weight": (
+        """
+class Trainer:
+    def __init__(self, model, alpha=0.5):
+        self.model, self.alpha, self.criterion = model, alpha, nn.MSELoss(reduction="none")
+    def step(self, batch, cfg):
+        loss = self.alpha * self.criterion(self.model(batch.x), batch.y) * cfg["scale"]
+        loss.backward()
+""",
+        ".mean()",
+    ),
+    "plain losses that are added up over batches": (
+        """
+class Trainer:
+    def step(self, batch):
+        loss = F.mse_loss(self.model(batch.x), batch.y, reduction="none")
+        loss.backward()
+    def evaluate(self, loader):
+        total = 0.0
+        for batch in loader:
+            total += F.mse_loss(self.model(batch.x), batch.y, reduction="none").sum().item()
+        return total / len(loader)
+""",
+        ".mean()",
+    ),
+}
+IMPORTS = """import torch
+from torch import nn
+from torch.nn import functional as F
+"""
 WRONG = {
     "a criterion that does not reduce": (
         """import torch
@@ -180,3 +427,22 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "reduce_loss", after, still) == after
+
+
+@pytest.mark.parametrize("source", UNTOLD.values(), ids=UNTOLD)
+def test_weights_that_tell_nothing_get_the_line_only(source: str, tmp_path: pathlib.Path) -> None:
+    """Where weights multiply the loss and nothing says by what to divide, the line is named and no edit proposed."""
+    program = write(tmp_path, {"train.py": IMPORTS + source})
+    incident = failed({"train.py": line_of(IMPORTS + source, "loss.backward")})
+    found = list(find_codemod("reduce_loss")(Context(program=program, incident=incident)))
+    assert [one.edits for one in found] == [()]
+    assert "loss" in (found[0].culprit.code or "")
+
+
+@pytest.mark.parametrize(("source", "method"), TOLD.values(), ids=TOLD)
+def test_the_program_says_how_to_reduce(source: str, method: str, tmp_path: pathlib.Path) -> None:
+    """The loss is summed or averaged as its weights, or its other uses, say."""
+    after = rewritten(tmp_path, "reduce_loss", IMPORTS + source, "loss.backward()")
+    removed, added = diff_lines(IMPORTS + source, after)
+    assert added.endswith(method)
+    assert added.replace("(", "").replace(")", "")[1:] == (removed + method).replace("(", "").replace(")", "")[1:]

@@ -80,8 +80,64 @@ class N(nn.Module):
 """,
         None,
     ),
+    "given an element of a list by a loop": (
+        """import torch
+def clip(t):
+    t.clamp_(max=1.0)
+def forward(net, x):
+    features = [torch.exp(one(x)) for one in net]
+    for h in features:
+        clip(h)
+    return sum(features)
+""",
+        None,
+    ),
+    "two functions of the name": (
+        """import torch
+class A:
+    def clip(self, t):
+        t.clamp_(max=1.0)
+class B:
+    def clip(self, t):
+        print(t)
+    def forward(self, x):
+        h = torch.exp(x)
+        self.clip(h)
+        return h
+""",
+        None,
+    ),
+    "given what belongs to the caller's caller": (
+        """import torch
+def clip(t):
+    t.clamp_(max=1.0)
+def both(a, b):
+    clip(a)
+    print(b)
+""",
+        None,
+    ),
 }
 WRONG = {
+    "a method of the class": (
+        """import torch
+class N(torch.nn.Module):
+    def squash(self, h):
+        h.clamp_(-1, 1)
+    def forward(self, x):
+        h = torch.tanh(x)
+        self.squash(h)
+        return self.head(h)
+""",
+        None,
+        [
+            "-        h.clamp_(-1, 1)",
+            "+        h = h.clamp(-1, 1)",
+            "+        return h",
+            "-        self.squash(h)",
+            "+        h = self.squash(h)",
+        ],
+    ),
     "a method": (
         """import torch
 from torch import nn, optim

@@ -54,6 +54,10 @@ class N(nn.Module):
 """,
         "h += 1",
     ),
+    "a tensor that a function was given": (
+        "import torch\ndef squash(x):\n    x.mul_(2)\n    return x.sum()\n",
+        "x.mul_",
+    ),
     "a tensor of data": (
         """import torch
 from torch import nn, optim
@@ -172,6 +176,25 @@ class N(nn.Module):
             "-        self.fc.weight.fill_(0.5)",
             "+        with torch.no_grad():",
             "+            self.fc.weight.fill_(0.5)",
+        ],
+    ),
+    "a parameter of another object": (
+        """import torch
+class Clip:
+    def __init__(self, largest):
+        self.largest = largest
+        self.seen = 0
+    def after_step(self, engine):
+        self.seen += 1
+        print(self.seen)
+        engine.model.scale.clamp_(0.0, self.largest)
+        return engine.step(self)
+""",
+        "clamp_",
+        [
+            "-        engine.model.scale.clamp_(0.0, self.largest)",
+            "+        with torch.no_grad():",
+            "+            engine.model.scale.clamp_(0.0, self.largest)",
         ],
     ),
     "no_grad imported by name": (

@@ -1,6 +1,6 @@
 """A prediction gets the shape of its target: `model(x)` of shape [n, 1] becomes `model(x).squeeze(-1)` for targets of [n].
 
-By the shapes that the message or warning names. A language model's predictions are cut to the targets that were shifted by
+By the shapes that the message or warning names, or by the comparison of n with n values that the tracer saw. A language model's predictions are cut to the targets that were shifted by
 one; a target of shape [n, 1] for class indices loses its last dimension. Other differences are left alone.
 """
 
@@ -9,18 +9,22 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from explainer.fix.blame import crash_frames, is_file
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.model.trace import CROSSED, TracedLine
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.loss import Loss, find_losses
-from explainer.source.name import dotted_name
+from explainer.source.lineage import Scope, scope_of
+from explainer.source.loss import Loss, find_losses, loss_at
 from explainer.source.place import place_of
+from explainer.source.resolve import resolver_of
 from explainer.source.sign import definition_of
 
 _SHAPE = re.compile(r"\d+")
+_SUBTRACTIONS = ("sub", "__sub__", "subtract")
 _SQUEEZED = "a trailing dimension of 1 holds nothing"
 
 
@@ -45,42 +49,99 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _crossed(context: Context) -> Iterator[Proposal]:
-    """The difference that the tracer saw between [n] and [n, 1]: the column loses its dimension."""
+    """The difference that the tracer saw between [n] and [n, 1]: the column loses its dimension, there and beside it."""
     for one in context.incident.traced:
-        if one.kind != CROSSED:
+        found = list(_differences(one, context)) if one.kind == CROSSED else []
+        if not found or len({_text(each) for each in found}) > 1:
             continue
-        for file, node in _differences(one, context):
-            left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else node.args[:2]
-            column = left if "[n, 1] first" in one.says else right
-            if isinstance(column, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-                yield Proposal(
-                    edits=(put_method(file, column, ".squeeze(-1)"),),
-                    culprit=culprit_of(file, node, "compares each of n values with each of n others"),
-                    belief=2.0,
-                    because=_SQUEEZED,
-                )
+        first = found[0]
+        is_first = "[n, 1] first" in one.says
+        column, row = first.sides if is_first else first.sides[::-1]
+        scope = scope_of(first.node, first.file, context.program)
+        others = [each for each in _inside(scope, first.file, context) if _text(each) == _text(first)]
+        columns = {each.sides[0 if is_first else 1]: None for each in (*found, *others)}
+        if isinstance(column, (ast.Starred, ast.Constant)) or ast.unparse(column) == ast.unparse(row):
+            continue
+        yield Proposal(
+            edits=tuple(put_method(first.file, each, ".squeeze(-1)") for each in columns),
+            culprit=culprit_of(first.file, first.node, "compares each of n values with each of n others"),
+            belief=2.0,
+            because=_SQUEEZED,
+        )
 
 
-def _differences(one: TracedLine, context: Context) -> list[tuple[SourceFile, ast.BinOp | ast.Call]]:
-    """The one subtraction, or call of a loss, on a traced line; none where there are several."""
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """Two values that are compared element by element: by `-`, or by a loss."""
+
+    file: SourceFile
+    node: ast.expr
+    sides: tuple[ast.expr, ast.expr]
+
+
+def _text(one: _Difference) -> tuple[str, str]:
+    return ast.unparse(one.sides[0]), ast.unparse(one.sides[1])
+
+
+def _differences(one: TracedLine, context: Context) -> Iterator[_Difference]:
+    """What on a traced line ran the operation that was seen: a subtraction, a loss, or the one call that may be one."""
     path = place_of(one.file, context.program.root)
     file = context.program.files.get(path) if path else None
-    if file is None:
-        return []
-    found = [
-        node
-        for node in file.walk()
-        if getattr(node, "lineno", None) == one.line
-        and (
-            (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _has_constant(node))
-            or (
-                isinstance(node, ast.Call)
-                and len(node.args) >= 2
-                and (dotted_name(node.func) or "").endswith(f".{one.operation}")
-            )
-        )
-    ]
-    return [(file, node) for node in found] if len(found) == 1 else []
+    statement = context.program.at(path, one.line) if path else None
+    if file is None or statement is None:
+        return
+    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
+    here = [node for node in nodes if node.lineno == one.line] or nodes
+    found = [each for node in here if (each := _difference(node, file, one.operation, context)) is not None]
+    if not found and one.operation.endswith("_loss"):
+        calls = [each for node in here if (each := _unknown_call(node, file, context)) is not None]
+        inner = {node for each in calls for side in each.sides for node in ast.walk(side)}
+        outer = [each for each in calls if each.node not in inner]
+        found = outer if len(outer) == 1 else []
+    yield from found
+
+
+def _difference(node: ast.expr, file: SourceFile, operation: str, context: Context) -> _Difference | None:
+    if isinstance(node, ast.BinOp):
+        is_it = isinstance(node.op, ast.Sub) and operation in _SUBTRACTIONS and not _has_constant(node)
+        return _Difference(file, node, (node.left, node.right)) if is_it else None
+    if not isinstance(node, ast.Call):
+        return None
+    loss = loss_at(node, file, context.program)
+    if loss is not None:
+        is_it = loss.name.replace("Loss", "_loss").replace("_", "").lower() == operation.replace("_", "")
+        return _Difference(file, node, (loss.prediction, loss.target)) if is_it else None
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in (operation, *_SUBTRACTIONS):
+        return None
+    if operation not in _SUBTRACTIONS and node.func.attr != operation:
+        return None
+    is_method = len(node.args) == 1 and operation in _SUBTRACTIONS
+    given = [node.func.value, *node.args] if is_method else node.args
+    return _Difference(file, node, (given[0], given[1])) if len(given) == 2 else None
+
+
+def _unknown_call(node: ast.expr, file: SourceFile, context: Context) -> _Difference | None:
+    """A call of what the program does not define, with a prediction and a target: a criterion that was chosen by a setting."""
+    if not isinstance(node, ast.Call) or loss_at(node, file, context.program) is not None:
+        return None
+    value, resolver = Value(node, file), resolver_of(context.program)
+    if resolver.function_of(node, value) is not None or resolver.classes_of(replace(value, node=node.func)):
+        return None
+    given = {one.arg: one.value for one in node.keywords}
+    sides = [*node.args, *(given[name] for name in ("input", "target") if name in given)]
+    is_pair = len(sides) == 2 and not set(given) - {"input", "target"}
+    return _Difference(file, node, (sides[0], sides[1])) if is_pair else None
+
+
+def _inside(scope: Scope | None, file: SourceFile, context: Context) -> Iterator[_Difference]:
+    """The subtractions and losses of a function, not those of a function in it."""
+    for node in ast.walk(scope) if scope is not None else ():
+        if isinstance(node, (ast.BinOp, ast.Call)) and scope_of(node, file, context.program) is scope:
+            loss = loss_at(node, file, context.program) if isinstance(node, ast.Call) else None
+            if loss is not None:
+                yield _Difference(file, loss.call, (loss.prediction, loss.target))
+            elif isinstance(node, ast.BinOp) and (found := _difference(node, file, "sub", context)) is not None:
+                yield found
 
 
 def _has_constant(node: ast.BinOp) -> bool:

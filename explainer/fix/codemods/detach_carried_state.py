@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
+from explainer.fix.detachment import detached_form
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards, stepped
-from explainer.source.carried import LIST, TENSOR, TUPLE, Carried, find_carried, form_of
+from explainer.source.carried import LIST, TENSOR, Carried, find_carried, form_of
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
@@ -42,7 +43,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _cure(one: Carried, program: Program) -> Found | None:
     form = form_of(one, program)
-    if form == LIST:
+    if form == LIST and any(isinstance(each, ast.Expr) for each in one.bindings):
         return _of_list(one, program)
     if all(_is_accumulation(binding, one.name) for binding in one.bindings):
         return _of_sum(one, program)
@@ -188,15 +189,9 @@ def _of_state(one: Carried, form: str, program: Program) -> Found | None:
         )
     if _is_detached(one, program):
         return None
-    text = _detachment(one.name, form)
+    text = f"{one.name} = {detached_form(one.name, one.bindings[-1], form, file, program)}"
     last = _after(one)
     return (insert_after(file, last, text),), one.bindings[-1], why
-
-
-def _detachment(name: str, form: str) -> str:
-    if form == TUPLE:
-        return f"{name} = tuple(part.detach() for part in {name})"
-    return f"{name} = {name}.detach()"
 
 
 def _uses_before_binding(one: Carried, program: Program) -> list[ast.expr]:

@@ -7,18 +7,33 @@ the gradients through time; else the state is detached as it is stored, or where
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
+from explainer.fix.detachment import detached, detached_form
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.carried import TUPLE, form_of_statement, training_loops
+from explainer.source.binding import Value
+from explainer.source.carried import form_of_statement, training_loops
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import before, binds, definitions, reads, statements_of, value_of
+from explainer.source.lineage import (
+    before,
+    binds,
+    changes,
+    definitions,
+    loops_of,
+    reads,
+    sources,
+    statements_of,
+    value_of,
+)
 from explainer.source.name import Function, dotted_name
+from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.write import is_without_grad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +57,16 @@ def propose(context: Context) -> Iterator[Proposal]:
     for state in states:
         same = [one for one in states if one.method is state.method]
         together = tuple(dict.fromkeys(edit for one in same for edit in _stored(one, program)))
-        if state is same[0] and len(same) > 1 and not _is_repeated(state, program) and _reset_of(state) is None:
+        is_plain = not _is_repeated(state, program) and _loop_round(state) is None and _reset_of(state) is None
+        if state is same[0] and len(same) > 1 and is_plain:
             why = f"keeps `{state.name}` with this step's graph for the next step"
             yield Proposal(edits=together, culprit=culprit_of(state.file, state.binding, why), belief=1.8)
     for state in states:
         found = list(_before_each_step(state, program))
-        if not found and not _is_repeated(state, program):
+        loop = _loop_round(state)
+        if loop is not None:
+            found = [_at_start(state, program, loop)]
+        elif not found and not _is_repeated(state, program):
             found = [edits for edits in (_stored(state, program),) if edits]
         for edits in found:
             why = f"keeps `{state.name}` with this step's graph for the next step"
@@ -71,19 +90,39 @@ def _states(program: Program) -> Iterator[State]:
                 if name.startswith("self."):
                     first.setdefault(name, one)
             bound = {name for name in binds(one) if name.startswith("self.")}
-            for name in sorted(bound & set(first)):
-                if (
-                    isinstance(one, ast.Assign)
-                    and flow_of(program).reach_of(value_of(one, name) or one.value, file) != Reach.NONE
-                ):
+            for name in sorted((bound | _refilled(one, first, file, program)) & set(first)):
+                if isinstance(one, ast.Assign) and _has_graph(value_of(one, name) or one.value, one, file, program):
                     yield State(name=name, file=file, owner=owner, method=method, read=first.pop(name), binding=one)
             if not isinstance(file.parents.get(one), ast.If):
                 known |= bound
 
 
+def _has_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a gradient passes through a value, or through what a name in it was filled with."""
+    if is_without_grad(value, file, program):
+        return False
+    parts = [value, *(part for _, part in sources(value, statement, file, program))]
+    if any(flow_of(program).reach_of(part, file) != Reach.NONE for part in parts):
+        return True
+    return provenance_of(program).trace(Value(value, file)).live
+
+
+def _refilled(statement: ast.stmt, first: Mapping[str, ast.stmt], file: SourceFile, program: Program) -> set[str]:
+    """The containers of tensors in which a statement replaces an entry: `self.hidden[i] = cell(x, self.hidden[i])`."""
+    names = changes(statement) & set(first) if isinstance(statement, ast.Assign) else set()
+    return {name for name in names if nesting_of(_read(name, first[name]), file, program).is_container}
+
+
 def _is_detached(state: State) -> bool:
-    """Whether the method binds the attribute to something detached already."""
-    bound = [one for one in statements_of(state.method) if state.name in binds(one) and isinstance(one, ast.Assign)]
+    """Whether the method, or one of the class that runs it in a loop, binds the attribute to something detached already."""
+    loop = _loop_round(state)
+    outer = state.file.enclosing(loop, ast.FunctionDef, ast.AsyncFunctionDef) if loop is not None else None
+    methods = [state.method, *([outer] if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)) else [])]
+    bound = [
+        one
+        for one in (each for method in methods for each in statements_of(method))
+        if isinstance(one, ast.Assign) and state.name in binds(one) | changes(one)
+    ]
     return any(isinstance(node, ast.Attribute) and node.attr == "detach" for one in bound for node in ast.walk(one))
 
 
@@ -146,38 +185,54 @@ def _is_repeated(state: State, program: Program) -> bool:
     return False
 
 
+def _loop_round(state: State) -> ast.stmt | None:
+    """The loop of another method of the class that runs this one again and again: within it the graph is to go on."""
+    for method in state.owner.body:
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method is state.method:
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Call) and dotted_name(node.func) == f"self.{state.method.name}":
+                around = list(loops_of(node, state.file))
+                if around:
+                    return around[-1]
+    return None
+
+
 def _stored(state: State, program: Program) -> tuple[Edit, ...]:
     """The state detached as it is stored, where nothing of this call reads it afterwards; else where the method begins."""
     file, binding = state.file, state.binding
-    if file.enclosing(state.read, ast.For, ast.While, ast.FunctionDef) is not state.method:
-        return _at_start(state, program, file.enclosing(state.read, ast.For, ast.While))
-    later = [one for one in statements_of(state.method) if before(binding, one) and state.name in reads(one)]
-    form = form_of_statement(binding, state.name, file, program)
-    if later:
+    around = list(loops_of(state.read, file))
+    if around or state.name not in binds(binding):
+        return _at_start(state, program, around[-1] if around else None)
+    if any(before(binding, one) and state.name in reads(one) for one in statements_of(state.method)):
         return _at_start(state, program, None)
-    if len(binding.targets) == 1 and dotted_name(binding.targets[0]) == state.name and form != TUPLE:
+    form = form_of_statement(binding, state.name, file, program)
+    text = detached_form(state.name, binding, form, file, program)
+    if dotted_name(binding.targets[0]) == state.name and len(binding.targets) == 1 and text.endswith(".detach()"):
         return (put_method(file, binding.value, ".detach()"),)
-    return (insert_after(file, binding, _detachment(state.name, form)),)
+    return (insert_after(file, binding, f"{state.name} = {text}"),)
 
 
-def _at_start(state: State, program: Program, loop: ast.AST | None) -> tuple[Edit, ...]:
+def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Edit, ...]:
     form = form_of_statement(state.binding, state.name, state.file, program)
-    text = _detachment(state.name, form)
+    nesting = nesting_of(_read(state.name, state.read), state.file, program)
+    text = detached_form(state.name, state.binding, form, state.file, program)
+    text = f"{state.name} = {detached(nesting, state.name) if nesting.is_container else text}"
     init = next((one for one in state.owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     made = [one for one in statements_of(init) if state.name in binds(one)] if init else []
     value = value_of(made[-1], state.name) if made else None
     if isinstance(value, ast.Constant) and value.value is None and not _is_filled(state):
         text = f"if {state.name} is not None:\n    {text}"
-    place = loop if isinstance(loop, ast.stmt) else state.read
-    return (insert_before(state.file, place, text),)
+    return (insert_before(state.file, loop or state.read, text),)
+
+
+def _read(name: str, statement: ast.stmt) -> ast.expr:
+    """The attribute where a statement takes it up."""
+    held = (value_of(statement), statement)
+    found = (node for one in held if one is not None for node in ast.walk(one))
+    return next(node for node in found if isinstance(node, ast.Attribute) and dotted_name(node) == name)
 
 
 def _is_filled(state: State) -> bool:
     """Whether the method gives the attribute a value before it takes it up: `if self.h is None: self.h = ...`."""
     return bool(definitions(state.name, state.read, state.method))
-
-
-def _detachment(name: str, form: str) -> str:
-    if form == TUPLE:
-        return f"{name} = tuple(part.detach() for part in {name})"
-    return f"{name} = {name}.detach()"

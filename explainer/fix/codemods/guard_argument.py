@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from explainer.fix.blame import blame
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, put_method, spell
+from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
+from explainer.model.trace import NOT_FINITE
 from explainer.source.binding import Value
 from explainer.source.hazard import (
     ARC,
@@ -58,7 +60,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     kinds = context.options.get("kinds", ())
     if not context.has_failed or not isinstance(kinds, Sequence):
         return
-    hazards = list(find_hazards(context.program))
+    # A traced line had a gradient, whatever the source lets one see of it.
+    known = frozenset(statement for line, _, statement in traced_statements(NOT_FINITE, context) if line.node)
+    hazards = list(find_hazards(context.program, known))
     if DEVIATION in kinds:
         hazards = list(find_deviations(context.program))
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}

@@ -10,22 +10,19 @@ from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.resolve import resolver_of
+from explainer.source.lightning import chain_of, find_lightning_modules
 from explainer.source.setting import IN_CODE
 from explainer.source.setting_flow import settings_behind
 
-_BASES = ("lightning.", "pytorch_lightning.")
 _BY_HAND = frozenset(("manual_backward", "toggle_optimizer", "untoggle_optimizer"))
 _FLAG = "automatic_optimization"
 _WHY = "steps its optimizers by itself, and leaves automatic optimization on"
 
-Owner = tuple[SourceFile, ast.ClassDef]
-
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each Lightning module that optimizes by hand and does not say so."""
-    for owner in _modules(context):
-        chain = list(_chain(owner, context))
+    for owner in find_lightning_modules(context.program):
+        chain = list(chain_of(owner, context.program))
         if not any(_optimizes_by_hand(one) for _, one in chain):
             continue
         set_here = [(file, node) for file, one in chain for node in _assigned(one)]
@@ -37,40 +34,6 @@ def propose(context: Context) -> Iterator[Proposal]:
             edits, at = _added(file, one)
             yield Proposal(edits=edits, culprit=culprit_of(file, at, _WHY), belief=1.5)
             return
-
-
-def _modules(context: Context) -> Iterator[Owner]:
-    """The Lightning modules from which no other module of the program derives."""
-    found = [
-        (file, owner) for file in context.program.parsed() for owner in file.walk() if isinstance(owner, ast.ClassDef)
-    ]
-    modules = [one for one in found if _is_lightning(one, context)]
-    bases = {id(base) for one in modules for _, base in list(_chain(one, context))[1:]}
-    yield from (one for one in modules if id(one[1]) not in bases)
-
-
-def _is_lightning(owner: Owner, context: Context) -> bool:
-    return any(
-        name.startswith(_BASES) and name.endswith(".LightningModule")
-        for file, one in _chain(owner, context)
-        for base in one.bases
-        if (name := context.program.names(file).qualified(base) or "")
-    )
-
-
-def _chain(owner: Owner, context: Context) -> Iterator[Owner]:
-    """A class and the classes of the program that it derives from."""
-    resolver, queue, seen = resolver_of(context.program), [owner], set()
-    while queue:
-        file, one = queue.pop(0)
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield file, one
-        for base in one.bases:
-            found = resolver.find_class(base, file)
-            if found is not None:
-                queue.append(found)
 
 
 def _optimizes_by_hand(owner: ast.ClassDef) -> bool:

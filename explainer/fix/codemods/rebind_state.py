@@ -151,7 +151,8 @@ def _called(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         chain.append(node)
         node = node.func.value
-    name = _own(node)
+    bare = node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
+    name = _own(bare)
     methods = [one.func.attr for one in chain if isinstance(one.func, ast.Attribute)]
     if (
         name is None
@@ -171,9 +172,12 @@ def _called(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
         return name, edit_of(file, call, f"{name} = {name}.new_zeros({name}.shape)")
     if {"copy_", "zero_", "fill_", "detach_", "requires_grad_", "normal_", "uniform_", "retain_grad_"} & set(methods):
         return None
+    start, gone = file.span(call)[0], [(end - 1, end) for one in chain for end in (file.span(one.func)[1],)]
+    tail = ""
+    if bare is not None and node is not None and bare is not node:
+        gone.append((file.span(bare)[1], file.span(node)[1]))
+        tail = ".detach()"  # what went round autograd by `.data` must not bring a graph into the state now
     text = file.segment(call)
-    start = file.span(call)[0]
-    for one in chain:
-        end = file.span(one.func)[1] - start
-        text = text[: end - 1] + text[end:]
-    return name, edit_of(file, call, f"{name} = {text}")
+    for first, last in sorted(gone, reverse=True):
+        text = text[: first - start] + text[last - start :]
+    return name, edit_of(file, call, f"{name} = {text}{tail}")

@@ -31,7 +31,7 @@ _CHANGES = "another function is optimized: the soft form stands for the decision
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each chain of cuts that stands between the parameters and the failing loss."""
+    """An edit for each chain of cuts that stands between the parameters and the failing loss, or its line where there is none."""
     if not context.has_failed:
         return
     provenance = provenance_of(context.program)
@@ -56,11 +56,12 @@ def _proposal(chain: Chain, trace: Trace, context: Context) -> Iterator[Proposal
     edits: list[Edit] = []
     for cut in chain:
         found = uncut(cut, context.program, trace.sources)
-        if found is None:
-            return
+        if found is None:  # no local form keeps the graph: the line is still the one to look at
+            edits = []
+            break
         edits += [one for one in found if one not in edits]
     first = chain[0]
-    softened = any(one.kind == STEP for one in chain)
+    softened = bool(edits) and any(one.kind == STEP for one in chain)
     yield Proposal(
         edits=tuple(edits),
         culprit=culprit_of(first.file, _shown(first), _WHY[first.kind]),

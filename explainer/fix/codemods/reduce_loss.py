@@ -1,49 +1,89 @@
-"""A loss with one value a sample becomes one number, where it is made: `loss = criterion(...).mean()`."""
+"""A loss with one value a sample becomes one number, where it is made: `loss = criterion(...).mean()`.
+
+The mean, unless the program says otherwise: by weights that add up to 1, or by what it does with the same loss elsewhere.
+Where weights or masks multiply the loss and nothing says by what to divide, only the line is named.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import operand
+from explainer.model.finding import Culprit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.reduction import SUM, reduction_of
 
 _REDUCED = ("mean", "sum", "item", "logsumexp")
 _SUM = "`sum()` makes the step grow with the number of elements; right where the learning rate was chosen for it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """The value that is differentiated, the line that is guilty of it, and the name that it has at the backward."""
+
+    file: SourceFile
+    node: ast.expr
+    guilty: ast.AST
+    at: ast.stmt
+    name: str | None = None
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the loss whose backward raised, and for the criteria that were told not to reduce."""
     if not context.has_failed:
         return
-    for file, node, guilty in _losses(context):
+    for loss in _losses(context):
+        file, node = loss.file, loss.node
         if _is_reduced(node):
             continue
-        culprit = culprit_of(file, guilty, f"is not reduced: `{_short(file, node)}` has one value for each element")
+        culprit = culprit_of(
+            file, loss.guilty, f"is not reduced: `{_short(file, node)}` has one value for each element"
+        )
         whole = operand(file, node)
-        yield Proposal(edits=(edit_of(file, node, f"{whole}.mean()"),), culprit=culprit, belief=1.5)
-        for criterion_file, keyword in _unreduced(node, file, context.program):
+        told = reduction_of(node, (loss.name, loss.at), file, context.program)
+        if told is not None and told.how is None:
+            yield Proposal(edits=(), culprit=culprit, belief=1.5)
+            continue
+        if told is not None:
             yield Proposal(
-                edits=(edit_of(criterion_file, keyword.value, '"mean"'),),
-                culprit=culprit_of(criterion_file, keyword, "asks for one value for each element"),
-                belief=1.2,
+                edits=(edit_of(file, node, f"{whole}.{told.how}()"),),
+                culprit=culprit,
+                belief=1.8,
+                because=told.why,
+                title=f"Reduce the loss before backward: `.{told.how}()`",
             )
+        if told is None or told.how != SUM:
+            yield from _means(loss, culprit, context)
+        if told is None:
+            yield Proposal(
+                edits=(edit_of(file, node, f"{whole}.sum()"),),
+                culprit=culprit,
+                belief=0.2,
+                applicability="unsafe",
+                because=_SUM,
+            )
+
+
+def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal]:
+    file, node = loss.file, loss.node
+    yield Proposal(edits=(edit_of(file, node, f"{operand(file, node)}.mean()"),), culprit=culprit, belief=1.5)
+    for criterion_file, keyword in _unreduced(node, file, context.program):
         yield Proposal(
-            edits=(edit_of(file, node, f"{whole}.sum()"),),
-            culprit=culprit,
-            belief=0.2,
-            applicability="unsafe",
-            because=_SUM,
+            edits=(edit_of(criterion_file, keyword.value, '"mean"'),),
+            culprit=culprit_of(criterion_file, keyword, "asks for one value for each element"),
+            belief=1.2,
         )
 
 
-def _losses(context: Context) -> Iterator[tuple[SourceFile, ast.expr, ast.AST]]:
+def _losses(context: Context) -> Iterator[_Loss]:
     """The expressions whose value is differentiated where the failure stands: where the loss is made, if that is one place."""
     backwards = list(find_backwards(context.program))
     for file, statement in crash_places(context):
@@ -54,24 +94,24 @@ def _losses(context: Context) -> Iterator[tuple[SourceFile, ast.expr, ast.AST]]:
         function = _differentiated(file, statement, context.program)
         for node in ast.walk(function[1]) if function else ():
             if isinstance(node, ast.Return) and node.value is not None and function:
-                yield function[0], node.value, node
+                yield _Loss(function[0], node.value, node, node)
                 return
 
 
-def _made(one: Backward, program: Program) -> tuple[SourceFile, ast.expr, ast.AST]:
+def _made(one: Backward, program: Program) -> _Loss:
     """The value that the loss was last bound to, where nothing else reads it sample by sample; else the loss itself."""
     name, scope = dotted_name(one.loss), scope_of(one.call, one.file, program)
     made = definitions(name, one.statement, scope) if name and scope is not None else []
     if len(made) != 1 or not isinstance(made[0], ast.Assign) or len(made[0].targets) != 1:
-        return one.file, one.loss, one.call
+        return _Loss(one.file, one.loss, one.call, one.statement, name)
     value = made[0].value
     if dotted_name(made[0].targets[0]) != name or isinstance(value, ast.Name):
-        return one.file, one.loss, one.call
+        return _Loss(one.file, one.loss, one.call, one.statement, name)
     readers = [each for each in statements_of(scope) if scope is not None and before(made[0], each) and before(each, one.statement)
                and name in reads(value_of(each), graph=False)] if scope is not None else []  # fmt: skip
     if readers:
-        return one.file, one.loss, one.call
-    return one.file, value, made[0]
+        return _Loss(one.file, one.loss, one.call, one.statement, name)
+    return _Loss(one.file, value, made[0], one.statement, name)
 
 
 def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[SourceFile, Function] | None:
@@ -101,7 +141,14 @@ def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> 
 
 def _is_reduced(node: ast.expr) -> bool:
     method = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
-    return method in _REDUCED and not (isinstance(node, ast.Call) and any(one.arg == "dim" for one in node.keywords))
+    if not isinstance(node, ast.Call) or method not in _REDUCED or any(one.arg == "dim" for one in node.keywords):
+        return False
+    is_partial = method in ("mean", "sum") and bool(node.args) and not _is_torch(node.func)
+    return not is_partial
+
+
+def _is_torch(func: ast.expr) -> bool:
+    return isinstance(func, ast.Attribute) and dotted_name(func.value) == "torch"
 
 
 def _unreduced(node: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, ast.keyword]]:

@@ -13,10 +13,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each call of a layer through checkpointing."""
     if not context.has_failed:
         return
+    options = context.options
     for file, node in checkpoint_calls(context.program):
-        why = "checkpoints its activations, which the surrounding transform does not allow"
+        why = str(options.get("why", "checkpoints its activations, which the surrounding transform does not allow"))
         yield Proposal(
             edits=tuple(plain_call(file, node)),
             culprit=culprit_of(file, node, why),
-            belief=2.0 if is_crash(file, node, context) else 1.0,
+            belief=2.0 if is_crash(file, node, context) else -0.5 if "why" in options else 1.0,
         )

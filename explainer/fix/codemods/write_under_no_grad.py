@@ -30,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if is_without_grad(statement, file, context.program) or not _is_write(statement):
             return
         function = context.program.names(file).function_of(statement)
-        leaf = _leaf(statement, file, context.program)
+        leaf = _leaf(statement, file, context.program) or _of_another(statement)
         reads_gradient = _reads_gradient(statement)
         if not reads_gradient and ((function is not None and function.name in _FORWARD) or leaf is None):
             return
@@ -85,6 +85,15 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
             return f"`{name}`"
         node = value
     return None
+
+
+def _of_another(statement: ast.stmt) -> str | None:
+    """`engine.model.scale`: what raised is a leaf, and one that another object owns is state of it, no value of a forward."""
+    node = _target(statement)
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    name = dotted_name(node) or ""
+    return f"`{name}`" if name.count(".") > (1 if name.startswith("self.") else 0) else None
 
 
 def _made(name: str, at: ast.stmt, file: SourceFile, program: Program) -> ast.expr | None:

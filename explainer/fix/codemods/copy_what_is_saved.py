@@ -1,0 +1,157 @@
+"""What autograd saves and a later write destroys is saved as a copy: `scores @ self.table.clone()`, `torch.sigmoid(x).clone()`.
+
+The lines are those that a trace saw saving; without one, those that read the buffer of which the live graph says that it moved.
+A copy where a value is read changes neither values nor gradients, wherever the write stands: it is what remains to do where
+the write itself cannot be put out of place.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import put_method
+from explainer.fix.trace import traced_statements
+from explainer.model.patch import Edit
+from explainer.model.trace import READ, WRITE, TracedLine
+from explainer.source.file import SourceFile
+from explainer.source.name import Names, dotted_name
+from explainer.source.operation import Operation, is_named, operation_of
+from explainer.source.program import Program
+
+# Autograd's names for what an operation read second; all others are what it read first.
+_SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target"))
+_TENSOR = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
+_NO_READ = frozenset(
+    ("shape", "dtype", "device", "ndim", "data", "grad", "requires_grad", "clone", "detach", "size", "dim", "numel")
+)
+_BELIEF = -0.5
+_MOST = 6
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """One edit for all lines that save what is written later."""
+    if not context.has_failed:
+        return
+    edits: dict[tuple[str, int], Edit] = {}
+    places: list[tuple[SourceFile, ast.AST]] = []
+    for line, file, statement in traced_statements(READ, context):
+        for node, method in _saved(line, file, statement, context):
+            edit = put_method(file, node, method)
+            edits[edit.file, edit.start] = edit
+            places.append((file, statement))
+    if not edits:
+        for file, node in _reads_of_buffer(context):
+            edit = put_method(file, node, ".clone()")
+            edits[edit.file, edit.start] = edit
+            places.append((file, node))
+    if not edits or len(edits) > _MOST:
+        return
+    file, guilty, why = next(
+        ((where, one, line.says) for line, where, one in traced_statements(WRITE, context)),
+        (*places[0], "reads what is written before the backward"),
+    )
+    yield Proposal(
+        edits=tuple(edits[key] for key in sorted(edits)), culprit=culprit_of(file, guilty, why), belief=_BELIEF
+    )
+
+
+def _saved(line: TracedLine, file: SourceFile, statement: ast.stmt, context: Context) -> Iterator[tuple[ast.expr, str]]:
+    """The expressions of a line whose value the traced operation saved, each with the method that copies it."""
+    program = context.program
+    named = [node for node in _expressions(statement) if _ends_with(node, _buffers(context)) and _is_read(node, file)]
+    if named:
+        yield from ((node, ".clone()") for node in named)
+        return
+    kept = (line.node or "").rstrip("0123456789").removesuffix("Backward")
+    for node in _expressions(statement):
+        operation = operation_of(node, file, program)
+        if operation is None or not is_named(operation, kept):
+            continue
+        if line.saves_result:
+            if _is_read(node, file):
+                yield node, ".clone()"
+        else:
+            yield from ((one, ".clone()") for one in _operand(operation, line.saved or "") if _is_read(one, file))
+        return
+    names = program.names(file)
+    for node in _expressions(statement):
+        if isinstance(node, ast.Call) and _is_module(node, names):
+            taken = [*node.args, *(one.value for one in node.keywords)]
+            found = [one for one in taken if isinstance(one, _TENSOR) and _is_read(one, file)]
+            if found and not line.saves_result:
+                yield from ((one, ".clone()") for one in found[:1])
+                return
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The expressions of a statement, outermost first, not those of the statements in its body."""
+    queue: list[ast.AST] = [statement]
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, ast.expr):
+            yield node
+        queue.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt))
+
+
+def _operand(operation: Operation, saved: str) -> Iterator[ast.expr]:
+    position = 1 if saved in _SECOND else 0
+    if position < len(operation.operands) and isinstance(operation.operands[position], _TENSOR):
+        yield operation.operands[position]
+
+
+def _is_read(node: ast.AST, file: SourceFile) -> bool:
+    """Whether a node is read for its values, and not as a copy already."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "clone":
+        return False
+    if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return False
+    above = file.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr not in _NO_READ and not (above.attr.endswith("_") and not above.attr.startswith("_"))
+    return not (isinstance(above, ast.Call) and above.func is node)
+
+
+def _is_module(node: ast.Call, names: Names) -> bool:
+    """A call of the program's own modules, not of a function of a library or a constructor of layers."""
+    called = names.qualified(node.func) or dotted_name(node.func) or ""
+    last = called.rpartition(".")[2]
+    is_known = called.startswith(("torch.", "numpy.")) or hasattr(builtins, called.removeprefix("builtins."))
+    return bool(called) and not is_known and not last[:1].isupper()
+
+
+def _buffers(context: Context) -> frozenset[str]:
+    """The last names of the buffers that moved, as the live graph tells them."""
+    told = [str(one.value) for one in context.incident.facts if one.name == "live_moved_buffer"]
+    return frozenset(one.rpartition(".")[2] for one in told)
+
+
+def _ends_with(node: ast.AST, names: frozenset[str]) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in names and dotted_name(node.value) is not None
+
+
+def _reads_of_buffer(context: Context) -> Iterator[tuple[SourceFile, ast.expr]]:
+    """Where a forward computes with a buffer that moved."""
+    buffers = _buffers(context)
+    if not buffers:
+        return
+    for file, function in context.program.functions():
+        if context.program.names(file).class_of(function) is None or function.name == "__init__":
+            continue
+        for node in ast.walk(function):
+            if _ends_with(node, buffers) and isinstance(node, ast.expr) and _is_operand(node, file, context.program):
+                yield file, node
+
+
+def _is_operand(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether autograd may save a value that is read here: as an operand, an argument of torch, or under a method."""
+    if not _is_read(node, file):
+        return False
+    above = file.parents.get(node)
+    if isinstance(above, ast.BinOp):
+        return isinstance(above.op, (ast.Mult, ast.Div, ast.MatMult, ast.Pow))
+    if isinstance(above, ast.Call):
+        return (program.names(file).qualified(above.func) or "").startswith("torch.")
+    return isinstance(above, ast.Attribute) and isinstance(file.parents.get(above), ast.Call)

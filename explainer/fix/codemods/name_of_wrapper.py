@@ -1,0 +1,76 @@
+"""Names of parameters that miss the name of a wrapper get it: `head` becomes `net.head`.
+
+A filter over `named_parameters()` takes nothing, and one beginning makes each of its words fit: `net.` of a module that holds
+the network, `module.` of DistributedDataParallel, `_orig_mod.` of `torch.compile`. By the names that the live model has, or
+by the attributes of the program's classes. Where several beginnings fit, or a word fits without, nothing is proposed.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+
+from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.model.patch import Edit
+from explainer.source.attribute_tree import names_of
+from explainer.source.name_test import GLOB, STARTS, NameTest, Word, find_name_tests, words_of
+
+_GUESSED = "the names are those of the classes; what the program does with the model before is not seen"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each filter whose words all miss the same beginning."""
+    if not context.has_failed:
+        return
+    live = next((one.value.split() for one in context.incident.facts if one.name == "live_parameter_names"), [])
+    seen: set[tuple[Edit, ...]] = set()
+    for test in find_name_tests(context.program):
+        words = words_of(test.words, context.program) or []
+        names = live or names_of(test.owner, test.file, context.program)
+        missing = _missing([one.text for one in words], test, _with_parts(names))
+        if missing is None:
+            continue
+        edits = tuple(Edit(file=one.file.path, start=one.start, end=one.start, new=missing) for one in _once(words))
+        if edits in seen:
+            continue
+        seen.add(edits)
+        first = words[0]
+        why = f"asks for parameters named `{first.text}`, which the model calls `{missing}{first.text}`"
+        yield Proposal(
+            edits=edits,
+            culprit=culprit_at(first.file, (first.start, first.start + len(first.text)), why),
+            belief=2.5,
+            applicability="safe" if live else "unsafe",
+            because=f"no name fits as it is, and with `{missing}` before it each does" if live else _GUESSED,
+            title=f"Name the parameters as the model does: `{missing}{first.text}` for `{first.text}`",
+        )
+
+
+def _once(words: Sequence[Word]) -> list[Word]:
+    return list({(one.file.path, one.start): one for one in words}.values())
+
+
+def _with_parts(names: Sequence[str]) -> list[str]:
+    """Names of parameters, and those of the modules that hold them."""
+    found: dict[str, None] = {}
+    for name in names:
+        parts = name.split(".")
+        found.update({".".join(parts[:end]): None for end in range(1, len(parts) + 1)})
+    return list(found)
+
+
+def _missing(words: Sequence[str], test: NameTest, names: Sequence[str]) -> str | None:
+    """The one beginning with which each word fits a name; None where a word fits without it, or there are several."""
+    if not words or not names or any(_fits(word, test, names) for word in words):
+        return None
+    beginnings = [f"{name}." for name in names]
+    found = [one for one in beginnings if all(_fits(one + word, test, names) for word in words)]
+    return found[0] if len(found) == 1 else None
+
+
+def _fits(word: str, test: NameTest, names: Sequence[str]) -> bool:
+    if test.how == STARTS:
+        return any(name.startswith(word) for name in names)
+    if test.how == GLOB:
+        return any(fnmatch.fnmatchcase(name, word) for name in names)
+    return word in names

@@ -1,0 +1,74 @@
+"""The gradient of one value a sample in respect of the inputs: `torch.autograd.grad(energy.sum(), positions)`.
+
+Forces, scores and gradient penalties: the samples of a batch do not depend on each other, so that the gradient of their sum
+holds each one's own. In respect of parameters the reduction is a decision, and nothing is proposed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import crash_places
+from explainer.fix.rewrite import put_method
+from explainer.source.file import SourceFile
+from explainer.source.lineage import definitions, scope_of, value_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+
+_GRAD = ("torch.autograd.grad", "torch.autograd.functional.grad")
+_REDUCED = frozenset(("sum", "mean", "item", "logsumexp", "norm", "prod"))
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the call of `grad` that raised."""
+    if not context.has_failed:
+        return
+    for file, statement in crash_places(context):
+        for node in ast.walk(statement):
+            if not isinstance(node, ast.Call) or context.program.names(file).qualified(node.func) not in _GRAD:
+                continue
+            given = {one.arg: one.value for one in node.keywords}
+            output = node.args[0] if node.args else given.get("outputs")
+            source = node.args[1] if len(node.args) > 1 else given.get("inputs")
+            is_weighted = len(node.args) > 2 or "grad_outputs" in given
+            if output is None or source is None or is_weighted or _is_reduced(output):
+                continue
+            if isinstance(output, (ast.List, ast.Tuple)) or not _is_input(source, statement, file, context.program):
+                continue
+            why = f"`{file.segment(output)}` has one value for each sample, and `grad` takes one number"
+            yield Proposal(edits=(put_method(file, output, ".sum()"),), culprit=culprit_of(file, node, why), belief=2.0)
+
+
+def _is_reduced(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCED
+
+
+def _is_input(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a name stands for data that was made to require grad, rather than for parameters."""
+    if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1:
+        node = node.elts[0]
+    name, scope = dotted_name(node), scope_of(at, file, program)
+    if name is None or scope is None:
+        return False
+    made = [value_of(one, name) for one in definitions(name, at, scope)]
+    return any(_asks_for_grad(value) for value in made if value is not None) or _is_flagged(name, scope)
+
+
+def _asks_for_grad(value: ast.expr) -> bool:
+    return any(
+        (isinstance(one, ast.Attribute) and one.attr == "requires_grad_")
+        or (isinstance(one, ast.keyword) and one.arg == "requires_grad")
+        for one in ast.walk(value)
+    )
+
+
+def _is_flagged(name: str, scope: ast.AST) -> bool:
+    """`x.requires_grad_()` or `x.requires_grad = True` as a statement of its own."""
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr in ("requires_grad_", "requires_grad")
+        and dotted_name(one.value) == name
+        for one in ast.walk(scope)
+    )

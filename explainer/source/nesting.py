@@ -1,0 +1,287 @@
+"""How a value is nested: a tensor, lists, tuples and dictionaries of tensors, followed through the program.
+
+A recurrent state shows it where it is first made (`[(zeros, zeros) for cell in cells]`) and in what the cell gives back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from explainer.source.binding import Value, bounds_of, scope_of
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import Resolver, resolver_of
+
+_DEPTH = 24
+_STEPS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """One level of a value. `parts` are those of a display, `each` is what all parts are where their number is not known."""
+
+    kind: str
+    parts: tuple[Nesting, ...] = ()
+    each: Nesting | None = None
+    may_be_none: bool = False
+
+    @property
+    def element(self) -> Nesting:
+        """What any part of a container is."""
+        return self.each if self.each is not None else reduce(_joined, self.parts, UNKNOWN)
+
+    @property
+    def is_container(self) -> bool:
+        """Whether it holds parts."""
+        return self.kind in ("list", "tuple", "named", "dict")
+
+
+UNKNOWN, TENSOR, NONE = Nesting("unknown"), Nesting("tensor"), Nesting("none")
+_PAIR = Nesting("tuple", (TENSOR, TENSOR))
+_LAYERS = {
+    "LSTM": Nesting("tuple", (TENSOR, _PAIR)), "GRU": _PAIR, "RNN": _PAIR, "MultiheadAttention": _PAIR,
+    "LSTMCell": _PAIR, "GRUCell": TENSOR, "RNNCell": TENSOR,
+}  # fmt: skip
+_CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential", "ParameterList", "ParameterDict"})
+_TUPLES = frozenset({"chunk", "split", "unbind", "tensor_split"})
+_UNCLEAR = frozenset(
+    {"size", "tolist", "numpy", "item", "max", "min", "sort", "topk", "median", "mode", "items", "keys", "values", "get"}
+    | {"pop", "copy", "load", "backward", "step", "read", "format", "join", "std_mean", "var_mean"}
+)  # fmt: skip
+_ADDS = {"append": True, "insert": True, "appendleft": True, "add": True, "extend": False}
+
+
+def nesting_of(node: ast.expr, file: SourceFile, program: Program) -> Nesting:
+    """How the value of an expression is nested; of unknown kind where the program does not tell."""
+    return _Reader(resolver_of(program)).read(Value(node, file))
+
+
+def nesting_bound(statement: ast.stmt, name: str, file: SourceFile, program: Program) -> Nesting:
+    """How that is nested which a statement binds a name to."""
+    for one in bounds_of(scope_of(statement, file)):
+        if one.statement is statement and one.name == name and not one.fills:
+            value = Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+            return _Reader(resolver_of(program)).read(value)
+    return UNKNOWN
+
+
+class _Reader:
+    """Reads one value; what is made of itself adds nothing."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._open: set[tuple[int, int | str | None, bool, int]] = set()
+        self._steps = 0
+
+    def read(self, value: Value, depth: int = 0) -> Nesting:
+        key = (id(value.node), value.pick, value.is_element, id(value.arguments) if value.arguments else 0)
+        if key in self._open or depth > _DEPTH or self._steps > _STEPS:
+            return UNKNOWN
+        self._open.add(key)
+        self._steps += 1
+        try:
+            whole = self._node(replace(value, pick=None, is_element=False), depth)
+        finally:
+            self._open.discard(key)
+        if value.is_element:
+            whole = _element(whole)
+        return _part(whole, value.pick) if value.pick is not None else whole
+
+    def _each(self, nodes: Iterable[ast.expr], value: Value, depth: int) -> tuple[Nesting, ...]:
+        return tuple(self.read(replace(value, node=one), depth + 1) for one in nodes)
+
+    def _node(self, value: Value, depth: int) -> Nesting:
+        node = value.node
+        if isinstance(node, ast.Constant):
+            return NONE if node.value is None else UNKNOWN
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self._named(node, value, depth)
+        if isinstance(node, ast.Call):
+            return self._call(node, value, depth)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node, value, depth)
+        return self._operation(node, value, depth) or self._display(node, value, depth)
+
+    def _operation(self, node: ast.expr, value: Value, depth: int) -> Nesting | None:
+        if isinstance(node, ast.IfExp):
+            return _joined(*self._each((node.body, node.orelse), value, depth))
+        if isinstance(node, ast.BinOp):
+            return self._arithmetic(node, value, depth)
+        if isinstance(node, ast.UnaryOp):
+            return UNKNOWN if isinstance(node.op, ast.Not) else TENSOR
+        return self.read(replace(value, node=node.value), depth + 1) if isinstance(node, ast.NamedExpr) else None
+
+    def _display(self, node: ast.expr, value: Value, depth: int) -> Nesting:
+        """A list, tuple or dictionary that is written out, or a comprehension."""
+        if isinstance(node, (ast.Tuple, ast.List)):
+            kind = "tuple" if isinstance(node, ast.Tuple) else "list"
+            is_open = any(isinstance(one, ast.Starred) for one in node.elts)
+            return Nesting(kind, each=UNKNOWN) if is_open else Nesting(kind, self._each(node.elts, value, depth))
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return Nesting("list", each=self.read(replace(value, node=node.elt), depth + 1))
+        if isinstance(node, ast.Dict):
+            return Nesting("dict", each=reduce(_joined, self._each(node.values, value, depth), UNKNOWN))
+        if isinstance(node, ast.DictComp):
+            return Nesting("dict", each=self.read(replace(value, node=node.value), depth + 1))
+        return UNKNOWN
+
+    def _arithmetic(self, node: ast.BinOp, value: Value, depth: int) -> Nesting:
+        """`[None] * n` and `[h] + rest` are lists; all other arithmetic is on tensors."""
+        sides = self._each((node.left, node.right), value, depth)
+        held = [one for one in sides if one.is_container]
+        if not held:
+            return TENSOR
+        return Nesting(held[0].kind, each=reduce(_joined, (one.element for one in held)))
+
+    def _subscript(self, node: ast.Subscript, value: Value, depth: int) -> Nesting:
+        whole = self.read(replace(value, node=node.value), depth + 1)
+        if isinstance(node.slice, ast.Slice):
+            return whole if not whole.parts else Nesting(whole.kind, each=whole.element)
+        at = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return _part(whole, at) if isinstance(at, int) else _element(whole)
+
+    def _named(self, node: ast.Name | ast.Attribute, value: Value, depth: int) -> Nesting:
+        """What a name is bound to, and what it is filled with: `fresh = []`, `fresh.append((h, c))`."""
+        name = dotted_name(node)
+        found = UNKNOWN
+        added = UNKNOWN
+        for one in self._resolver.behind(value):
+            nesting = self.read(one, depth + 1)
+            how = _added(one.statement, name) if one.statement is not None else None
+            if how is None:
+                found = _joined(found, nesting)
+            else:
+                added = _joined(added, nesting if how else _element(nesting))
+        if added is UNKNOWN or not found.is_container:
+            return found
+        return Nesting(found.kind, each=_joined(added, found.element), may_be_none=found.may_be_none)
+
+    def _call(self, node: ast.Call, value: Value, depth: int) -> Nesting:
+        names = self._resolver.program.names(value.file)
+        called = names.qualified(node.func) or ""
+        if called in ("tuple", "list", "reversed", "sorted", "zip", "enumerate", "dict"):
+            return self._built_in(called, node, value, depth)
+        if self._is_named_tuple(node.func, value):
+            return Nesting("named", self._each([*node.args, *(one.value for one in node.keywords)], value, depth))
+        if self._resolver.find_class(node.func, value.file) is not None:
+            return UNKNOWN
+        function = self._resolver.function_of(node, value)
+        if function is not None:
+            returned = self._resolver.returns_of(function, node, value)
+            return reduce(_joined, (self.read(one, depth + 1) for one in returned), UNKNOWN)
+        if called.startswith("torch."):
+            last = called.rpartition(".")[2]
+            is_unclear = last in _UNCLEAR or last[:1].isupper()
+            return Nesting("tuple", each=TENSOR) if last in _TUPLES else UNKNOWN if is_unclear else TENSOR
+        ran = self._module(node, value, depth)
+        return ran if ran is not None else self._method(node, value, depth)
+
+    def _is_named_tuple(self, func: ast.expr, value: Value) -> bool:
+        """Whether a call makes a tuple with names: `class State(NamedTuple)`, `State = namedtuple("State", "h c")`."""
+        owner = self._resolver.find_class(func, value.file)
+        if owner is not None:
+            return any((dotted_name(base) or "").endswith("NamedTuple") for base in owner[1].bases)
+        made = [
+            one.node.func for one in self._resolver.behind(Value(func, value.file)) if isinstance(one.node, ast.Call)
+        ]
+        return any((dotted_name(one) or "").rpartition(".")[2] in ("namedtuple", "NamedTuple") for one in made)
+
+    def _built_in(self, called: str, node: ast.Call, value: Value, depth: int) -> Nesting:
+        if called == "dict":
+            return Nesting(
+                "dict", each=reduce(_joined, self._each([one.value for one in node.keywords], value, depth), UNKNOWN)
+            )
+        given = self._each(node.args, value, depth)
+        if called == "zip":
+            return Nesting("list", each=Nesting("tuple", tuple(one.element for one in given)))
+        if called == "enumerate" and given:
+            return Nesting("list", each=Nesting("tuple", (UNKNOWN, given[0].element)))
+        kind = "tuple" if called == "tuple" else "list"
+        return replace(given[0], kind=kind) if given and given[0].is_container else Nesting(kind, each=UNKNOWN)
+
+    def _module(self, node: ast.Call, value: Value, depth: int) -> Nesting | None:
+        """What a layer of torch gives back, or the `forward` of a module of the program; None where none is called."""
+        found: list[Nesting] = []
+        for one in self._resolver.constructors_of(Value(node.func, value.file, value.arguments)):
+            if not isinstance(one.node, ast.Call):
+                continue
+            called = self._resolver.program.names(one.file).qualified(one.node.func) or ""
+            owner = self._resolver.find_class(one.node.func, one.file)
+            last = called.rpartition(".")[2]
+            if owner is not None:
+                method = self._resolver.method(owner[1], "forward", owner[0])
+                returned = self._resolver.returns_of(method, node, value) if method is not None else []
+                found += [self.read(each, depth + 1) for each in returned]
+            elif called.startswith("torch.nn.") and last not in _CONTAINERS:
+                found.append(_LAYERS.get(last, TENSOR))
+        return reduce(_joined, found) if found else None
+
+    def _method(self, node: ast.Call, value: Value, depth: int) -> Nesting:
+        """A method of a tensor gives a tensor, or several."""
+        if not isinstance(node.func, ast.Attribute):
+            return UNKNOWN
+        method = node.func.attr
+        if method in _TUPLES:
+            return Nesting("tuple", each=TENSOR)
+        if method == "values":
+            return self.read(replace(value, node=node.func.value), depth + 1)
+        if method == "items":
+            held = self.read(replace(value, node=node.func.value), depth + 1)
+            return Nesting("list", each=Nesting("tuple", (UNKNOWN, held.element)))
+        if method in _UNCLEAR:
+            return UNKNOWN
+        is_new = method.startswith("new_")
+        return (
+            TENSOR if is_new or self.read(replace(value, node=node.func.value), depth + 1).kind == "tensor" else UNKNOWN
+        )
+
+
+def _joined(one: Nesting, other: Nesting) -> Nesting:
+    """What a value is that is either; the first where they are containers of different kinds."""
+    if one.kind == "unknown":
+        return other
+    if other.kind == "unknown":
+        return one
+    if "none" in (one.kind, other.kind):
+        held = other if one.kind == "none" else one
+        return held if held.kind == "none" else replace(held, may_be_none=True)
+    may_be_none = one.may_be_none or other.may_be_none
+    if not one.is_container or not other.is_container:
+        return replace(one, may_be_none=may_be_none) if one.kind == other.kind else UNKNOWN
+    if one.parts and len(one.parts) == len(other.parts):
+        parts = tuple(map(_joined, one.parts, other.parts))
+        return Nesting(one.kind, parts, may_be_none=may_be_none)
+    return Nesting(one.kind, each=_joined(one.element, other.element), may_be_none=may_be_none)
+
+
+def _element(whole: Nesting) -> Nesting:
+    return TENSOR if whole.kind == "tensor" else whole.element if whole.is_container else UNKNOWN
+
+
+def _part(whole: Nesting, at: int | str | None) -> Nesting:
+    if isinstance(at, int) and -len(whole.parts) <= at < len(whole.parts):
+        return whole.parts[at]
+    return _element(whole)
+
+
+def _added(statement: ast.AST, name: str | None) -> bool | None:
+    """Whether a statement puts one more part into a container (True) or several (False); None where it binds the name."""
+    if isinstance(statement, ast.Call) and isinstance(statement.func, ast.Attribute):
+        return _ADDS.get(statement.func.attr, False)
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Subscript)
+    if isinstance(statement, ast.Assign):
+        return True if name not in set(_bound(statement.targets)) else None
+    return None
+
+
+def _bound(targets: Iterable[ast.expr]) -> Iterator[str | None]:
+    for one in targets:
+        if isinstance(one, (ast.Tuple, ast.List)):
+            yield from _bound(one.elts)
+        else:
+            yield dotted_name(one)

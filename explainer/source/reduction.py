@@ -1,0 +1,193 @@
+"""How a program makes one number of a loss that has one value for each element: by the mean, or by the sum.
+
+Weights that add up to 1 say it, and so does what the program does with the same loss elsewhere: an `evaluate` that sums it,
+a report of its mean. A sum that is added up over batches, or divided later, says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.lineage import definitions, root_of, scope_of
+from explainer.source.loss import find_losses, loss_at
+from explainer.source.made import SAME, Made, made_of
+from explainer.source.name import bound_names, dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.weighting import ONE, is_scalar
+
+MEAN, SUM = "mean", "sum"
+_GROWS = frozenset({"append", "add", "extend", "update", "sum", "fsum"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How the loss is to be reduced, and what says so; `how` is None where weights multiply it and nothing says how."""
+
+    how: str | None
+    why: str = ""
+
+
+def reduction_of(node: ast.expr, at: tuple[str | None, ast.stmt], file: SourceFile, program: Program) -> Told | None:
+    """How a loss is to be reduced that has the value `node`, and a name at a statement; None where it is plain and nothing tells."""
+    made = made_of(Value(node, file), program)
+    votes = dict.fromkeys(_votes(made, program)) if made.calls else {}
+    votes.update(dict.fromkeys(_own_votes(*at, file, program)))
+    hows = {how for how, _ in votes}
+    if None not in made.weights:
+        hows |= {SUM if one == ONE else MEAN for one in made.weights}
+    if len(hows) > 1 or (made.weights and not hows):
+        return Told(how=None)
+    if not hows:
+        return None
+    (how,) = hows
+    told = next((why for each, why in votes if each == how), None)
+    said = "the weights add up to 1" if how == SUM else "the mean of the weights is 1"
+    return Told(how=how, why=told or said)
+
+
+def _votes(made: Made, program: Program) -> list[tuple[str, str]]:
+    """How the program reduces the same loss elsewhere, and where: of the outermost call of which it says so."""
+    for value, weighted in made.calls:
+        target = _identity(value, program)
+        others = [
+            (file, node)
+            for file, node in program.once(_calls)
+            if target is not None and node is not value.node and _identity(Value(node, file), program) == target
+        ]
+        found = [
+            (how, f"`{_place(file, node)}` takes the {how} of it")
+            for file, node in others
+            if (how := _fate(node, file, program, weighted=weighted))
+        ]
+        if found:
+            return found
+    return []
+
+
+def _own_votes(name: str | None, at: ast.stmt, file: SourceFile, program: Program) -> Iterator[tuple[str, str]]:
+    """How the function that makes the loss reports it."""
+    scope = scope_of(at, file, program) if name is not None else None
+    if scope is None or name is None:
+        return
+    made = definitions(name, at, scope)
+    for one in ast.walk(scope):
+        is_read = isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)
+        if is_read and isinstance(one, ast.expr) and dotted_name(one) == name:
+            how = _upwards(one, file, program, wanted=False, weighted=False, depth=0)
+            if how is not None and definitions(name, file.statement(one), scope) == made:
+                yield how, f"`{_place(file, one)}` takes the {how} of it"
+
+
+def _calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    for file in program.parsed():
+        yield from ((file, node) for node in file.walk() if isinstance(node, ast.Call))
+
+
+def _identity(value: Value, program: Program) -> object:
+    """What a call computes: the function of the program that it runs, or the loss of torch."""
+    assert isinstance(value.node, ast.Call)
+    losses = program.once(find_losses)
+    loss = next((one for one in losses if one.call is value.node), None)
+    if loss is not None:
+        return loss.name
+    function = resolver_of(program).function_of(value.node, value)
+    if function is not None:
+        return id(function[1])
+    owners = resolver_of(program).classes_of(replace(value, node=value.node.func))
+    return id(owners[0][1]) if owners else None
+
+
+def _fate(call: ast.Call, file: SourceFile, program: Program, *, weighted: bool) -> str | None:
+    """What becomes of a call's elements: `SUM` or `MEAN` where they are made one number, weighted or not as is asked."""
+    loss = loss_at(call, file, program)
+    if loss is not None and loss.reduction in (MEAN, SUM):
+        is_meant = not weighted and _is_final(call, file, program, loss.reduction)
+        return loss.reduction if is_meant else None
+    return _upwards(call, file, program, wanted=weighted, weighted=False, depth=0)
+
+
+def _upwards(
+    node: ast.expr, file: SourceFile, program: Program, *, wanted: bool, weighted: bool, depth: int
+) -> str | None:  # fmt: skip
+    above = file.parents.get(node)
+    if isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Mult, ast.Div)):
+        other = above.left if above.right is node else above.right
+        heavy = weighted or not is_scalar(Value(other, file), program)
+        return _upwards(above, file, program, wanted=wanted, weighted=heavy, depth=depth)
+    if isinstance(above, (ast.BinOp, ast.UnaryOp)):
+        return _upwards(above, file, program, wanted=wanted, weighted=weighted, depth=depth)
+    if isinstance(above, ast.Attribute):
+        method = file.parents.get(above)
+        if isinstance(method, ast.Call) and method.func is above:
+            if above.attr in (MEAN, SUM) and not method.args and not method.keywords:
+                return above.attr if weighted == wanted and _is_final(method, file, program, above.attr) else None
+            if above.attr in SAME:
+                return _upwards(method, file, program, wanted=wanted, weighted=weighted, depth=depth)
+        return None
+    if isinstance(above, ast.Call) and above.args == [node] and not above.keywords:
+        called = program.names(file).qualified(above.func)
+        how = (called or "").removeprefix("torch.")
+        if called in (f"torch.{MEAN}", f"torch.{SUM}"):
+            return how if weighted == wanted and _is_final(above, file, program, how) else None
+    if isinstance(above, ast.Assign) and above.value is node and depth < 2 and isinstance(above.targets[0], ast.Name):
+        hows = {
+            _upwards(one, file, program, wanted=wanted, weighted=weighted, depth=depth + 1)
+            for one in _uses(above, file, program)
+        } - {None}
+        return hows.pop() if len(hows) == 1 else None
+    return None
+
+
+def _uses(statement: ast.Assign, file: SourceFile, program: Program) -> Iterator[ast.expr]:
+    """Where the name that a statement binds is read later in its function."""
+    name, scope = root_of(statement.targets[0]), scope_of(statement, file, program)
+    for one in ast.walk(scope) if scope is not None else ():
+        if (
+            isinstance(one, ast.Name)
+            and one.id == name
+            and isinstance(one.ctx, ast.Load)
+            and one.lineno >= statement.lineno
+        ):
+            yield one
+
+
+def _is_final(node: ast.expr, file: SourceFile, program: Program, how: str, depth: int = 0) -> bool:
+    """Whether a sum is what the program looks at: not added up over batches, nor divided. A mean is always one."""
+    if how == MEAN:
+        return True
+    below: ast.AST = node
+    above = file.parents.get(node)
+    while isinstance(
+        above,
+        (ast.Attribute, ast.Call, ast.BinOp, ast.UnaryOp, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.keyword),
+    ):
+        if isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Div, ast.Add)):
+            return False
+        called = above.func if isinstance(above, ast.Call) else None
+        if (getattr(called, "attr", "") or getattr(called, "id", "")) in _GROWS and below is not called:
+            return False
+        below, above = above, file.parents.get(above)
+    if isinstance(above, (ast.AugAssign, ast.GeneratorExp, ast.ListComp, ast.Yield, ast.Tuple, ast.List, ast.Dict)):
+        return False
+    if depth > 2:
+        return True
+    if isinstance(above, ast.Assign):
+        names = set(bound_names(above))
+        return isinstance(above.targets[0], ast.Name) and all(
+            _is_final(one, file, program, how, depth + 1) for one in _uses(above, file, program)
+        ) and names <= {root_of(above.targets[0])}  # fmt: skip
+    if isinstance(above, ast.Return):
+        function = program.names(file).function_of(above)
+        callers = resolver_of(program).calls_of(function, file) if function is not None else []
+        return all(_is_final(call, where, program, how, depth + 1) for where, call in callers)
+    return True
+
+
+def _place(file: SourceFile, node: ast.AST) -> str:
+    name = file.path.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{getattr(node, 'lineno', 0)}"
