@@ -7,9 +7,10 @@ new and different failure behind a fix is the next round. Without a verified end
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from explainer.fix.choice import Choice
 from explainer.ingest.text import read_text
 from explainer.model.finding import Finding, Fix
 from explainer.model.journal import Record, Refused
@@ -27,11 +28,14 @@ from explainer.model.repair import (
     Run,
 )
 from explainer.model.report import Report
-from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, Verification
+from explainer.model.trace import UNOWNED
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, ProcessReport, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
+from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
+from explainer.verification.unowned import unowned_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
@@ -53,7 +57,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, _past(run), is_silent=not run.status)
+    attempt = _Attempt(job, tell, target_of(run))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -75,24 +79,100 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
     )
 
 
-def _past(run: Run) -> tuple[tuple[str, int], ...]:
-    """What a verification must go past: the steps at the failure; of a run that failed silently, all of them but the last."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a verification of a fix must show, as the failed run says.
+
+    `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
+    `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
+    """
+
+    past: tuple[tuple[str, int], ...] = ()
+    is_silent: bool = False
+    is_unowned: bool = False
+    given: int = 0
+
+
+def target_of(run: Run) -> Target:
+    """What a verification of a fix for this run's failure must show."""
     steps = steps_so_far(run.processes)
-    return steps if run.status else tuple((name, count - 1) for name, count in steps)
+    traced = run.report.incident.traced if run.report is not None else ()
+    return Target(
+        past=steps if run.status else tuple((name, count - 1) for name, count in steps),
+        is_silent=not run.status,
+        is_unowned=not run.status and any(one.kind == UNOWNED for one in traced),
+        given=_given(run.processes),
+    )
+
+
+def prove(
+    job: Job,
+    target: Target,
+    choice: Choice,
+    tell: Callable[[str], None],
+    *,
+    on_output: OnOutput | None = None,
+    on_step: OnStep | None = None,
+) -> Verification:
+    """Verify the command with the chosen fix applied: its health, and what health does not show.
+
+    That is a twin's gradients where checkpointing or compilation may falsify them, parameters without an optimizer, and a
+    traced run where the fault may only have fallen silent. `on_output` and `on_step` follow the first run.
+
+    Raises:
+        CannotStart: there is no such program.
+        Stopped: `job.watch.is_stopped` said so.
+    """
+    watch = replace(job.watch, past=target.past)
+    proof = verify_command(job.command, job.root, watch, on_output, on_step)
+    if proof.verdict == GREEN and _wants_twin(choice.fix, proof):
+        tell("  green alone; held against its first gradients without checkpointing and compilation")
+        proof = verify_with_twin(job.command, job.root, watch, proof)
+    if proof.verdict == GREEN and (now := _given(proof.processes)) < target.given:
+        # A cut in the wrong place trains on without an error, and without a part of the model.
+        why = f"{now} parameters get a gradient where {target.given} did before the edit"
+        proof = replace(proof, verdict=RED, reasons=(why,))
+    if proof.verdict == GREEN and target.is_unowned and (left := unowned_of(proof.processes)):
+        why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
+        proof = replace(proof, verdict=RED, reasons=(why,))
+    if proof.verdict == GREEN and (target.is_silent or choice.finding.cause.startswith("inplace/")):
+        proof = _without_silence(job, target, proof)
+    return proof
+
+
+def _without_silence(job: Job, target: Target, proof: Verification) -> Verification:
+    """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
+
+    A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
+    """
+    # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
+    first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)
+    traced = verify_command(job.command, job.root, replace(job.watch, past=first, trace=True))
+    seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in SILENT]
+    if not seen:
+        return proof
+    reasons = tuple(f"{os.path.relpath(one.file, job.root)}:{one.line}: {one.says}" for one in seen)
+    return replace(proof, verdict=RED, reasons=reasons)
+
+
+def _given(processes: Sequence[ProcessReport]) -> int:
+    """How many parameters of its optimizers had a gradient at the first steps of a process: the most of any."""
+    found = [0]
+    for process in processes:
+        most: dict[str, int] = {}
+        for row in process.rows:
+            most[row.optimizer] = max(most.get(row.optimizer, 0), row.given)
+        found.append(sum(most.values()))
+    return max(found)
 
 
 class _Attempt:
     """A search through fixes: what is applied now, what was tried."""
 
-    def __init__(
-        self, job: Job, tell: Callable[[str], None], past: tuple[tuple[str, int], ...], *, is_silent: bool
-    ) -> None:
+    def __init__(self, job: Job, tell: Callable[[str], None], target: Target) -> None:
         self._job = job
         self._tell = tell
-        self._watch = replace(job.watch, past=past)
-        self._is_silent = is_silent
-        # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
-        self._first = tuple((name, min(count, job.watch.steps)) for name, count in past)
+        self._target = target
         self._records: list[Record] = []
         self._tried: set[str] = set()
         self._spent = 0
@@ -120,7 +200,7 @@ class _Attempt:
                 return proof
             if proof.verdict == INCONCLUSIVE and self.unproved is None:
                 self.unproved, self._held = proof, (finding, fix)
-            further = self._next_failure(proof, report)
+            further = next_failure(self._job, proof, report)
             if further is not None and depth + 1 < MAX_DEPTH:
                 self._tell(f"behind it: {further.findings[0].cause}")
                 deeper = self.search(further, depth + 1)
@@ -143,36 +223,15 @@ class _Attempt:
         return True
 
     def _verify(self, finding: Finding, fix: Fix) -> Verification:
-        proof = verify_command(self._job.command, self._job.root, self._watch)
-        if proof.verdict == GREEN and _wants_twin(fix, proof):
-            self._tell("  green alone; held against its first gradients without checkpointing and compilation")
-            proof = verify_with_twin(self._job.command, self._job.root, self._watch, proof)
-        if proof.verdict == GREEN and (self._is_silent or finding.cause.startswith("inplace/")):
-            proof = self._without_silence(proof)
+        proof = prove(self._job, self._target, Choice(finding=finding, fix=fix), self._tell)
         self.rounds.append(Round(cause=finding.cause, fix=fix.id, verdict=proof.verdict, reasons=proof.reasons))
         self._tell(f"  {proof.verdict}" + (f": {proof.reasons[0]}" if proof.reasons else ""))
+        for note in proof.notes:
+            if (
+                " is kept in " in note
+            ):  # a file that was edited meanwhile: its author must hear of it whatever the verdict
+                self._tell(f"  {note}")
         return proof
-
-    def _without_silence(self, proof: Verification) -> Verification:
-        """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
-
-        A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
-        """
-        traced = verify_command(self._job.command, self._job.root, replace(self._watch, past=self._first, trace=True))
-        seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in SILENT]
-        if not seen:
-            return proof
-        reasons = tuple(f"{os.path.relpath(one.file, self._job.root)}:{one.line}: {one.says}" for one in seen)
-        return replace(proof, verdict=RED, reasons=reasons)
-
-    def _next_failure(self, proof: Verification, before: Report) -> Report | None:
-        """The report of another failure than the one before, which the fix laid open; None for the same one or none."""
-        if proof.verdict == GREEN or not any(one.failures for one in proof.processes):
-            return None
-        report = explain_run(list(read_text(proof.output)), proof.processes, self._job)
-        if report is None or not report.findings or _place_of(report) == _place_of(before):
-            return None
-        return report
 
     def _take_back(self) -> None:
         """Undo the last patch."""
@@ -189,6 +248,16 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def next_failure(job: Job, proof: Verification, before: Report) -> Report | None:
+    """The report of another failure than the one before, which a fix laid open; None for the same one or none."""
+    if proof.verdict == GREEN or not any(one.failures for one in proof.processes):
+        return None
+    report = explain_run(list(read_text(proof.output)), proof.processes, job)
+    if report is None or not report.findings or _place_of(report) == _place_of(before):
+        return None
+    return report
 
 
 def _wants_twin(fix: Fix, proof: Verification) -> bool:

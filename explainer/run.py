@@ -17,16 +17,19 @@ from explainer.model.environment import Environment
 from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
-from explainer.model.verification import Failure, ProcessReport
+from explainer.model.verification import Failure, ProcessReport, Unowned
+from explainer.source.ownership import chooses_parts
 from explainer.verification.command import OnOutput, run_command
 from explainer.verification.judge import silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
+from explainer.verification.stream import OnStep, waiting
 from explainer.verification.traced import lines_of, with_trace
+from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
-from explainer.workflow import explain_incident, plan_report
+from explainer.workflow import explain_incident, plan_report, program_of
 
 # The families of causes that happen in the flow of values, where a trace sees them.
-TRACEABLE = frozenset(("inplace", "no-graph", "backward", "nan", "checkpoint", "compile"))
+TRACEABLE = frozenset(("inplace", "no-graph", "backward", "nan", "checkpoint", "compile", "shape/index-out-of-range"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,32 +45,51 @@ class Job:
     keep_unproved: bool = False
 
 
-def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True) -> Run:
+def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step: OnStep | None = None) -> Run:
     """Run the command once, its output passed to `on_output` as it comes, and explain its failure.
 
     Raises:
         CannotStart: there is no such program.
+        Stopped: it is not shown, and `job.watch.is_stopped` said so.
     """
     folder = tempfile.mkdtemp(prefix="gradfix-")
     reader = _Reader()
     try:
-        environment = live_environment({"folder": folder, "mode": "run"}, dict(os.environ))
+        options = {"folder": folder, "mode": "run", "told": on_step is not None}
+        environment = live_environment(options, dict(os.environ))
+        on_wait, at_end = waiting(folder, on_step, None if is_shown else job.watch.is_stopped)
 
         def pass_on(stream: int, data: bytes) -> None:
             on_output(stream, data)
             reader.feed(stream, data)
 
-        ended = run_command(job.command, environment=environment, folder=job.root, on_output=pass_on, is_shown=is_shown)
+        ended = run_command(
+            job.command, environment=environment, folder=job.root, on_output=pass_on, is_shown=is_shown, on_wait=on_wait
+        )
+        at_end()
         processes = read_reports(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     incidents = reader.close()
     silent = silent_faults(processes) if ended.status == 0 else ()
-    report = explain_run(_told(incidents, silent), processes, job) if ended.status or silent else None
+    told = with_silent(incidents, silent) if ended.status or silent else []
+    unowned = () if ended.status else left_out(processes, job.root)
+    if unowned:
+        told = [with_unowned(told[-1] if told else Incident(), unowned)]
+    report = explain_run(told, processes, job) if ended.status or told else None
     return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
 
 
-def _told(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
+def left_out(processes: Sequence[ProcessReport], root: str) -> tuple[Unowned, ...]:
+    """Trainable parameters that belong to no optimizer, where the program does not choose: a group is empty, or it names no part."""
+    found = unowned_of(processes)
+    if not found or any(one.empty for one in found):
+        return found
+    program = program_of(root, [one.file for one in found if one.file])
+    return () if not program.order or chooses_parts(program) else found
+
+
+def with_silent(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
     """What was printed, with what the processes were seen to do wrong without a word, as lines and metrics of the log."""
     if not silent:
         return incidents
@@ -139,7 +161,7 @@ def first_steps(run: Run, job: Job) -> tuple[tuple[str, int], ...]:
     return tuple((name, min(count, job.watch.steps)) for name, count in steps_so_far(run.processes))
 
 
-def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
+def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput | None = None) -> Run:
     """The run with the lines that a traced run of the same command sees, where its failure is one that a trace can tell.
 
     A run that ended well is traced for a few steps: for writes that autograd does not see. The traced run harms nothing: it
@@ -149,7 +171,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
         return run
     tell("tracing: the same command again, each operation watched")
     watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else first_steps(run, job), trace=True)
-    proof = verify_command(job.command, job.root, watch)
+    proof = verify_command(job.command, job.root, watch, on_output)
     incident = _traced(run, proof.processes)
     if incident is None:
         return run
@@ -158,7 +180,8 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None]) -> Run:
 
 
 def _is_traceable(report: Report) -> bool:
-    return report.findings[0].cause.partition("/")[0] in TRACEABLE
+    cause = report.findings[0].cause
+    return bool({cause, cause.partition("/")[0]} & TRACEABLE)
 
 
 def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:

@@ -31,6 +31,23 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStep:
+    """An optimizer step as it is told while the program runs: its number from 1, and what was looked at.
+
+    `is_seen` where the gradients were looked at; `norm` is then None where one was not finite. `memory` is the peak in bytes.
+    """
+
+    pid: int
+    optimizer: str
+    step: int
+    is_seen: bool = False
+    norm: float | None = None
+    loss: float | None = None
+    seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterHealth:
     """One parameter over all watched steps: in how many it had a gradient, one that is not zero, one that is not finite.
 
@@ -85,6 +102,25 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unowned:
+    """Trainable parameters of a model that got gradients and that no optimizer owns, though it owns others of the model.
+
+    `children` are the parts of the model, `whole` those of which it owns nothing where that is all; `empty` the groups
+    without a parameter, by number and optimizer. The line made the optimizer.
+    """
+
+    model: str
+    count: int
+    names: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    empty: tuple[tuple[str, str], ...] = ()
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStep:
     """An optimizer's first completed step: the losses sent backward for it, and its parameters' gradients, in its order."""
 
@@ -130,7 +166,7 @@ class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
-    checkpointing ran and "compile" where torch.compile made code.
+    checkpointing ran, "checkpoint without inputs" where torch warned that no input of a segment required grad, and "compile" where torch.compile made code.
     `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
     `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
@@ -148,6 +184,7 @@ class ProcessReport:
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
+    unowned: tuple[Unowned, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

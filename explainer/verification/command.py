@@ -26,6 +26,7 @@ _GRACE = 5.0  # between SIGTERM and SIGKILL
 
 OUT, ERR = 1, 2
 OnOutput = Callable[[int, bytes], None]
+OnWait = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def signal_name(status: int) -> str | None:
     return signal.Signals(status - 128).name if status - 128 in _KNOWN else None
 
 
-def run_command(
+def run_command(  # noqa: PLR0913 - what a shell would be told
     command: Sequence[str],
     *,
     environment: dict[str, str],
@@ -62,12 +63,14 @@ def run_command(
     on_output: OnOutput,
     timeout: float | None = None,
     is_shown: bool = True,
+    on_wait: OnWait | None = None,
 ) -> Ended:
     """Run `command` to its end, giving each piece of its output to `on_output(stream, bytes)` as it comes.
 
     With `is_shown` a stream of ours that is a terminal is one for the command too, of the same size. Ctrl-C goes to the
     command, by the terminal itself; SIGTERM and SIGHUP are passed on, and what the command started and left behind is
     ended too. A command that is not shown is ended by any of them, with all that it started, and so are we.
+    `on_wait` is called several times a second while the command runs; where it raises, a command that is not shown is ended.
 
     Raises:
         CannotStart: there is no such program.
@@ -89,7 +92,8 @@ def run_command(
         os.close(stream.theirs)
     try:
         with _Signals(child, streams, is_shown=is_shown) as signals:
-            is_late = _pump(child, streams, on_output, start + timeout if timeout is not None else None)
+            deadline = start + timeout if timeout is not None else None
+            is_late = _pump(child, streams, on_output, deadline, on_wait)
             status = child.wait()
             signals.end_family()
     finally:
@@ -133,7 +137,11 @@ class _Stream:
 
 
 def _pump(
-    child: subprocess.Popen[bytes], streams: Sequence[_Stream], on_output: OnOutput, deadline: float | None
+    child: subprocess.Popen[bytes],
+    streams: Sequence[_Stream],
+    on_output: OnOutput,
+    deadline: float | None,
+    on_wait: OnWait | None,
 ) -> bool:
     """Pass output on until the command has ended and is silent; whether it had to be ended for lateness."""
     is_late, quiet_since = False, None
@@ -143,13 +151,10 @@ def _pump(
                 selector.register(stream.ours, selectors.EVENT_READ, stream)
             # A program may close both streams and go on.
             while selector.get_map() or child.poll() is None:
-                for key, _ in selector.select(0.1):
-                    data = key.data.read()
-                    if data:
-                        on_output(key.data.number, data)
-                        quiet_since = None
-                    else:
-                        selector.unregister(key.fileobj)
+                if on_wait is not None:
+                    on_wait()
+                if _pass_on(selector, on_output):
+                    quiet_since = None
                 if deadline is not None and not is_late and time.monotonic() > deadline and child.poll() is None:
                     is_late = True
                     _end(child)
@@ -161,6 +166,19 @@ def _pump(
         for stream in streams:
             stream.close()
     return is_late
+
+
+def _pass_on(selector: selectors.BaseSelector, on_output: OnOutput) -> bool:
+    """Pass on what has come within a moment; whether anything has."""
+    has_come = False
+    for key, _ in selector.select(0.1):
+        data = key.data.read()
+        if data:
+            on_output(key.data.number, data)
+            has_come = True
+        else:
+            selector.unregister(key.fileobj)
+    return has_come
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -24,6 +24,8 @@ _LEFT_ALONE = {
     ".ruff_cache",
     ".pytest_cache",
 }
+# What people write by hand: where such a file changes during a run, its author may have, and not the run.
+_BY_HAND = (".py", ".ipynb", ".yaml", ".yml", ".toml", ".json", ".sh", ".cfg", ".ini", ".md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,15 @@ class Guard:
     """The files under `root` as they are now. Small ones can be put back; of large ones a change is only told.
 
     Where `root` is no project but holds what others write to meanwhile (the home folder, the temporary one, a folder above
-    them, one with very many files), nothing is put back: `why_not` says so.
+    them, one with very many files), nothing is put back: `why_not` says so. A file of the kind that people write by hand is
+    copied to `kept`, a folder of its own, before it is put back or removed: it may have been saved from an editor.
     """
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self._files: dict[str, _File] = {}
         self._folders: set[str] = set()
+        self.kept: str | None = None
         self.why_not = _shared(self._root)
         if self.why_not is None:
             self._read()
@@ -67,6 +71,7 @@ class Guard:
         folders: set[str] = set()
         present = dict(_walk(self._root, folders))
         for path in present.keys() - self._files.keys():
+            self._keep(path)
             _remove(path)
         for folder in sorted(folders - self._folders, key=len, reverse=True):
             shutil.rmtree(folder, ignore_errors=True)
@@ -74,9 +79,23 @@ class Guard:
             status = present.get(path)
             if status is not None and (status.st_size, status.st_mtime_ns) == (before.size, before.changed):
                 continue
+            if status is not None and before.data is not None and _read(path) != before.data:
+                self._keep(path)
             if before.data is None or not _write(path, before):
                 lost.append(os.path.relpath(path, self._root))
         return tuple(sorted(lost))
+
+    def _keep(self, path: str) -> None:
+        """Copy a file that a person may have written to where it can be found again."""
+        if not path.endswith(_BY_HAND):
+            return
+        with suppress(OSError):
+            if os.path.getsize(path) > MAX_COPY:
+                return
+            self.kept = self.kept or tempfile.mkdtemp(prefix="gradfix-kept-")
+            copy = os.path.join(self.kept, os.path.relpath(path, self._root))
+            os.makedirs(os.path.dirname(copy), exist_ok=True)
+            shutil.copy2(path, copy)
 
 
 def _shared(root: str) -> str | None:

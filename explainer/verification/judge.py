@@ -10,6 +10,7 @@ from explainer.model.verification import GREEN, INCONCLUSIVE, RED, ParameterHeal
 from explainer.verification.command import Ended
 
 MAX_NAMES = 3
+SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
 
 
 def judge(
@@ -55,7 +56,7 @@ def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
 def _faults(process: ProcessReport) -> Iterator[str]:
     """What makes a run red, of one process."""
     for optimizer in process.not_finite:
-        yield f"parameters of {_plain(optimizer)} are not finite at the end"
+        yield f"parameters of {plain_name(optimizer)} are not finite at the end"
     left_out = frozenset(process.left_out)
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
@@ -64,10 +65,13 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     row = next((one for one in process.rows if one.norm is None), None)
     if row is not None:
         names = [one.name for one in process.parameters if one.bad]
-        yield f"step {row.step + 1} of {_plain(row.optimizer)} has gradients that are not finite: {_some(names)}"
+        yield f"step {row.step + 1} of {plain_name(row.optimizer)} has gradients that are not finite: {_some(names)}"
     for optimizer, owned in _owned(process).items():
         if not any(one.given for one in owned):
-            yield f"no parameter of {_plain(optimizer)} got a gradient"
+            yield f"no parameter of {plain_name(optimizer)} got a gradient"
+        elif SEGMENT_WITHOUT_INPUTS in process.uses and (without := [one.name for one in owned if not one.given]):
+            count = "a parameter" if len(without) == 1 else f"{len(without)} parameters"
+            yield f"{count} of {plain_name(optimizer)} got no gradient: a checkpointed segment ran without a graph, since none of its inputs requires grad"
     if not _may_come(process):
         yield from _standing(process)
 
@@ -87,7 +91,7 @@ def _standing(process: ProcessReport) -> Iterator[str]:
         steps = [one.step for one in process.rows if one.optimizer == optimizer]
         if len(steps) > 1 and any(one.given for one in owned) and not any(one.moved for one in owned):
             looked = "" if steps[-1] + 1 == len(steps) else " that were looked at"
-            yield f"all gradients of {_plain(optimizer)} are zero over {len(steps)} steps{looked}"
+            yield f"all gradients of {plain_name(optimizer)} are zero over {len(steps)} steps{looked}"
 
 
 def _may_come(process: ProcessReport) -> bool:
@@ -115,7 +119,7 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
     is_past = is_whole or not past or sum(made.values()) > sum(before for _, before in past)
     for name, before in past:
         if made.get(name, 0) < before or not is_past:
-            yield f"{_plain(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
+            yield f"{plain_name(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
 
 
 def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
@@ -133,7 +137,7 @@ def _notes(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _plain(optimizer: str) -> str:
+def plain_name(optimizer: str) -> str:
     """`0 Adam` is "the 1st optimizer (Adam)"."""
     number, _, name = optimizer.partition(" ")
     ordinal = {"0": "1st", "1": "2nd", "2": "3rd"}.get(number, f"{int(number) + 1}th" if number.isdigit() else number)

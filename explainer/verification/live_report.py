@@ -17,6 +17,7 @@ from explainer.model.verification import (
     ParameterHealth,
     ProcessReport,
     StepRow,
+    Unowned,
 )
 from explainer.verification.module import modules_of
 from explainer.verification.traced import with_trace
@@ -39,13 +40,19 @@ def read_reports(folder: str) -> tuple[ProcessReport, ...]:
         if name.endswith(".json"):
             try:
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    found.append(_report(json.load(file)))
+                    found.append(report_of(json.load(file)))
             except (OSError, ValueError, KeyError, TypeError):
                 continue
     return tuple(sorted(found, key=lambda one: one.pid))
 
 
-def _report(raw: dict[str, Any]) -> ProcessReport:
+def _unowned(raw: dict[str, Any]) -> Unowned:
+    lists = {key: tuple(raw[key]) for key in ("names", "children", "whole")}
+    return Unowned(**{**raw, **lists, "empty": tuple((number, kind) for number, kind in raw["empty"])})
+
+
+def report_of(raw: dict[str, Any]) -> ProcessReport:
+    """The report of a process, from the plain data that `live/` keeps."""
     parameters = tuple(
         ParameterHealth(name=name, **{**one, "shape": tuple(one["shape"])})
         for name, one in raw.get("parameters", {}).items()
@@ -75,6 +82,7 @@ def _report(raw: dict[str, Any]) -> ProcessReport:
         ),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
+        unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),
         autocast=tuple(raw.get("autocast", ())),
@@ -114,10 +122,14 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for key in ("evaluation", "replaced", "replaced_in_evaluation", "checkpointed", "reentrant"):
         if modules.get(key):
             yield f"live_{key}", ", ".join(modules[key])
+    if modules.get("names"):
+        yield "live_parameter_names", " ".join(modules["names"])
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))
         yield "live_unreached", str(seen.get("unreached", 0))
+    if seen.get("carried"):
+        yield "live_carried", seen["carried"]
     for one in seen.get("moved", ())[:1]:
         node = one["node"].rstrip("0123456789").removesuffix("Backward")
         held = one.get("held") or [f"activation saved by {node}"]
@@ -141,10 +153,12 @@ def with_live_facts(incident: Incident, failure: Failure) -> Incident:
 
 
 def with_live_objects(incident: Incident, error: BaseException) -> Incident:
-    """The incident of an exception of this process, with what its live objects say."""
+    """The incident of an exception of this process, with what its live objects say, or said where it was raised."""
     from explainer.live.crash import look, warned
+    from explainer.live.record import NOTED
 
-    seen, traced = look(error), getattr(error, TRACED, None)
+    noted = (getattr(error, NOTED, None) or {}).get("seen") or {}
+    seen, traced = noted if "modules" in noted else look(error), getattr(error, TRACED, None)
     incident = _with(_with_warnings(incident, warned()), facts_of(seen)) if seen else incident
     return with_trace(incident, traced) if traced else incident
 

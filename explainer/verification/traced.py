@@ -14,8 +14,11 @@ from explainer.model.trace import (
     FREED,
     GRAD_OFF,
     HIDDEN_WRITE,
+    INDEX,
     NOT_FINITE,
     PARTED,
+    READ,
+    RESULTS,
     STARVING_CUT,
     WRITE,
     TracedLine,
@@ -62,6 +65,13 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(NOT_FINITE, bad, _why_not_finite(bad))
         if bad.get("then"):
             yield from _line(NOT_FINITE, bad["then"], f"`{bad['then']['operation']}` makes NaN of that infinity")
+    yield from _reads(traced)
+    for one in traced.get("indices") or ():
+        yield from _line(
+            INDEX,
+            one,
+            f"makes the integers of which `{one['refused']}` refuses one: they are no rows or classes as they are",
+        )
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     if traced.get("parted"):
@@ -72,11 +82,25 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         )  # fmt: skip
 
 
+def _reads(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What saved a tensor that was written later; not for an optimizer's step, whose parameters are no copies.
+
+    Of writes that autograd does not see only those into state: what `.data` does to an activation may be meant to pass it by.
+    """
+    hidden = [one for one in traced.get("hidden") or () if one.get("state")]
+    for one in (*(traced.get("writes") or ()), *hidden):
+        if one.get("read") and one["operation"] != "step":
+            kept = "its result" if one["read"]["saved"] in RESULTS else "what it read"
+            says = f"`{one['read']['operation']}` saves {kept}, which `{one['operation']}` writes before the backward"
+            yield from _line(READ, {**one["read"], "node": one["node"]}, says)
+
+
 def _line(kind: str, one: Mapping[str, Any], says: str) -> Iterator[TracedLine]:
     if one.get("file") and one.get("line"):
         yield TracedLine(
             kind=kind, operation=one["operation"], file=one["file"], line=one["line"], function=one.get("function"),
             node=one.get("node"), says=says, is_guess=bool(one.get("guess")),
+            saved=one.get("saved"),
         )  # fmt: skip
 
 
@@ -102,7 +126,7 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     """The incident with the traced lines, and what rules read of them: facts, a line of the log, the forward stack."""
     lines = lines_of(traced)
     facts = [Fact(name=name, value=value) for name, value in _facts(lines, traced)]
-    incident = replace(incident, traced=lines, facts=(*incident.facts, *facts))
+    incident = replace(incident, traced=(*incident.traced, *lines), facts=(*incident.facts, *facts))
     silent = [
         LogLine(text=f"traced: {one.operation} at {one.file}:{one.line}: {one.says}")
         for one in lines
@@ -132,10 +156,13 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield f"traced_{one.kind.replace('-', '_')}", one.operation
     hidden = traced.get("hidden") or ()
     if hidden:
-        yield "traced_hidden_write_of", "parameter" if hidden[0].get("parameter") else "activation"
+        kind = "parameter" if hidden[0].get("parameter") else "state" if hidden[0].get("state") else "activation"
+        yield "traced_hidden_write_of", kind
     cuts = [one for one in traced.get("cuts") or () if one.get("line")]
     if cuts:
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
     bad = traced.get("not_finite")
     if bad and bad.get("input"):
         yield "traced_bad_input", bad["input"]
+    elif bad and bad["direction"] == "forward" and not bad.get("node"):
+        yield "traced_nan_without_graph", bad["operation"]

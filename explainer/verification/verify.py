@@ -14,6 +14,7 @@ from explainer.verification.guard import Guard
 from explainer.verification.judge import judge
 from explainer.verification.live_report import live_environment, read_reports
 from explainer.verification.reach import why_unwatched
+from explainer.verification.stream import IsStopped, OnStep, waiting
 
 STEPS = 3
 TIMEOUT = 600.0
@@ -38,7 +39,7 @@ class Watch:
 
     With `trace` each operation is traced too, and compiled code runs eagerly. A twin runs eagerly, without activation
     checkpointing, on copies of saved tensors; `exact` has compiled code draw the random numbers that eager code draws.
-    `place` are variables that choose the devices.
+    `place` are variables that choose the devices; `is_stopped` is asked several times a second whether to end.
     """
 
     steps: int = STEPS
@@ -49,16 +50,21 @@ class Watch:
     is_twin: bool = False
     exact: bool = False
     trace: bool = False
+    is_stopped: IsStopped | None = None
 
 
-def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None) -> Verification:
+def verify_command(
+    command: Sequence[str], root: str, watch: Watch, on_output: OnOutput | None = None, on_step: OnStep | None = None
+) -> Verification:
     """Run `command` in `root` until each optimizer has made its steps, and more than it had made when it failed.
 
     A program that sets no seed gets one, but for a traced one. Trackers are off, `torch.save` and its like go to a scratch
-    folder, and whatever else the run adds or changes under `root` is taken back, unless writes are allowed.
+    folder, and whatever else the run adds or changes under `root` is taken back, unless writes are allowed. `on_step` is told
+    of each step as it is made.
 
     Raises:
         CannotStart: there is no such program.
+        Stopped: `watch.is_stopped` said so.
     """
     folder = tempfile.mkdtemp(prefix="gradfix-")
     guard = None if watch.allow_writes else Guard(root)
@@ -72,15 +78,18 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
 
     options = {
         "folder": folder, "mode": "trace" if watch.trace else "verify", "steps": watch.steps, "past": dict(watch.past),
-        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact,
+        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact, "told": on_step is not None,
     }  # fmt: skip
     base = {"PYTHONHASHSEED": "0", **os.environ, **dict(watch.place)}
     base.update({} if watch.allow_writes else _QUIET)
     base.update(_EAGER if watch.trace or watch.is_twin else {})
+    on_wait, at_end = waiting(folder, on_step, watch.is_stopped)
     try:
         ended = run_command(
-            command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False
+            command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False,
+            on_wait=on_wait,
         )  # fmt: skip
+        at_end()
         processes = read_reports(folder)
     finally:
         lost = guard.restore() if guard is not None else ()
@@ -90,6 +99,8 @@ def verify_command(command: Sequence[str], root: str, watch: Watch, on_output: O
     if unwatched is not None and verdict == INCONCLUSIVE:
         reasons = (*reasons, unwatched)
     told = (f"could not be put back: {', '.join(lost)}",) if lost else ()
+    if guard is not None and guard.kept is not None:
+        told = (*told, f"what files became during the run is kept in {guard.kept}; in the project they are as before")
     if guard is not None and guard.why_not is not None:
         told = (f"what the run changed was not put back: {guard.why_not}; --root names the project",)
     return Verification(

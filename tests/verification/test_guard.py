@@ -38,6 +38,26 @@ def test_too_many_files(tmp_path: pathlib.Path, monkeypatch) -> None:
     assert "more than 2 files" in guard.why_not
 
 
+def test_what_an_editor_saved_is_kept(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """Nobody can tell who wrote a source file meanwhile: it is put back, and what it became can be found."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))
+    (tmp_path / "elsewhere").mkdir()
+    root = tmp_path / "project"
+    (root / "inner").mkdir(parents=True)
+    (root / "train.py").write_text("before")
+    (root / "log.txt").write_text("before")
+    guard = Guard(str(root))
+    (root / "train.py").write_text("edited")
+    (root / "log.txt").write_text("printed")
+    (root / "inner" / "new.py").write_text("written by hand")
+    assert guard.restore() == ()
+    assert (root / "train.py").read_text() == (root / "log.txt").read_text() == "before"
+    assert not (root / "inner" / "new.py").exists()
+    kept = pathlib.Path(str(guard.kept))
+    found = {str(one.relative_to(kept)): one.read_text() for one in kept.rglob("*") if one.is_file()}
+    assert found == {"train.py": "edited", "inner/new.py": "written by hand"}
+
+
 def test_a_project_is_put_back(tmp_path: pathlib.Path) -> None:
     """Below the temporary folder as anywhere."""
     (tmp_path / "a").write_text("before")

@@ -37,6 +37,9 @@ GREEN = {
     "a frozen parameter": process(
         rows=rows(FIRST, 0, 1, 2), parameters=(weight(FIRST), weight(SECOND, given=0, moved=0, trains=False))
     ),
+    "a frozen segment whose parameters train elsewhere": process(
+        **TRAINS, uses=("checkpoint", "checkpoint without inputs")
+    ),
     "one step with zero gradients": process(rows=rows(FIRST, 0, norm=0.0), parameters=(weight(FIRST, moved=0),)),
 }
 RED = {
@@ -50,6 +53,13 @@ RED = {
     "an optimizer without gradients": (
         process(rows=rows(FIRST, 0, 1, 2), parameters=(weight(FIRST), weight(SECOND, given=0, moved=0))),
         "no parameter of the 2nd optimizer (Adam) got a gradient",
+    ),
+    "a segment without a graph": (
+        process(
+            rows=rows(FIRST, 0, 1, 2), parameters=(weight(FIRST), weight(FIRST, given=0, moved=0)),
+            uses=("checkpoint", "checkpoint without inputs"),
+        ),
+        "a parameter of the 1st optimizer (Adam) got no gradient: a checkpointed segment",
     ),
     "nothing but zeros": (
         process(rows=rows(FIRST, 0, 1, 2), parameters=(weight(FIRST, moved=0),)),

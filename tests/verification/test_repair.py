@@ -192,8 +192,10 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     from explainer.catalog.bundle import load_catalog
     from explainer.model.finding import Finding, Fix
     from explainer.model.patch import FilePatch
-    from explainer.repair import _Attempt
+    from explainer.fix.choice import Choice
+    from explainer.repair import Target, prove
     from explainer.run import Job
+    from explainer.workflow import apply, undo
 
     path = tmp_path / "train.py"
     path.write_text(BROKEN)
@@ -211,12 +213,59 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
         fixes=(fix,),
     )
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
-    attempt = _Attempt(job, lambda _: None, (), is_silent=False)
+    record = apply(fix, cause=finding.cause, root=job.root)
+    proof = prove(job, Target(), Choice(finding=finding, fix=fix), lambda _: None)
+    undo(record)
+    assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
+    assert path.read_text() == BROKEN
+
+
+CARRIED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.RNNCell(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+hidden = torch.zeros(2, 4)
+for _ in range(5):
+    hidden = cell(torch.randn(2, 4), hidden)
+    loss = head(hidden).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict"),
+    [("head(hidden.detach())", "red"), ("head(hidden).sum()\n    hidden = hidden.detach()", "green")],
+)
+def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, new: str, verdict: str) -> None:
+    """A cut that silences the error and keeps a part of the model from training is red, though all else is well."""
+    from explainer.catalog.bundle import load_catalog
+    from explainer.model.finding import Finding, Fix
+    from explainer.model.patch import FilePatch
+    from explainer.repair import _Attempt, target_of
+    from explainer.run import Job, run_program
+
+    path = tmp_path / "train.py"
+    path.write_text(CARRIED)
+    old = "head(hidden).sum()" if "\n" in new else "head(hidden)"
+    change = FilePatch(file=str(path), before=CARRIED.encode(), after=CARRIED.replace(old, new).encode())
+    fix = Fix(id="cut", title="cut", applicability="safe", kind="edit", patch="", changes=(change,))
+    finding = Finding(
+        cause="backward/state-carried-across-steps", title="", summary="", kind="failure", confidence="likely", score=1.0, fixes=(fix,)
+    )  # fmt: skip
+    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    run = run_program(job, lambda *_: None, is_shown=False)
+    target = target_of(run)
+    attempt = _Attempt(job, lambda _: None, target)
+    assert (run.status, target.given, target.past) == (1, 6, (("0 SGD", 1),))
     assert attempt._apply(finding, fix)
     proof = attempt._verify(finding, fix)
     attempt.take_all_back()
-    assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
-    assert path.read_text() == BROKEN
+    assert proof.verdict == verdict
+    assert verdict == "green" or proof.reasons == ("2 parameters get a gradient where 6 did before the edit",)
 
 
 UNSEEN = """import torch
@@ -285,3 +334,46 @@ def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
     assert told["status"] == "verified"
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 11
     assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")
+
+
+RATES = """import torch
+from torch import nn
+
+
+def groups(model, specs):
+    made = []
+    for spec in specs:
+        part = spec["part"]
+        made.append({"params": [p for n, p in model.named_parameters() if n.startswith(part)], "lr": spec["lr"]})
+    return made
+
+
+torch.manual_seed(0)
+net = nn.Sequential()
+for name in ("stem", "trunk", "head"):
+    net.add_module(name, nn.Linear(4, 4))
+specs = [
+    {"part": "stem.", "lr": 0.1},
+    {"part": "encoder.", "lr": 0.1},
+    {"part": "head.", "lr": 0.2},
+]
+optimizer = torch.optim.SGD(groups(net, specs), lr=0.1)
+for _ in range(6):
+    optimizer.zero_grad()
+    net(torch.randn(8, 4)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_part_without_an_optimizer(tmp_path: pathlib.Path) -> None:
+    """An empty group leaves a part of the model untrained: suspect, and repaired with leave."""
+    (tmp_path / "train.py").write_text(RATES)
+    words = ("run", "--fix", "--format", "json", "--no-probe")
+    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "suspect"
+    finding = told["report"]["findings"][0]
+    assert (finding["cause"], finding["culprits"][0]["line"]) == ("no-graph/empty-parameter-list", 19)
+    assert (tmp_path / "train.py").read_text() == RATES
+    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
+    assert told["status"] == "verified"
+    assert (tmp_path / "train.py").read_text() == RATES.replace('"encoder."', '"trunk."')

@@ -1,0 +1,55 @@
+"""Parameters that train for no optimizer, as lines and facts of an incident."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from explainer.model.incident import Fact, Incident, LogLine
+from explainer.model.trace import UNOWNED, TracedLine
+from explainer.model.verification import ProcessReport, Unowned
+
+MAX_NAMES = 3
+
+
+def unowned_of(processes: Sequence[ProcessReport]) -> tuple[Unowned, ...]:
+    """What any process saw; the ranks of one run see the same."""
+    return tuple(dict.fromkeys(one for process in processes for one in process.unowned))
+
+
+def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:
+    """The incident with what was seen, in the words that the rules read, and the line that made the optimizer."""
+    lines = tuple(LogLine(text=f"seen in the live program: {said_of(one)}") for one in unowned)
+    traced = tuple(
+        TracedLine(
+            kind=UNOWNED, operation="Optimizer", file=one.file, line=one.line, function=one.function,
+            says=f"makes the optimizer, without {_counted(one)} that get gradients", is_guess=True,
+        )
+        for one in unowned
+        if one.file and one.line
+    )  # fmt: skip
+    first = unowned[0]
+    facts = (
+        Fact(name="live_parts", value=" ".join(first.children)),
+        Fact(name="live_parts_without_optimizer", value=" ".join(first.whole)),
+        Fact(name="live_empty_groups", value=str(len(first.empty))),
+    )
+    return replace(
+        incident,
+        log=(*incident.log, *lines),
+        traced=(*incident.traced, *traced),
+        facts=(*incident.facts, *facts),
+    )
+
+
+def said_of(one: Unowned) -> str:
+    """The parameters that no optimizer owns, in words."""
+    more = f" and {one.count - MAX_NAMES} more" if one.count > MAX_NAMES else ""
+    empty = f"; group {one.empty[0][0]} of {one.empty[0][1]} is empty" if one.empty else ""
+    return f"{_counted(one)} get gradients and belong to no optimizer: {', '.join(one.names[:MAX_NAMES])}{more}{empty}"
+
+
+def _counted(one: Unowned) -> str:
+    return (
+        f"{one.count} trainable parameters of {one.model}" if one.count > 1 else f"a trainable parameter of {one.model}"
+    )
