@@ -1,0 +1,1 @@
+"""What is shown: one file a screen, and the dialogs over them."""

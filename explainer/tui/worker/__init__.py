@@ -1,0 +1,1 @@
+"""What runs beside the interface, in threads; no Textual in it."""
