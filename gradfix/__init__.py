@@ -11,7 +11,18 @@ This package is the import name of the product; the code lives in `explainer`, a
 
 from __future__ import annotations
 
-__all__ = ["GradfixError", "Report", "__version__", "explain", "install", "trace"]
+__all__ = [
+    "GradfixError",
+    "Report",
+    "SilentFailure",
+    "__version__",
+    "explain",
+    "install",
+    "trace",
+    "watch",
+]
+# Made of a class of another library: not part of `import *`, which must work without it.
+CALLBACKS = ("GradfixCallback", "LightningCallback")
 
 
 def find_explainer() -> object:
@@ -32,10 +43,26 @@ def find_explainer() -> object:
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in __all__ and name not in CALLBACKS:
         raise AttributeError(f"module 'gradfix' has no attribute {name!r}")
     return getattr(find_explainer(), name)
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext gradfix` calls: failed cells are explained below their traceback, `%gradfix` goes on from there."""
+    find_explainer()
+    from explainer.integrations.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """What `%unload_ext gradfix` calls."""
+    find_explainer()
+    from explainer.integrations.notebook.extension import unload
+
+    unload(shell)

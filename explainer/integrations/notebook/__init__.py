@@ -1,0 +1,1 @@
+"""`%load_ext gradfix`: failed cells explained in place."""
