@@ -1,4 +1,4 @@
-"""Puts the rule base into the wheel: the files of `knowledge/`, and the validated bundle that `explain` loads."""
+"""Puts the rule base into the wheel: the files of `knowledge/`, the validated bundle that `explain` loads, the manual page."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ class KnowledgeHook(BuildHookInterface):  # type: ignore[type-arg]
             self._scratch = tempfile.mkdtemp(prefix="gradfix-bundle-")
             target = os.path.join(self._scratch, "bundle.json")
             write_bundle(folder, target)
+            from tools.man_page import man_page
+
+            page = os.path.join(self._scratch, "gradfix.1")
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(man_page())
         finally:
             sys.path.remove(self.root)
+        build_data["shared_data"][page] = "share/man/man1/gradfix.1"
         build_data["force_include"][target] = "explainer/knowledge/.bundle.json"
         for place, _, names in os.walk(folder):
             for name in names:

@@ -6,15 +6,27 @@ The public names live here, loaded on first use: importing this package costs al
 
 from __future__ import annotations
 
-__all__ = ["GradfixError", "Report", "explain", "install", "trace"]
+__all__ = [
+    "GradfixError",
+    "Report",
+    "SilentFailure",
+    "explain",
+    "install",
+    "trace",
+    "watch",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "GradfixCallback": "explainer.integrations.trainer",
     "GradfixError": "explainer.errors",
+    "LightningCallback": "explainer.integrations.lightning",
     "Report": "explainer.model.report",
+    "SilentFailure": "explainer.errors",
     "explain": "explainer.workflow",
     "install": "explainer.integrations.excepthook",
     "trace": "explainer.integrations.tracing",
+    "watch": "explainer.integrations.watching",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,8 +17,9 @@ from explainer.model.incident import Frame, Incident
 from explainer.model.report import Report
 
 if TYPE_CHECKING:
-    from explainer.model.finding import Fix
+    from explainer.model.finding import Culprit, Fix
     from explainer.model.journal import Record, Refused
+    from explainer.source.program import Program
 
 MAX_SCRIPTS = 12
 
@@ -105,7 +106,7 @@ def read_log(
     from explainer.ingest.source import read_file, read_stream
 
     if stream is None:
-        return read_file(path, tracebacks_only=tracebacks_only)
+        return read_file(path, tracebacks_only=tracebacks_only, on_chunk=on_chunk)
     return read_stream(stream, path, tracebacks_only=tracebacks_only, on_chunk=on_chunk)
 
 
@@ -128,12 +129,15 @@ def localise(report: Report, catalog: Catalog, *, root: str, mask: bool) -> Repo
     return present(plan_report(report, catalog, root), root=root, mask=mask)
 
 
-def present(report: Report, *, root: str, mask: bool) -> Report:
-    """A planned report as it is shown: lines read from the files, paths relative to `root`, secrets masked."""
+def present(report: Report, *, root: str, mask: bool, is_bound: bool = False) -> Report:
+    """A planned report as it is shown: lines read from the files, paths relative to `root`, secrets masked.
+
+    With `is_bound` no file outside of `root`, a real path, is opened for a line.
+    """
     from explainer.render.rewrite import rewrite_paths
 
     prefix = root.rstrip(os.sep) + os.sep
-    report = _with_source(report, root)
+    report = _with_source(report, root, is_bound=is_bound)
     report = rewrite_paths(report, lambda path: path.removeprefix(prefix))
     if mask:
         from explainer.render.mask import mask_secrets
@@ -142,8 +146,11 @@ def present(report: Report, *, root: str, mask: bool) -> Report:
     return report
 
 
-def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
-    """The report with the lines and edits that the codemods of its causes find in the program under `root`."""
+def plan_report(report: Report, catalog: Catalog, root: str, also: Iterable[str] = ()) -> Report:
+    """The report with the lines and edits that the codemods of its causes find in the program under `root`.
+
+    The program is what the frames and the tracer name, and the files `also`.
+    """
     root = os.path.realpath(root)
     incident, notebook = report.incident, None
     if incident.source and incident.source.endswith(".ipynb"):
@@ -152,7 +159,7 @@ def plan_report(report: Report, catalog: Catalog, root: str) -> Report:
         incident, notebook = in_notebook(incident, root)
     frames = _user_frames(incident)
     named = _named_here(frames, root) if frames or incident.exceptions else _scripts(root)
-    named = list(dict.fromkeys([*named, *_traced_here(incident, root)]))
+    named = list(dict.fromkeys([*named, *_traced_here(incident, root), *also]))
     if not report.findings or not named:
         return report
     from explainer.catalog.interface import came, gone
@@ -195,6 +202,32 @@ def apply(fix: Fix, *, cause: str, root: str, command: str = "") -> Record | Ref
     return apply_fix(fix, cause=cause, root=root, command=command)
 
 
+def edit_fix(fix: Fix, texts: Mapping[str, str], *, root: str) -> Fix | Refused:
+    """A planned fix with the files as a person has rewritten them: `texts` by their paths; why not, where one does not parse."""
+    from explainer.fix.edited import edit_fix as edited
+
+    return edited(fix, texts, root)
+
+
+def texts_of(fix: Fix) -> dict[str, str] | Refused:
+    """The files of a fix by their paths, as they are once it is applied, to be edited; why they cannot be."""
+    from explainer.fix.edited import texts_of as texts
+
+    return texts(fix)
+
+
+def diff_of(record: Record) -> str:
+    """What an applied patch changed, as a unified diff."""
+    from explainer.fix.splice import unified_diff
+
+    return "".join(
+        unified_diff(
+            one.before.decode("utf-8", "replace"), one.after.decode("utf-8", "replace"), os.path.relpath(one.file, record.root)
+        )
+        for one in record.files
+    )  # fmt: skip
+
+
 def undo(record: Record) -> Record | Refused:
     """Take an applied patch back, byte for byte; why not, where a file has changed since."""
     from explainer.transaction import undo_record
@@ -220,6 +253,13 @@ def find_patch(name: str) -> Record:
     from explainer.transaction import find_record
 
     return find_record(name)
+
+
+def program_of(root: str, named: Iterable[str]) -> Program:
+    """The program of a run that named no file in a traceback: its scripts, and the files that were seen live."""
+    from explainer.source.program import read_program
+
+    return read_program(root, [*named, *_scripts(root)])
 
 
 def _scripts(root: str) -> list[str]:
@@ -271,9 +311,14 @@ def _user_frames(incident: Incident) -> list[Frame]:
     return [frame for frame in reversed(frames) if frame.library is None]
 
 
-def _with_source(report: Report, root: str) -> Report:
+def _with_source(report: Report, root: str, *, is_bound: bool) -> Report:
     """The report with the source line of each culprit that the traceback names without its code."""
     from explainer.source.excerpt import read_line
+    from explainer.source.place import place_of
+
+    def line_of(culprit: Culprit) -> str | None:
+        file = place_of(culprit.file, root) if is_bound else culprit.file
+        return read_line(file, culprit.line or 0, root) if file else None
 
     if all(culprit.code for finding in report.findings for culprit in finding.culprits):
         return report
@@ -281,8 +326,7 @@ def _with_source(report: Report, root: str) -> Report:
         replace(
             finding,
             culprits=tuple(
-                culprit if culprit.code else replace(culprit, code=read_line(culprit.file, culprit.line or 0, root))
-                for culprit in finding.culprits
+                culprit if culprit.code else replace(culprit, code=line_of(culprit)) for culprit in finding.culprits
             ),
         )
         for finding in report.findings

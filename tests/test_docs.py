@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT
 from tests.test_readme import SESSION, printed
@@ -86,6 +87,17 @@ def test_sessions_are_real(page: str, words: str) -> None:
         found["shown"] for found in SESSION.finditer((ROOT / "docs" / page).read_text()) if found["words"] == words
     ]
     assert shown == [printed(words)]
+
+
+def test_the_workflow_is_one() -> None:
+    """The example for GitHub is YAML, its jobs have steps, and what it uploads is what it wrote."""
+    text = (ROOT / "docs" / "agents.md").read_text().partition("<!-- workflow -->\n```yaml\n")[2].partition("```")[0]
+    workflow = yaml.safe_load(text)
+    steps = workflow["jobs"]["smoke"]["steps"]
+    assert {"run", "uses"} >= {key for step in steps for key in step if key in ("run", "uses")}
+    (upload,) = (step for step in steps if "upload-sarif" in step.get("uses", ""))
+    assert any(f"> {upload['with']['sarif_file']}" in step.get("run", "") for step in steps)
+    assert workflow["permissions"]["security-events"] == "write"
 
 
 def test_there_are_sessions() -> None:

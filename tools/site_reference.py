@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 WIDTH = "96"
+_MADE = {
+    "GradfixCallback": "TrainerHooks",
+    "LightningCallback": "LightningHooks",
+}  # derived from them when first asked for
 _MODEL = ("report", "finding", "incident", "environment")
 
 
@@ -47,16 +51,20 @@ def _walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 
 def library_page() -> str:
     """The public names of `gradfix`, and the dataclasses that a report is made of."""
+    import explainer
     import gradfix
 
     lines = ["# Python", "", "The names that `gradfix` exports, then what a report holds.", ""]
     public = [name for name in sorted(gradfix.__all__, key=str.lower) if not name.startswith("_")]
     homes = {name: getattr(gradfix, name).__module__ for name in public}
     lines += [_directive(f"{home}.{name}") for name, home in homes.items() if not home.startswith("explainer.model")]
+    lines += ["## In trainers", ""]
+    lines += [_directive(f"{explainer._HOMES[name]}.{hooks}", level=3, heading=name) for name, hooks in _MADE.items()]  # noqa: SLF001
     lines += ["## What a report holds", ""]
     lines += [_directive(f"explainer.model.{name}", level=3) for name in _MODEL]
     return "\n".join(lines)
 
 
-def _directive(name: str, level: int = 2) -> str:
-    return f"::: {name}\n    options:\n      heading_level: {level}\n"
+def _directive(name: str, level: int = 2, heading: str = "") -> str:
+    named = f"      heading: {heading}\n" if heading else ""
+    return f"::: {name}\n    options:\n      heading_level: {level}\n{named}"

@@ -6,10 +6,12 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from explainer.catalog.catalog import Catalog
 from explainer.catalog.prose import read_prose
+from explainer.errors import UsageError
 
 MIN_LIKENESS = 74.0
 _NEAR_WORDS = 8
@@ -43,6 +45,25 @@ def search(catalog: Catalog, query: str, limit: int = 8, extra: str | None = Non
     return [Hit(cause, round(score, 2)) for cause, score in ranked[:limit]]
 
 
+def find_cause(catalog: Catalog, wanted: str) -> str:
+    """The id that `wanted` is, or the one that it is a part of.
+
+    Raises:
+        UsageError: there is none, or more than one; near ones are named.
+    """
+    if wanted in catalog.cause_ids:
+        return wanted
+    parts = [cause for cause in catalog.cause_ids if wanted and wanted in cause]
+    if len(parts) == 1:
+        return parts[0]
+    from rapidfuzz import process
+
+    near = parts[:5] or [found[0] for found in process.extract(wanted, catalog.cause_ids, limit=3, score_cutoff=50)]
+    hint = f"; did you mean {', '.join(near)}?" if near else "; `gradfix rules list` shows them"
+    raise UsageError(f"no cause {wanted!r}{hint}")
+
+
+@lru_cache(maxsize=2)
 def _index(catalog: Catalog, extra: str | None) -> dict[str, dict[str, float]]:
     """Each word with the causes that hold it, and the weight of the best place in which it stands."""
     index: defaultdict[str, dict[str, float]] = defaultdict(dict)

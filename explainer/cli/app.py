@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from typing import Annotated, Any, Optional
 
 import typer
 
-from explainer.cli import fix_commands, run_commands
+from explainer.cli import completion, fix_commands, run_commands, serve_commands, ui_commands
 from explainer.cli.options import COLOURS, FORMATS, ExplainOptions
+from explainer.errors import UsageError
 
 app = typer.Typer(
     name="gradfix",
@@ -89,7 +89,8 @@ def explain(
     ] = None,
     python: Annotated[Optional[str], typer.Option(metavar="PATH", help="The interpreter that ran the program.")] = None,
     cause: Annotated[
-        Optional[str], typer.Option(metavar="ID", help="Explain a cause of the rule base instead.")
+        Optional[str],
+        typer.Option(metavar="ID", help="Explain a cause of the rule base instead.", autocompletion=completion.causes),
     ] = None,
     knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules of your own.")] = None,
     root: Annotated[
@@ -137,6 +138,8 @@ def probe(
 
 fix_commands.add_commands(app)
 run_commands.add_commands(app)
+serve_commands.add_commands(app)
+ui_commands.add_commands(app)
 rules = typer.Typer(
     help="Read and search the rule base.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
@@ -146,7 +149,9 @@ Knowledge = Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules
 
 @rules.command("list")
 def list_rules(
-    family: Annotated[Optional[str], typer.Argument(help="Only this family.")] = None,
+    family: Annotated[
+        Optional[str], typer.Argument(help="Only this family.", autocompletion=completion.families)
+    ] = None,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
     knowledge: Knowledge = None,
 ) -> None:
@@ -161,7 +166,10 @@ def list_rules(
 
 @rules.command("show", help=_SHOW_HELP)
 def show(
-    cause: Annotated[str, typer.Argument(metavar="ID", help="family/cause, or a part of it.")],
+    cause: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="family/cause, or a part of it.", autocompletion=completion.causes),
+    ],
     knowledge: Knowledge = None,
     color: Annotated[Colour, typer.Option(help="Colour the text.")] = Colour.auto,  # type: ignore[attr-defined]
     web: Annotated[
@@ -236,7 +244,7 @@ def new(
 
 @rules.command("record")
 def record(
-    cause: Annotated[str, typer.Argument(metavar="ID", help="family/slug.")],
+    cause: Annotated[str, typer.Argument(metavar="ID", help="family/slug.", autocompletion=completion.causes)],
     shape: Annotated[Optional[str], typer.Option(help="Only this shape.")] = None,
     python: Annotated[Optional[str], typer.Option(metavar="PATH", help="An interpreter that has torch.")] = None,
     print_only: Annotated[bool, typer.Option("--print", help="Print the recording; write no file.")] = False,
@@ -284,7 +292,11 @@ def schema(
 
 
 def run_app(words: list[str]) -> int:
-    """Run the command line on `words`; the exit status."""
+    """Run the command line on `words`; the exit status.
+
+    Raises:
+        UsageError: the words are none that it takes.
+    """
     try:
         result: Any = app(args=words, prog_name="gradfix", standalone_mode=False)
     except typer.Abort:
@@ -294,6 +306,5 @@ def run_app(words: list[str]) -> int:
         describe = getattr(error, "format_message", None)
         if describe is None:
             raise
-        print(f"gradfix: {describe()}", file=sys.stderr)
-        return 2
+        raise UsageError(describe()) from None
     return result if isinstance(result, int) else 0

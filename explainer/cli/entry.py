@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from explainer.cli.failure import error_object, fail, wants_json
 from explainer.errors import GradfixError
 
 
@@ -15,8 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except GradfixError as error:
-        return _fail(str(error), 2)
+        return fail(str(error), 2, is_json=wants_json(words))
     except KeyboardInterrupt:
+        if wants_json(words):
+            print(error_object("interrupted", 130))
         return 130
     except BrokenPipeError:
         # The reader has gone (`| head`): nothing is left to say, and Python must not try to flush again.
@@ -25,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # the outermost frame: a fault of ours is one line too
         if os.environ.get("GRADFIX_DEBUG"):
             raise
-        return _fail(f"internal error: {type(error).__name__}: {error} (GRADFIX_DEBUG=1 shows where)", 2)
+        message = f"internal error: {type(error).__name__}: {error} (GRADFIX_DEBUG=1 shows where)"
+        return fail(message, 2, is_json=wants_json(words))
 
 
 def _run(words: list[str]) -> int:
@@ -40,10 +44,3 @@ def _run(words: list[str]) -> int:
     from explainer.cli.app import run_app
 
     return run_app(words)
-
-
-def _fail(message: str, status: int) -> int:
-    from explainer.render.visible import one_line
-
-    print(f"gradfix: {one_line(message, 600)}", file=sys.stderr)
-    return status

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from explainer.catalog.catalog import Catalog
+from explainer.cli.failure import error_object, fail
 from explainer.cli.options import ExplainOptions
 from explainer.errors import GradfixError, UnreadableInput
 from explainer.model.environment import Environment
@@ -30,19 +31,22 @@ def run_explain(options: ExplainOptions) -> int:
     catalog = load_catalog(options.knowledge)
     environments = Environments(options)
     printer = Printer(options)
-    is_any_explained, is_any_unreadable = False, False
+    is_any_explained, unreadable, is_any_read = False, [], False
     for path in list_inputs(options.files):
         try:
             incidents = read_input(path, options)
         except UnreadableInput as error:
-            print(f"gradfix: {error}", file=sys.stderr)
-            is_any_unreadable = True
+            fail(str(error), UNUSABLE, is_json=False)
+            unreadable.append(str(error))
             continue
+        is_any_read = True
         reports = [_explain(incident, environments, options, catalog) for incident in incidents]
         is_any_explained |= any(report.findings for report in reports)
         printer.add(path, reports)
     printer.close()
-    if is_any_unreadable:
+    if unreadable:
+        if options.format == "json" and not is_any_read:  # else every line is a report
+            print(error_object("; ".join(unreadable), UNUSABLE))
         return UNUSABLE
     return EXPLAINED if is_any_explained else UNRECOGNISED
 
@@ -92,7 +96,7 @@ def _explain(incident: Incident, environments: Environments, options: ExplainOpt
     from explainer.workflow import explain_incident, localise
 
     report = explain_incident(incident, environments.of(incident), catalog)
-    return localise(report, catalog, root=options.root or os.getcwd(), mask=options.mask)
+    return localise(report, catalog, root=os.path.abspath(options.root or os.getcwd()), mask=options.mask)
 
 
 class Environments:

@@ -14,6 +14,7 @@ from explainer.fix.choice import Choice, choose, list_choices
 from explainer.model.journal import Record, Refused
 from explainer.model.report import Report
 from explainer.render.mask import mask_text
+from explainer.render.record import plain_record
 from explainer.render.visible import one_line
 
 DONE, NOTHING, REFUSED = 0, 1, 4
@@ -171,13 +172,6 @@ def _plain(choice: Choice, options: FixOptions) -> dict[str, Any]:
 
     fix = replace(choice.fix, patch=_masked(choice.fix.patch or "", options))
     return {"cause": choice.finding.cause, "confidence": choice.finding.confidence, **to_plain(fix)}
-
-
-def plain_record(record: Record) -> dict[str, Any]:
-    """A record of the journal as JSON shows it: without the bytes, paths relative to the project."""
-    names = ("id", "time", "root", "command", "cause", "fix", "title", "state", "note")
-    files = [os.path.relpath(one.file, record.root) for one in record.files]
-    return {**{name: getattr(record, name) for name in names}, "files": files}
 
 
 def _masked(text: str, options: FixOptions) -> str:

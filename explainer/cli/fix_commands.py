@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from explainer.cli import completion
 from explainer.cli.options import COLOURS, ExplainOptions
 
 Colour = Enum("Colour", {name: name for name in COLOURS}, type=str)  # type: ignore[misc]
@@ -69,8 +70,13 @@ def fix(
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="Let --apply take edits that change memory, speed or training.")
     ] = False,
-    fix: Annotated[Optional[str], typer.Option(metavar="ID", help="Only this edit.")] = None,
-    cause: Annotated[Optional[str], typer.Option(metavar="ID", help="Only edits for this cause.")] = None,
+    fix: Annotated[
+        Optional[str], typer.Option(metavar="ID", help="Only this edit.", autocompletion=completion.edits)
+    ] = None,
+    cause: Annotated[
+        Optional[str],
+        typer.Option(metavar="ID", help="Only edits for this cause.", autocompletion=completion.causes),
+    ] = None,
     root: Annotated[
         Optional[str], typer.Option(metavar="DIR", help="The project; no file outside of it changes.")
     ] = None,
@@ -99,7 +105,10 @@ def fix(
 
 
 def undo(
-    patch: Annotated[Optional[str], typer.Argument(metavar="ID", help="The patch; the last one by itself.")] = None,
+    patch: Annotated[
+        Optional[str],
+        typer.Argument(metavar="ID", help="The patch; the last one by itself.", autocompletion=completion.patches),
+    ] = None,
     all: Annotated[bool, typer.Option("--all", help="Every patch of the project, the last one first.")] = False,
     root: Annotated[Optional[str], typer.Option(metavar="DIR", help="The project, or a folder in it.")] = None,
     color: Painted = Colour.auto,  # type: ignore[attr-defined]

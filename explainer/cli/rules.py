@@ -6,7 +6,6 @@ import json
 import sys
 
 from explainer.catalog.bundle import load_catalog
-from explainer.catalog.catalog import Catalog
 from explainer.cli.screen import is_coloured, width
 from explainer.errors import UsageError
 from explainer.model.rule import Cause
@@ -38,9 +37,10 @@ def search_causes(query: str, top: int, name: str, knowledge: str | None) -> int
 def show_rule(wanted: str, knowledge: str | None, colour: str, *, is_web: bool = False) -> int:
     """Print the page of one cause, or open it in a browser."""
     from explainer.catalog.prose import page_of
+    from explainer.catalog.search import find_cause
 
     catalog = load_catalog(knowledge)
-    name = _resolve(catalog, wanted)
+    name = find_cause(catalog, wanted)
     if is_web:
         from explainer.cli.web import show_page
 
@@ -63,20 +63,6 @@ def print_schema(name: str) -> int:
     json.dump(schema_of(name), sys.stdout, indent=2)
     sys.stdout.write("\n")
     return 0
-
-
-def _resolve(catalog: Catalog, wanted: str) -> str:
-    """The id that `wanted` is, or the one that it is a part of."""
-    if wanted in catalog.cause_ids:
-        return wanted
-    parts = [cause for cause in catalog.cause_ids if wanted and wanted in cause]
-    if len(parts) == 1:
-        return parts[0]
-    from rapidfuzz import process
-
-    near = parts[:5] or [found[0] for found in process.extract(wanted, catalog.cause_ids, limit=3, score_cutoff=50)]
-    hint = f"; did you mean {', '.join(near)}?" if near else "; `gradfix rules list` shows them"
-    raise UsageError(f"no cause {wanted!r}{hint}")
 
 
 def _print_causes(causes: list[Cause], name: str) -> None:

@@ -6,10 +6,11 @@ import os
 import sys
 from datetime import datetime, timezone
 
-from explainer.cli.fix import DONE, REFUSED, plain_record
+from explainer.cli.fix import DONE, REFUSED
 from explainer.cli.screen import is_coloured, is_terminal
 from explainer.errors import UsageError
 from explainer.model.journal import APPLIED, Record, Refused
+from explainer.render.record import plain_record
 from explainer.render.visible import one_line, visible
 
 _NONE = "no patch is applied in this project; `gradfix history --all` lists those of others"

@@ -6,12 +6,15 @@ Nothing of the user's is executed but `str()` of the exceptions themselves.
 from __future__ import annotations
 
 import linecache
+import os
 import traceback
 from types import TracebackType
 
 from explainer.ingest.library import own
 from explainer.model.incident import ExceptionRecord, Frame, Incident
 
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_WRAPPERS = tuple(os.path.join(_HERE, name, "") for name in ("live", "integrations"))
 _MAX_RECORDS = 60
 _MAX_FRAMES = 2000
 
@@ -80,7 +83,9 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def _frames(tb: TracebackType | None) -> tuple[Frame, ...]:
-    return tuple(own(_frame(one)) for one in traceback.extract_tb(tb, limit=_MAX_FRAMES))
+    """The frames but for our own wrappers, which in a checkout lie in no installed package."""
+    found = traceback.extract_tb(tb, limit=_MAX_FRAMES)
+    return tuple(own(_frame(one)) for one in found if not one.filename.startswith(_WRAPPERS))
 
 
 def _frame(summary: traceback.FrameSummary) -> Frame:

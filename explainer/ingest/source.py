@@ -27,7 +27,9 @@ class Readable(Protocol):
         """At most `size` bytes, none at the end."""
 
 
-def read_file(path: str, *, tracebacks_only: bool = False) -> list[Incident]:
+def read_file(
+    path: str, *, tracebacks_only: bool = False, on_chunk: Callable[[bytes], None] | None = None
+) -> list[Incident]:
     """The incidents of the log or notebook at `path`.
 
     Raises:
@@ -40,7 +42,7 @@ def read_file(path: str, *, tracebacks_only: bool = False) -> list[Incident]:
                 from explainer.ingest.notebook import read_notebook
 
                 return list(read_notebook(decode(stream.read()), path))
-            return read_stream(stream, path, tracebacks_only=tracebacks_only)
+            return read_stream(stream, path, tracebacks_only=tracebacks_only, on_chunk=on_chunk)
     except IsADirectoryError as error:
         raise UnreadableInput(f"{path}: this is a folder") from error
     except OSError as error:

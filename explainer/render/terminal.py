@@ -81,7 +81,7 @@ class _Paint:
 
 
 def _headline(incident: Incident, layout: Layout, paint: _Paint) -> Iterator[str]:
-    record = _main_exception(incident)
+    record = main_exception(incident)
     if record is not None and record.type:
         text = f"{record.type}: {record.message}" if record.message else record.type
         yield from _raised_at(record, layout)
@@ -111,7 +111,7 @@ def _raised_at(record: ExceptionRecord, layout: Layout) -> Iterator[str]:
     yield from wrap(f"{code} at {one_line(place, 80)} raised", layout.width)
 
 
-def _main_exception(incident: Incident) -> ExceptionRecord | None:
+def main_exception(incident: Incident) -> ExceptionRecord | None:
     """The exception that names the failure best: the last of the first chain."""
     named = [record for record in incident.exceptions if record.type]
     if not named:

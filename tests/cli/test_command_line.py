@@ -110,11 +110,12 @@ def test_independent_failures_are_lines(tmp_path) -> None:
     ]
 
 
-def test_paths_are_relative_to_the_root(tmp_path) -> None:
+@pytest.mark.parametrize("root", [[], ["--root", "."]], ids=["the working directory", "a dot"])
+def test_paths_are_relative_to_the_root(tmp_path, root: list[str]) -> None:
     """Under --root (by default the working directory) paths are short; the source line is read from there."""
     (tmp_path / "train.py").write_text("a = 1\nb = 2\nloss.backward()\n")
     text = LOG.replace("train.py", str(tmp_path / "train.py")).replace("    loss.backward()\n", "")
-    report = json.loads(gradfix("explain", "--no-probe", "--format", "json", stdin=text, cwd=tmp_path).stdout)
+    report = json.loads(gradfix("explain", "--no-probe", "--format", "json", *root, stdin=text, cwd=tmp_path).stdout)
     culprit = report["findings"][0]["culprits"][0]
     assert (culprit["file"], culprit["code"]) == ("train.py", "loss.backward()")
 
