@@ -6,6 +6,7 @@ import glob
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -13,6 +14,12 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+def pytest_configure() -> None:
+    """Where the tests are started in the background, Ctrl-C is ignored, and every program that they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def installed_pythons() -> list[str]:
