@@ -99,11 +99,24 @@ def _open(options: UiOptions, source: str | None) -> int:
             timeout=options.timeout,
         )
     )
+    status = 1
     try:
-        status = app.run()
+        status = app.run() or app.return_code or 0
     finally:
         app.end_work()
-    return status or app.return_code or 0
+        _leave_a_stuck_reader(status)
+    return status
+
+
+def _leave_a_stuck_reader(status: int) -> None:
+    """End the process where Textual's reader of keys does not: of a terminal that has gone it reads the end for ever."""
+    import threading
+
+    for reader in threading.enumerate():
+        if reader.name == "textual-input":
+            reader.join(2.0)
+            if reader.is_alive():
+                os._exit(status)
 
 
 def _take_keyboard() -> int | None:
