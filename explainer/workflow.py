@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -152,6 +153,25 @@ def plan_report(report: Report, catalog: Catalog, root: str, also: Iterable[str]
     The program is what the frames and the tracer name, and the files `also`.
     """
     root = os.path.realpath(root)
+    with _without_collector():
+        return _planned(report, catalog, root, also)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No garbage collection: syntax trees are many small objects, which it would go through again and again for nothing."""
+    import gc
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -> Report:
     incident, notebook = report.incident, None
     if incident.source and incident.source.endswith(".ipynb"):
         from explainer.source.notebook import in_notebook

@@ -11,6 +11,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.place import place_of
 from explainer.source.program import Program
+from explainer.source.tree import children
 
 _GRADS = ("torch.autograd.grad", "torch.autograd.backward")
 _TAKES_LOSS = frozenset({"backward", "manual_backward"})
@@ -54,7 +55,7 @@ def _shallow(statement: ast.stmt) -> Iterator[ast.AST]:
     while todo:
         node = todo.pop(0)
         yield node
-        todo.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt))
+        todo.extend(one for one in children(node) if not isinstance(one, ast.stmt))
 
 
 def _asked(nodes: Iterator[ast.AST], names: Names) -> Iterator[ast.expr]:

@@ -8,6 +8,7 @@ from explainer.fix.codemod import edit_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 from explainer.source.write import AUGMENTED, FUNCTION, METHOD, Write
 
 _SYMBOLS: dict[type[ast.operator], str] = {
@@ -150,7 +151,7 @@ def _is_last_use(write: Write, call: ast.Call) -> bool:
     function = file.enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
     if function is None or file.enclosing(call, ast.Lambda) is not None:
         return False
-    uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
+    uses = [one for one in walk(function) if isinstance(one, ast.Name) and one.id == name]
     written = file.span(call)
     reads = [file.span(one)[0] for one in uses if isinstance(one.ctx, ast.Load)]
     if any(one >= written[1] for one in reads):
@@ -182,7 +183,7 @@ def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
             return ()
         links.append(node.func)
         node = node.func.value
-    if not isinstance(node, ast.Name) or sum(getattr(one, "id", "") == node.id for one in ast.walk(call)) != 1:
+    if not isinstance(node, ast.Name) or sum(getattr(one, "id", "") == node.id for one in walk(call)) != 1:
         return ()
     start, end = file.span(call)
     text = file.text[start:end]

@@ -12,6 +12,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 
 def take_results(node: ast.Call, file: SourceFile, program: Program) -> tuple[Edit, ...] | None:
@@ -48,5 +49,5 @@ def _runs(node: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[
             if name.count(".") > 1 or ("." in name and not name.startswith("self.")) or not name:
                 continue
             made = resolver.constructors_of(Value(call.func, where))
-            if any(each.file is file and node in set(ast.walk(each.node)) for each in made):
+            if any(each.file is file and node in set(walk(each.node)) for each in made):
                 yield where, call

@@ -9,6 +9,7 @@ from explainer.fix.codemod import edit_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
+from explainer.source.tree import walk
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Tuple)
 
@@ -122,7 +123,7 @@ def indented(file: SourceFile, statements: Sequence[ast.stmt], without: Sequence
     strings = {
         line
         for one in statements
-        for node in ast.walk(one)
+        for node in walk(one)
         if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
         for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
     }

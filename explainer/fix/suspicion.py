@@ -11,6 +11,7 @@ from explainer.fix.trace import traced_places
 from explainer.model.trace import WRITE
 from explainer.source.eval_only import is_eval_only
 from explainer.source.operation import Operation, is_named
+from explainer.source.tree import walk
 from explainer.source.write import ARGUMENT, Write
 
 UNLIKELY = -1.0
@@ -55,7 +56,7 @@ def _raised(write: Write, context: Context) -> float | None:
     if write.kind == ARGUMENT:
         return 0.5
     for file, statement in raised_at(context):
-        is_update = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+        is_update = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in walk(statement))
         if file is write.file and statement is file.statement(write.node):
             return None if is_update else 2.0
     return None

@@ -13,6 +13,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 _BINDS_LOOSELY = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Lambda)
@@ -145,7 +146,7 @@ def _library(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] |
     inner = [
         _library(one, file, program)
         for argument in node.args
-        for one in ast.walk(argument)
+        for one in walk(argument)
         if isinstance(one, ast.Call) and (program.names(file).qualified(one.func) or "").startswith(("numpy.", "math."))
     ]
     if any(one is None for one in inner):
@@ -158,7 +159,7 @@ def _arrays(node: ast.AST, file: SourceFile) -> list[Edit]:
     """The `.numpy()`s beside a cut: of data that meets the tensor, which then stays in torch."""
     return [
         _without_suffix(file, one.func, one)
-        for one in ast.walk(node)
+        for one in walk(node)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"
     ]
 
@@ -208,8 +209,8 @@ def _left_block(block: ast.With | ast.AsyncWith, file: SourceFile, sources: set[
     """The `with` goes, or, where it begins with what has no part in the graph, what has leaves it."""
     if len(block.items) != 1 or block.body[0].lineno == block.lineno:
         return None
-    first = next((at for at, one in enumerate(block.body) if sources & set(ast.walk(one))), 0)
-    if first and not any(isinstance(one, ast.Call) for part in block.body[:first] for one in ast.walk(part)):
+    first = next((at for at, one in enumerate(block.body) if sources & set(walk(one))), 0)
+    if first and not any(isinstance(one, ast.Call) for part in block.body[:first] for one in walk(part)):
         first = 0
     head = [] if first else [_line_cut(file, block.lineno, block.body[0].lineno)]
     return [*head, *dedent(file, block.body[first:], file.indent(block.lineno))]
@@ -224,7 +225,7 @@ def dedent(file: SourceFile, statements: list[ast.stmt], indent: str) -> list[Ed
     strings = {
         line
         for one in statements
-        for node in ast.walk(one)
+        for node in walk(one)
         if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
         for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
     }

@@ -6,6 +6,7 @@ import ast
 
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import Write
 
 _VIEWS = {
@@ -32,7 +33,7 @@ def is_aliased(write: Write, program: Program) -> bool:
         return False
     place = (write.node.lineno, write.node.col_offset)
     others: set[str] = set()
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if (
             isinstance(node, ast.Assign)
             and (node.lineno, node.col_offset) < place
@@ -43,7 +44,7 @@ def is_aliased(write: Write, program: Program) -> bool:
             return True
     return any(
         dotted_name(node) in others and (node.lineno, node.col_offset) > place
-        for node in ast.walk(scope)
+        for node in walk(scope)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     )
 
@@ -83,7 +84,7 @@ def is_for_others(write: Write, program: Program) -> bool:
     place = (write.node.lineno, write.node.col_offset)
     rebound = any(
         name in set(bound_names(one)) and (one.lineno, one.col_offset) < place
-        for one in ast.walk(function)
+        for one in walk(function)
         if isinstance(one, ast.Assign)
     )
     return not rebound and not _is_returned(function, name)
@@ -107,7 +108,7 @@ def _is_registered(write: Write, program: Program) -> bool:
         and bool(node.args)
         and isinstance(node.args[0], ast.Constant)
         and node.args[0].value == attribute
-        for node in ast.walk(owner)
+        for node in walk(owner)
     )
 
 
@@ -130,6 +131,6 @@ def _is_returned(function: ast.AST, name: str) -> bool:
     return any(
         isinstance(node, ast.Return)
         and node.value is not None
-        and any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node.value))
-        for node in ast.walk(function)
+        and any(isinstance(one, ast.Name) and one.id == name for one in walk(node.value))
+        for node in walk(function)
     )

@@ -11,6 +11,7 @@ from explainer.source.flow import arguments_of
 from explainer.source.lineage import reads
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _DEPTH = 4
 _NO_FORWARD = ("parameters", "zero_grad", "train", "eval", "state_dict", "requires_grad_", "clip_grad_norm_")
@@ -47,8 +48,12 @@ def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
 
-def find_backwards(program: Program) -> Iterator[Backward]:
+def find_backwards(program: Program) -> tuple[Backward, ...]:
     """Every backward call of the program, file by file, in the order of the text."""
+    return program.once(_backwards)
+
+
+def _backwards(program: Program) -> Iterator[Backward]:
     for file in program.parsed():
         calls = [node for node in file.walk() if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
         for call in sorted(calls, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0)):
@@ -160,7 +165,7 @@ def _through_callers(optimizer: str, function: Function, program: Program, depth
 
 def _made(name: str, within: ast.AST) -> tuple[ast.expr, int | None] | None:
     """What `name` is assigned, and at which place of a tuple."""
-    for node in ast.walk(within):
+    for node in walk(within):
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
@@ -179,7 +184,7 @@ def _made(name: str, within: ast.AST) -> tuple[ast.expr, int | None] | None:
 def _modules(made: tuple[ast.expr, int | None], program: Program) -> frozenset[str]:
     """The modules whose `.parameters()` stand in an expression, or in what the function that it calls returns."""
     value, place = made
-    found = {name for node in ast.walk(value) if (name := _listed(node))}
+    found = {name for node in walk(value) if (name := _listed(node))}
     if found or not isinstance(value, ast.Call):
         return frozenset(found)
     target = program.find_function(dotted_name(value.func) or "")
@@ -188,7 +193,7 @@ def _modules(made: tuple[ast.expr, int | None], program: Program) -> frozenset[s
     where, function = target
     given = {name: dotted_name(one) for name, one in arguments_of(value, function)}
     inner: set[str] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
             one = node.value.elts[place] if isinstance(node.value, ast.Tuple) and place is not None else node.value
             name = dotted_name(one)
@@ -209,7 +214,7 @@ def calls_of(
     """The calls in a node that run one of the modules: itself, a part or method of it, a function that is given it or runs it."""
     return [
         one
-        for one in ast.walk(node)
+        for one in walk(node)
         if isinstance(one, ast.Call) and (_runs(modules, one) or _runs_inside(modules, one, file, program, depth))
     ]
 

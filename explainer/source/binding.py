@@ -10,6 +10,7 @@ from functools import lru_cache
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import children, walk
 
 Scope = Function | ast.Lambda | ast.Module
 _FILLS = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "add_", "add_module", "appendleft"})
@@ -60,7 +61,7 @@ def walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
         node = todo.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+            todo.extend(reversed(list(children(node))))
 
 
 def _body(scope: ast.AST) -> list[ast.AST]:
@@ -68,7 +69,7 @@ def _body(scope: ast.AST) -> list[ast.AST]:
     return list(body) if isinstance(body, list) else [body]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def bounds_of(scope: ast.AST) -> tuple[Bound, ...]:
     """Every binding of a scope, in the order of the file."""
     return tuple(bound for node in walk_scope(scope) for bound in _bounds(node))
@@ -146,7 +147,7 @@ def reaching(name: str, node: ast.AST, file: SourceFile) -> list[Bound]:
             return reached
     loop = file.enclosing(node, ast.For, ast.While, ast.AsyncFor)
     if loop is not None and scope_of(loop, file) is scope:
-        inside = set(ast.walk(loop))
+        inside = set(walk(loop))
         reached += [one for one in found if one not in before and one.statement in inside]
     return reached
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from explainer.source.binding import Value, bind_call, parameters_of, walk_scope
 from explainer.source.file import SourceFile
@@ -13,6 +14,7 @@ from explainer.source.program import Program
 from explainer.source.resolve import Resolver, resolver_of
 
 _DEPTH = 8
+_LIBRARIES = ("torch.", "numpy.", "math.")
 _PARTIAL = ("functools.partial", "partial")
 
 
@@ -33,6 +35,8 @@ class Callee:
 
 def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Callee, ...]:
     """Every function of the program that the value of an expression may be, each once."""
+    if (program.names(file).qualified(node) or "").startswith(_LIBRARIES):
+        return ()
     found = _callees(Value(node, file), resolver_of(program), 0)
     return tuple({one.function: one for one in found}.values())
 
@@ -98,10 +102,16 @@ def _in_scope(node: ast.Name, file: SourceFile) -> Function | None:
     scope: ast.AST | None = node
     while scope is not None:
         scope = file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
-        for one in reversed(list(walk_scope(scope))) if scope is not None else ():
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == node.id:
-                return one
+        found = _functions_in(scope).get(node.id) if scope is not None else None
+        if found is not None:
+            return found
     return None
+
+
+@lru_cache(maxsize=4096)
+def _functions_in(scope: ast.AST) -> dict[str, Function]:
+    """The functions that stand in a scope itself, by name; of two the later."""
+    return {one.name: one for one in walk_scope(scope) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
 def _at_module(module: str, name: str, program: Program) -> Callee | None:

@@ -22,6 +22,7 @@ from explainer.source.lineage import (
 )
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 TENSOR, TUPLE, LIST, UNKNOWN = "tensor", "tuple", "list", "unknown"
 _PAIRS = ("torch.nn.LSTM", "torch.nn.LSTMCell")
@@ -41,9 +42,13 @@ class Carried:
     start: ast.expr | None
 
 
-def training_loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While, ast.stmt]]:
+def training_loops(program: Program) -> tuple[tuple[SourceFile, ast.For | ast.While, ast.stmt], ...]:
     """The loops whose rounds run a backward, with the statement that does: the call itself, or that of a helper."""
-    calls = list(find_backwards(program))
+    return program.once(_training_loops)
+
+
+def _training_loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While, ast.stmt]]:
+    calls = find_backwards(program)
     functions = {function for one in calls if (function := program.names(one.file).function_of(one.call))}
     for one in calls:
         for loop in loops_of(one.statement, one.file):
@@ -135,7 +140,7 @@ def _started(value: ast.expr | None, file: SourceFile, program: Program) -> str:
     if called.startswith("torch."):
         return TENSOR
     target = program.find_function(called)
-    for one in ast.walk(target[1]) if target else ():
+    for one in walk(target[1]) if target else ():
         if isinstance(one, ast.Return):
             return (
                 TUPLE
@@ -191,7 +196,7 @@ def _forwards(program: Program) -> Iterator[tuple[SourceFile, Function]]:
 def _of_function(target: tuple[SourceFile, Function], place: int, program: Program, depth: int) -> str:
     if depth > _DEPTH:
         return UNKNOWN
-    for one in ast.walk(target[1]):
+    for one in walk(target[1]):
         if isinstance(one, ast.Return) and one.value is not None:
             parts = one.value.elts if isinstance(one.value, ast.Tuple) else []
             if place < 0 or place < len(parts):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY = "detach", "data", "value", "array", "copy", "library"
 INTEGER, STEP, SAMPLE, GRAD_MODE = "integer", "step", "sample", "grad mode"
@@ -173,7 +174,7 @@ def _switched(scope: ast.AST, node: ast.AST, file: SourceFile, names: Names) -> 
         return None  # asked of every expression on a path: most files hold no such statement at all
     last: Cut | None = None
     place = getattr(node, "lineno", 0)
-    for one in ast.walk(scope):
+    for one in walk(scope):
         if not isinstance(one, ast.Expr) or one.lineno > place or not isinstance(one.value, ast.Call):
             continue
         if (names.qualified(one.value.func) or "") in _MODES and names.function_of(one) is names.function_of(node):

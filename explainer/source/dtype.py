@@ -13,6 +13,7 @@ from explainer.source.binding import Value
 from explainer.source.name import Names, dotted_name
 from explainer.source.origin import KEEP, origins
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 PROMOTION, CREATION, CONVERSION = "promotion", "creation", "conversion"
 FLOAT64, FLOAT32, INTEGER = "float64", "float32", "integer"
@@ -127,7 +128,7 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
 def _is_list_of_floats(node: ast.expr) -> bool:
     """What NumPy makes float64 of: a list with a float in it, or what was read from a file."""
     if isinstance(node, (ast.List, ast.Tuple)):
-        return any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in ast.walk(node))
+        return any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in walk(node))
     return (
         isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
     )

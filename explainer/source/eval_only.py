@@ -16,7 +16,8 @@ def is_eval_only(node: ast.AST, file: SourceFile, depth: int = _DEPTH) -> bool:
         if isinstance(above, (ast.If, ast.IfExp)) and _is_asleep(child, above):
             return True
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)) and depth:
-            uses = [one for one in file.walk() if _names(one, above.name)]
+            named = [*file.plain_names.get(above.name, ()), *file.attributes.get(above.name, ())]
+            uses = [one for one in named if isinstance(one.ctx, ast.Load)]
             if uses and all(is_eval_only(one, file, depth - 1) for one in uses):
                 return True
         child, above = above, file.parents.get(above)
@@ -33,10 +34,3 @@ def _is_asleep(child: ast.AST, branch: ast.If | ast.IfExp) -> bool:
     if not isinstance(test, ast.Attribute) or test.attr != "training":
         return False
     return any(one is child for one in (body if is_negated else other))
-
-
-def _names(node: ast.AST, name: str) -> bool:
-    """Whether a node reads a function by its name, alone or as a method."""
-    if isinstance(node, ast.Name):
-        return node.id == name and isinstance(node.ctx, ast.Load)
-    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)

@@ -10,6 +10,7 @@ from explainer.source.backward import Backward, find_backwards, stepped
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, block_of, lineage
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def find_gaps(program: Program) -> Iterator[Gap]:
 
 
 def _steps(statement: ast.stmt) -> bool:
-    return any(isinstance(one, ast.stmt) and stepped(one) for one in ast.walk(statement))
+    return any(isinstance(one, ast.stmt) and stepped(one) for one in walk(statement))
 
 
 def event_of(statement: ast.stmt) -> Event | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from explainer.source.text import TextFile, Unreadable, read_bytes
+from explainer.source.tree import children, walk
 
 __all__ = ["SourceFile", "Unreadable", "parse_source", "parse_text", "read_source"]
 
@@ -49,12 +50,30 @@ class SourceFile(TextFile):
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the tree, outer ones before inner ones."""
-        return tuple(ast.walk(self.tree)) if self.tree is not None else ()
+        return tuple(walk(self.tree)) if self.tree is not None else ()
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """The parent of each node."""
-        return {child: node for node in self.walk() for child in ast.iter_child_nodes(node)}
+        return {child: node for node in self.walk() for child in children(node)}
+
+    @cached_property
+    def attributes(self) -> dict[str, list[ast.Attribute]]:
+        """Every attribute that the file reads or binds, by its last name, in the order of `nodes`."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute):
+                found.setdefault(node.attr, []).append(node)
+        return found
+
+    @cached_property
+    def plain_names(self) -> dict[str, list[ast.Name]]:
+        """Every plain name that the file reads or binds, in the order of `nodes`."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node)
+        return found
 
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
         """The nearest node around `node` that is of one of `kinds`."""

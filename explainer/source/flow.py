@@ -16,6 +16,7 @@ from explainer.source.construct import constructors, stepped_modules
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import children
 from explainer.source.write import is_without_grad
 
 Scope = Function | ast.Module
@@ -177,7 +178,7 @@ class Flow:
             return max(self._expression(node.body, file), self._expression(node.orelse, file))
         if isinstance(node, ast.Subscript):
             return self._expression(node.value, file)
-        return max((self._expression(child, file) for child in ast.iter_child_nodes(node)), default=Reach.NONE)
+        return max((self._expression(child, file) for child in children(node)), default=Reach.NONE)
 
     def _name(self, node: ast.Name | ast.Attribute, file: SourceFile) -> Reach:
         name = dotted_name(node)

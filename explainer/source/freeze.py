@@ -12,6 +12,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 
@@ -72,7 +73,7 @@ def _loop(loop: ast.For, file: SourceFile) -> Iterator[Freeze]:
     owner = owner_of(loop.iter)
     if owner is None:
         return
-    for node in ast.walk(loop):
+    for node in walk(loop):
         state: bool | None = None
         if isinstance(node, ast.Assign) and (dotted_name(node.targets[0]) or "").endswith(".requires_grad"):
             state = _state(node.value)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import children
 from explainer.source.write import is_without_grad
 
 CUTS = frozenset(
@@ -69,7 +70,7 @@ def reads(node: ast.AST | None, *, graph: bool = True) -> set[str]:
                 if not isinstance(one.ctx, ast.Store):
                     found.add(_root(name))
                 continue
-        queue.extend(ast.iter_child_nodes(one))
+        queue.extend(children(one))
     return found
 
 
@@ -158,9 +159,7 @@ def statements_of(scope: Scope) -> tuple[ast.stmt, ...]:
         if isinstance(node, ast.stmt):
             found.append(node)
         if not isinstance(node, _SCOPES):
-            queue.extend(
-                child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.excepthandler))
-            )
+            queue.extend(child for child in children(node) if isinstance(child, (ast.stmt, ast.excepthandler)))
     return tuple(sorted(found, key=lambda one: (one.lineno, one.col_offset)))
 
 

@@ -12,6 +12,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.repeated import is_in_step
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _PUTS = frozenset({"append", "appendleft", "extend", "add", "insert"})
 _EMPTIES = frozenset({"clear", "pop", "popleft", "popitem", "reset"})
@@ -75,7 +76,7 @@ def _holder(node: ast.Call | ast.Assign) -> str | None:
 
 def _is_emptied(name: str, owner: ast.ClassDef, file: SourceFile, program: Program) -> bool:
     """Whether a class empties a container of its own, or makes it anew, outside of its constructor."""
-    for node in ast.walk(owner):
+    for node in walk(owner):
         function = program.names(file).function_of(node)
         if function is None or function.name == "__init__":
             continue

@@ -13,6 +13,7 @@ from explainer.source.freeze import owner_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 HEAD = re.compile(
     r"head|^fc\d*$|classif|^out(put)?(_|$)|readout|score|^cls$|^lm_head$|predict|regress|logits|final", re.IGNORECASE
@@ -70,6 +71,6 @@ def _listed(node: ast.Call, file: SourceFile, program: Program) -> Iterator[tupl
     if dotted_name(first) is not None:
         values += list(resolver_of(program).behind(values[0]))
     for value in values:
-        for one in ast.walk(value.node):
+        for one in walk(value.node):
             if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and owner_of(one) is not None:
                 yield one.func.value, value.file

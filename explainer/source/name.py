@@ -17,6 +17,8 @@ class Names:
     def __init__(self, file: SourceFile, module: str = "") -> None:
         self.file = file
         self.module = module
+        self._known_around: dict[ast.AST, tuple[Function | None, ast.ClassDef | None]] = {}
+        self._known_names: dict[ast.AST, str | None] = {}
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -56,6 +58,13 @@ class Names:
         Example: with `import torch.nn.functional as F`, `F.relu` is "torch.nn.functional.relu"; `nn.init.zeros_` with
         `from torch import nn` is "torch.nn.init.zeros_". Names that the file does not import stay as they are written.
         """
+        if node is None:
+            return None
+        if node not in self._known_names:
+            self._known_names[node] = self._qualified(node)
+        return self._known_names[node]
+
+    def _qualified(self, node: ast.AST) -> str | None:
         dotted = dotted_name(node)
         if dotted is None:
             return None
@@ -92,13 +101,28 @@ class Names:
 
     def function_of(self, node: ast.AST) -> Function | None:
         """The function around a node."""
-        found = self.file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef)
-        return found if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        return self._around(node)[0]
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The class around a node."""
-        found = self.file.enclosing(node, ast.ClassDef)
-        return found if isinstance(found, ast.ClassDef) else None
+        return self._around(node)[1]
+
+    def _around(self, node: ast.AST) -> tuple[Function | None, ast.ClassDef | None]:
+        """The nearest function and class around a node, looked up once a node: readers ask for the same ones again."""
+        path: list[ast.AST] = []
+        above: ast.AST | None = node
+        while above is not None and above not in self._known_around:
+            path.append(above)
+            above = self.file.parents.get(above)
+        function, owner = self._known_around[above] if above is not None else (None, None)
+        for one in reversed(path):
+            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                function = above
+            elif isinstance(above, ast.ClassDef):
+                owner = above
+            self._known_around[one] = function, owner
+            above = one
+        return self._known_around[node]
 
     def assignments(self, name: str, within: ast.AST) -> list[ast.Assign | ast.AnnAssign | ast.AugAssign]:
         """The statements under `within` that bind or augment the dotted `name`, in the order of the file."""

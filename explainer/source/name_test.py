@@ -14,6 +14,7 @@ from explainer.source.resolve import resolver_of
 from explainer.source.setting import IN_CODE, Setting
 from explainer.source.setting_flow import settings_behind
 from explainer.source.text import TextFile
+from explainer.source.tree import walk
 
 STARTS, IS, GLOB = "starts", "is", "glob"
 _LISTS = frozenset({"named_parameters", "named_modules"})
@@ -83,7 +84,7 @@ def _first(target: ast.expr) -> str:
 
 def _tests(node: ast.AST, name: str, value: Value, program: Program, depth: int = 0) -> Iterator[tuple[str, Value]]:
     """The comparisons of a name under a node, and in the function of the program that it is handed to."""
-    for one in ast.walk(node):
+    for one in walk(node):
         if isinstance(one, ast.Compare) and len(one.ops) == 1 and ast.unparse(one.left) == name:
             if isinstance(one.ops[0], (ast.Eq, ast.In)):
                 yield IS, replace(value, node=one.comparators[0])

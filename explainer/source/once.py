@@ -14,6 +14,7 @@ from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.repeated import is_in_step, is_run_once
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 _NO_RUN = frozenset(
@@ -65,7 +66,7 @@ def find_once(program: Program) -> Iterator[Once]:
     for file in program.parsed():
         for owner in program.names(file).classes.values():
             for method in owner.body:
-                if isinstance(method, _FUNCTIONS) and is_run_once(method, file, program):
+                if isinstance(method, _FUNCTIONS):
                     yield from _attributes(method, owner, file, program)
         for scope in (file.tree, *program.names(file).functions):
             if isinstance(scope, (ast.Module, *_FUNCTIONS)):
@@ -78,11 +79,15 @@ def _attributes(method: Function, owner: ast.ClassDef, file: SourceFile, program
         if name is None or not name.startswith("self.") or name.count(".") != 1:
             continue
         assert isinstance(statement, ast.Assign)
+        if not _is_computed(statement.value) or _makes(statement.value, file, program):
+            continue
+        if not is_run_once(method, file, program):
+            return
         found = _uses(name, statement, owner, program)
-        if found is None or not is_made_of_weights(statement, method, file, program):
+        if found is None or not any(is_in_step(one, file, program) for one in found[1]):
             continue
         spare, reads = found
-        if any(is_in_step(one, file, program) for one in reads):
+        if is_made_of_weights(statement, method, file, program):
             yield Once(
                 name=name, file=file, scope=method, owner=owner, statement=statement, spare=spare, reads=reads
             )  # fmt: skip
@@ -101,8 +106,8 @@ def _uses(
     spare: list[ast.stmt] = []
     reads: list[ast.expr] = []
     for where in program.parsed():
-        for node in where.walk():
-            if not isinstance(node, ast.Attribute) or node.attr != last or node is statement.targets[0]:
+        for node in where.attributes.get(last, ()):
+            if node is statement.targets[0]:
                 continue
             around = program.names(where).class_of(node)
             if dotted_name(node) == name:
@@ -139,6 +144,9 @@ def _outer_names(scope: Function | ast.Module, file: SourceFile, program: Progra
     """Names of a scope that functions within it read as they are."""
     if isinstance(scope, ast.Module) and _is_imported(file, program):
         return
+    inside = _nodes(scope, file)
+    if not any(isinstance(one, (*_FUNCTIONS, ast.Lambda)) and one is not scope for one in inside):
+        return
     bound = [one.name for one in bounds_of(scope)]
     for statement in scope.body:
         target = statement.targets[0] if _is_plain(statement) else None  # type: ignore[attr-defined]
@@ -147,18 +155,22 @@ def _outer_names(scope: Function | ast.Module, file: SourceFile, program: Progra
         assert isinstance(statement, ast.Assign)
         reads = [
             node
-            for node in ast.walk(scope)
+            for node in inside
             if isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load)
             and _owner_of(node, target.id, scope, file) is scope
         ]  # fmt: skip
         inner = [one for one in reads if program.names(file).function_of(one) is not _function(scope)]
-        is_open = any(isinstance(one, (ast.Global, ast.Nonlocal)) and target.id in one.names for one in ast.walk(scope))
+        is_open = any(isinstance(one, (ast.Global, ast.Nonlocal)) and target.id in one.names for one in inside)
         if not inner or is_open or len(inner) != len(reads):
             continue
         if any(is_in_step(one, file, program) for one in inner) and is_made_of_weights(statement, scope, file, program):
             yield Once(
                 name=target.id, file=file, scope=scope, owner=None, statement=statement, spare=(), reads=tuple(inner)
             )  # fmt: skip
+
+
+def _nodes(scope: Function | ast.Module, file: SourceFile) -> tuple[ast.AST, ...]:
+    return file.nodes if isinstance(scope, ast.Module) else tuple(walk(scope))
 
 
 def _function(scope: Function | ast.Module) -> Function | None:
@@ -221,9 +233,14 @@ def is_trained(made: ast.AST, program: Program, depth: int = 0) -> bool:
     )
 
 
+def _is_computed(value: ast.expr) -> bool:
+    """Whether an expression calls or calculates anything: the cheapest question, asked of every attribute of a program."""
+    return any(isinstance(node, (ast.Call, ast.BinOp)) for node in walk(value))
+
+
 def _computes(value: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether anything is computed from weights, rather than weights listed: `[p for p in net.parameters()]` is no graph."""
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Call):
             method = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if method in _NO_RUN | _LISTS or _makes(node, file, program):
@@ -249,7 +266,7 @@ def _makes(value: ast.expr, file: SourceFile, program: Program) -> bool:
 def is_random(node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether anything that an expression or function runs draws, or takes something away: twice would not give the same."""
     resolver = resolver_of(program)
-    for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+    for call in (one for one in walk(node) if isinstance(one, ast.Call)):
         if getattr(call.func, "attr", getattr(call.func, "id", "")) in _RANDOM:
             return True
         target = resolver.function_of(call, Value(call, file)) if depth < 3 else None
@@ -263,7 +280,7 @@ def _modules(
 ) -> Iterator[tuple[ast.AST, str]]:
     """The calls that made the modules which a value, or what it is computed from here, runs, each with the name it is run by."""
     resolver = resolver_of(program)
-    for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+    for call in (one for one in walk(node) if isinstance(one, ast.Call)):
         if (program.names(file).qualified(call.func) or "").startswith(("torch.", "math.", "numpy.")):
             continue
         target = resolver.function_of(call, Value(call, file))
@@ -275,11 +292,11 @@ def _modules(
             for one in resolver.constructors_of(Value(call.func, file)):
                 if isinstance(one.node, ast.Call):
                     yield one.node, _last(call.func)
-    for layer in (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and one.attr in ("weight", "bias")):
+    for layer in (one for one in walk(node) if isinstance(one, ast.Attribute) and one.attr in ("weight", "bias")):
         for one in resolver.constructors_of(Value(layer.value, file)):
             if isinstance(one.node, ast.Call):
                 yield one.node, _last(layer.value)
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} if isinstance(node, ast.expr) else set()
+    names = {one.id for one in walk(node) if isinstance(one, ast.Name)} if isinstance(node, ast.expr) else set()
     for bound in bounds_of(scope) if not isinstance(scope, ast.Module) and depth < _DEPTH else ():
         if bound.name in names and bound.node is not node and _reaches(bound.node, file, program):
             yield from _modules(bound.node, scope, file, program, depth + 1)
@@ -296,7 +313,7 @@ def _reaches(node: ast.expr, file: SourceFile, program: Program) -> bool:
 
 def _runs_elsewhere(ran: Mapping[ast.AST, str], statement: ast.Assign, program: Program) -> bool:
     """Whether a step runs one of the modules besides: by a call, by a method of it, or something not known by the same name."""
-    inside = set(ast.walk(statement))
+    inside = set(walk(statement))
     resolver = resolver_of(program)
     for file in program.parsed():
         for call in (one for one in file.walk() if isinstance(one, ast.Call) and one not in inside):

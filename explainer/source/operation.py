@@ -11,6 +11,7 @@ from typing import NamedTuple
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _DEPTH = 4
 
@@ -175,7 +176,7 @@ def _of_class(called: str, program: Program, node: ast.Call, depth: int) -> Oper
         return None
     file, owner = found
     forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
-    returns = [one for one in ast.walk(forward) if isinstance(one, ast.Return)] if forward else []
+    returns = [one for one in walk(forward) if isinstance(one, ast.Return)] if forward else []
     if len(returns) != 1:
         return None
     value = returns[0].value

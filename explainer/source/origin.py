@@ -10,6 +10,7 @@ from explainer.source.binding import Value
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import Resolver, resolver_of
+from explainer.source.tree import walk
 
 _DEPTH = 12
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
@@ -145,6 +146,4 @@ def _method(owner: ast.ClassDef, *names: str) -> Function | None:
 
 def _results(function: Function) -> list[ast.expr]:
     """What a function returns or yields."""
-    return [
-        one.value for one in ast.walk(function) if isinstance(one, (ast.Return, ast.Yield)) and one.value is not None
-    ]
+    return [one.value for one in walk(function) if isinstance(one, (ast.Return, ast.Yield)) and one.value is not None]

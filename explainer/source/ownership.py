@@ -8,6 +8,7 @@ import re
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 _NAMES = re.compile(r"\w")
@@ -48,18 +49,17 @@ def _is_by_name(node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictCo
 
 def _filters_by_name(node: ast.For | ast.Call) -> bool:
     if isinstance(node, ast.For):
-        tests = [one.test for one in ast.walk(node) if isinstance(one, ast.If)]
+        tests = [one.test for one in walk(node) if isinstance(one, ast.If)]
         return _over_names(node.iter) and any(_has_words(one) for one in tests)
     is_filter = isinstance(node.func, ast.Name) and node.func.id == "filter" and len(node.args) == 2
     return is_filter and _over_names(node.args[1]) and _has_words(node.args[0])
 
 
 def _over_names(node: ast.expr) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr == "named_parameters" for one in ast.walk(node))
+    return any(isinstance(one, ast.Attribute) and one.attr == "named_parameters" for one in walk(node))
 
 
 def _has_words(node: ast.expr) -> bool:
     return any(
-        isinstance(one, ast.Constant) and isinstance(one.value, str) and _NAMES.search(one.value)
-        for one in ast.walk(node)
+        isinstance(one, ast.Constant) and isinstance(one.value, str) and _NAMES.search(one.value) for one in walk(node)
     )

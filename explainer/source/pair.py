@@ -12,6 +12,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import Scope, before, lineage, scope_of, sources, statements_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _NOTHING: frozenset[str] = frozenset()
 _COMPUTED = (ast.Call, ast.BinOp)
@@ -108,7 +109,7 @@ def graph_lines(node: ast.AST, at: ast.stmt, file: SourceFile, program: Program)
     """The statements of a lineage that compute something a gradient passes through, rather than data or modules."""
     flow = flow_of(program)
     found = [one for one, part in sources(node, at, file, program)
-             if flow.reach_of(part, file) != Reach.NONE and any(isinstance(each, _COMPUTED) for each in ast.walk(part))]  # fmt: skip
+             if flow.reach_of(part, file) != Reach.NONE and any(isinstance(each, _COMPUTED) for each in walk(part))]  # fmt: skip
     return list(dict.fromkeys(found))
 
 

@@ -28,6 +28,7 @@ from explainer.source.freeze import frozen_constructors
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import DEPTH, Resolver, resolver_of
+from explainer.source.tree import children
 
 _STEPS = 6000
 _CHAINS = 16
@@ -258,7 +259,7 @@ def _parts_of(node: ast.expr) -> list[ast.expr]:
         return list(node.values)
     if isinstance(node, (ast.Lambda, ast.Constant, ast.JoinedStr)):
         return []
-    return [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+    return [one for one in children(node) if isinstance(one, ast.expr)]
 
 
 @lru_cache(maxsize=256)

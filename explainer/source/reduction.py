@@ -18,6 +18,7 @@ from explainer.source.made import SAME, Made, made_of
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 from explainer.source.weighting import ONE, is_scalar
 
 MEAN, SUM = "mean", "sum"
@@ -75,7 +76,7 @@ def _own_votes(name: str | None, at: ast.stmt, file: SourceFile, program: Progra
     if scope is None or name is None:
         return
     made = definitions(name, at, scope)
-    for one in ast.walk(scope):
+    for one in walk(scope):
         is_read = isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)
         if is_read and isinstance(one, ast.expr) and dotted_name(one) == name:
             how = _upwards(one, file, program, wanted=False, weighted=False, depth=0)
@@ -146,7 +147,7 @@ def _upwards(
 def _uses(statement: ast.Assign, file: SourceFile, program: Program) -> Iterator[ast.expr]:
     """Where the name that a statement binds is read later in its function."""
     name, scope = root_of(statement.targets[0]), scope_of(statement, file, program)
-    for one in ast.walk(scope) if scope is not None else ():
+    for one in walk(scope) if scope is not None else ():
         if (
             isinstance(one, ast.Name)
             and one.id == name

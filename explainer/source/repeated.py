@@ -15,6 +15,7 @@ from explainer.source.lineage import loop_of
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 # Hooks of trainers that run once, before the first step.
 _ONCE = frozenset(
@@ -35,7 +36,7 @@ def run_in_steps(program: Program) -> frozenset[ast.AST]:
             todo.append((one.file, around))
     while todo:
         file, node = todo.pop()
-        for call in ast.walk(node):
+        for call in walk(node):
             for where, function in _called(call, file, program) if isinstance(call, ast.Call) else ():
                 if function not in found:
                     found.add(function)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -59,6 +59,10 @@ class Resolver:
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             found.setdefault(name, []).append((file, call))
         return found
+
+    def calls_named(self, name: str) -> Sequence[tuple[SourceFile, ast.Call]]:
+        """The calls of that name in the program, of a function or of a method: `name(...)`, `x.name(...)`."""
+        return self._calls.get(name, ())
 
     @property
     def _runs(self) -> dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]]:

@@ -10,6 +10,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.sign import value_of
+from explainer.source.tree import walk
 
 # What keeps every element in its place.
 _ELEMENTWISE = frozenset(
@@ -137,7 +138,7 @@ def _selection_at(use: ast.expr, file: SourceFile, program: Program) -> Selectio
 
 def _uses(name: str, statement: ast.stmt, scope: ast.AST) -> Iterator[ast.expr]:
     end = statement.end_lineno or statement.lineno
-    for node in ast.walk(scope):
+    for node in walk(scope):
         is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
         if is_read and isinstance(node, ast.expr) and dotted_name(node) == name and node.lineno > end:
             yield node
@@ -145,10 +146,10 @@ def _uses(name: str, statement: ast.stmt, scope: ast.AST) -> Iterator[ast.expr]:
 
 def _is_known_before(condition: str, statement: ast.stmt, scope: ast.AST) -> bool:
     """Whether the names of a condition have, at a statement, the values that they have later."""
-    wanted = {node.id for node in ast.walk(ast.parse(condition.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    wanted = {node.id for node in walk(ast.parse(condition.strip(), mode="eval")) if isinstance(node, ast.Name)}
     later = {
         name
-        for node in ast.walk(scope)
+        for node in walk(scope)
         if isinstance(node, ast.stmt) and node.lineno >= statement.lineno
         for name in bound_names(node)
     }

@@ -25,6 +25,7 @@ from explainer.source.setting_binding import (
 )
 from explainer.source.setting_file import names_file
 from explainer.source.setting_python import read_python, setting_at
+from explainer.source.tree import walk
 
 _MAX_STEPS = 400
 _LOADERS = frozenset(
@@ -240,7 +241,7 @@ class _Flow:
         return [_Written(node, file), *found] if any(one.arg for one in node.keywords) else found
 
     def _returned(self, file: SourceFile, function: Function) -> list[_Value]:
-        returns = [one for one in ast.walk(function) if isinstance(one, ast.Return)]
+        returns = [one for one in walk(function) if isinstance(one, ast.Return)]
         return [one for node in returns for one in self.values(node.value, file)]
 
     def _loaded(self, node: ast.Call, called: str, file: SourceFile) -> list[_Value]:
@@ -259,7 +260,7 @@ class _Flow:
 
     def _literals(self, node: ast.expr, file: SourceFile, depth: int) -> Iterator[str]:
         """The names of files in an expression, also behind the names in it."""
-        for one in ast.walk(node):
+        for one in walk(node):
             name = names_file(one)
             if name:
                 yield name

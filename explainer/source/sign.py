@@ -9,6 +9,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _DEPTH = 6
 _KEEP = frozenset(
@@ -244,7 +245,5 @@ def definition_of(node: ast.expr, file: SourceFile, program: Program) -> ast.exp
         return next((value for target, value in pairs if dotted_name(target) == name), None)
     if not isinstance(last, ast.Assign) or dotted_name(last.targets[0]) != name:
         return None
-    loops = [
-        one for one in ast.walk(scope) if isinstance(one, (ast.For, ast.AsyncFor)) and name in set(bound_names(one))
-    ]
+    loops = [one for one in walk(scope) if isinstance(one, (ast.For, ast.AsyncFor)) and name in set(bound_names(one))]
     return None if loops else last.value

@@ -14,6 +14,7 @@ from explainer.source.program import Program
 from explainer.source.setting import Setting
 from explainer.source.setting_flow import members_behind, settings_behind
 from explainer.source.setting_python import read_python
+from explainer.source.tree import walk
 
 AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
 FUNCTION = "function"  # `F.relu_(x)`, `torch.sigmoid_(x)`
@@ -242,7 +243,7 @@ def _is_by_mode(write: Write) -> bool:
     above: ast.AST | None = write.node
     while above is not None:
         above = write.file.parents.get(above)
-        tests = ast.walk(above.test) if isinstance(above, (ast.If, ast.IfExp)) else ()
+        tests = walk(above.test) if isinstance(above, (ast.If, ast.IfExp)) else ()
         if any(getattr(one, "attr", getattr(one, "id", "")) == "training" for one in tests):
             return True
     return False
@@ -274,9 +275,9 @@ def _is_operand_between(write: Write, program: Program) -> bool:
     scope = program.names(write.file).function_of(write.node) or write.file.tree
     if scope is None or write.name is None:
         return False
-    bound = [one for one in ast.walk(scope) if isinstance(one, ast.stmt) and write.name in set(bound_names(one))]
+    bound = [one for one in walk(scope) if isinstance(one, ast.stmt) and write.name in set(bound_names(one))]
     last = max((_place(one) for one in bound if _end(one) < _place(write.node)), default=(0, 0))
-    for node in ast.walk(scope):
+    for node in walk(scope):
         # What the write itself computes with the old value counts too: `h += self.conv(h)`.
         if not isinstance(node, ast.expr) or node is write.node or not last < _place(node) < _end(write.node):
             continue

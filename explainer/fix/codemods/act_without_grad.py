@@ -21,6 +21,7 @@ from explainer.source.name import Function
 from explainer.source.once import is_trained
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 _SIGNS = ("modified by an inplace operation", "a second time")
@@ -62,14 +63,14 @@ def _loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While]]
 def _runs_network(value: ast.expr, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether an expression runs a module that is trained: itself, or in a function or method that it calls."""
     resolver = resolver_of(program)
-    for call in (one for one in ast.walk(value) if isinstance(one, ast.Call)):
+    for call in (one for one in walk(value) if isinstance(one, ast.Call)):
         made = [one.node for one in resolver.constructors_of(Value(call.func, file)) if one.node is not call]
         if any(is_trained(one, program) for one in made):
             return True
         for callee in callees_of(call.func, file, program) if depth < _DEPTH else ():
             if any(
                 _runs_network(one, callee.file, program, depth + 1)
-                for one in ast.walk(callee.function)
+                for one in walk(callee.function)
                 if isinstance(one, ast.Call)
             ):
                 return True
@@ -88,7 +89,7 @@ def _is_data(statement: ast.Assign, scope: Scope, file: SourceFile, program: Pro
             value = value_of(one) if not isinstance(one, (ast.Return, ast.If, ast.While)) else _read_by(one)
             if value is None or not reads(value) & names:
                 continue
-            calls = [call for call in ast.walk(value) if isinstance(call, ast.Call)]
+            calls = [call for call in walk(value) if isinstance(call, ast.Call)]
             stored = [each for call in calls for each in stored_by(call, file, program)]
             if isinstance(one, ast.Expr) and stored:
                 is_stored = is_stored or any(reads(each) & names for each in stored)
@@ -142,11 +143,11 @@ def _stores(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
 
 def _leads_to_backward(node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether a call in a node runs a function that goes back."""
-    if any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(node)):
+    if any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in walk(node)):
         return True
     return depth < _DEPTH and any(
         _leads_to_backward(callee.function, callee.file, program, depth + 1)
-        for call in ast.walk(node)
+        for call in walk(node)
         if isinstance(call, ast.Call)
         for callee in callees_of(call.func, file, program)
         if isinstance(callee.function, Function)
@@ -159,8 +160,7 @@ def _under(file: SourceFile, statement: ast.stmt, program: Program) -> str | Non
     if spelled.partition(".")[0] not in program.names(file).imports:
         return None
     if any(
-        isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
-        for node in ast.walk(statement)
+        isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in walk(statement)
     ):
         return None
     indent = file.indent(statement.lineno)

@@ -11,6 +11,7 @@ from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
+from explainer.source.tree import walk
 
 _MAKES = frozenset({"get_peft_model", "add_adapter", "load_adapter", "from_pretrained"})
 _USES = frozenset({"set_adapter", "delete_adapter", "set_requires_grad", "merge_adapter"})
@@ -22,7 +23,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context):
         names = context.program.names(file)
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             before = _known(node, file, names)

@@ -22,6 +22,7 @@ from explainer.source.loss import Loss, find_losses, loss_at
 from explainer.source.place import place_of
 from explainer.source.resolve import resolver_of
 from explainer.source.sign import definition_of
+from explainer.source.tree import walk
 
 _SHAPE = re.compile(r"\d+")
 _SUBTRACTIONS = ("sub", "__sub__", "subtract")
@@ -90,12 +91,12 @@ def _differences(one: TracedLine, context: Context) -> Iterator[_Difference]:
     statement = context.program.at(path, one.line) if path else None
     if file is None or statement is None:
         return
-    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
+    nodes = [node for node in walk(statement) if isinstance(node, ast.expr)]
     here = [node for node in nodes if node.lineno == one.line] or nodes
     found = [each for node in here if (each := _difference(node, file, one.operation, context)) is not None]
     if not found and one.operation.endswith("_loss"):
         calls = [each for node in here if (each := _unknown_call(node, file, context)) is not None]
-        inner = {node for each in calls for side in each.sides for node in ast.walk(side)}
+        inner = {node for each in calls for side in each.sides for node in walk(side)}
         outer = [each for each in calls if each.node not in inner]
         found = outer if len(outer) == 1 else []
     yield from found
@@ -135,7 +136,7 @@ def _unknown_call(node: ast.expr, file: SourceFile, context: Context) -> _Differ
 
 def _inside(scope: Scope | None, file: SourceFile, context: Context) -> Iterator[_Difference]:
     """The subtractions and losses of a function, not those of a function in it."""
-    for node in ast.walk(scope) if scope is not None else ():
+    for node in walk(scope) if scope is not None else ():
         if isinstance(node, (ast.BinOp, ast.Call)) and scope_of(node, file, context.program) is scope:
             loss = loss_at(node, file, context.program) if isinstance(node, ast.Call) else None
             if loss is not None:

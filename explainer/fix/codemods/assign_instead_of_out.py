@@ -12,6 +12,7 @@ from explainer.source.alias import is_aliased, is_for_others
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import METHOD, Write
 
 _ALIASED = "another name still means the tensor that was to be written, and would keep the old value"
@@ -22,7 +23,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if "functions with out=" not in message_of(context):
         return
     for file, statement in raised_at(context):
-        for node in ast.walk(statement):
+        for node in walk(statement):
             keyword = _out(node)
             if isinstance(node, ast.Call) and keyword is not None:
                 yield from _proposed(node, keyword, file, context.program)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
+from explainer.source.tree import walk
 
 _BOTH = "both branches are computed; a branch that is not finite where it is not taken still spoils the gradient"
 
@@ -16,7 +17,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for file, statement in crash_places(context):
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Compare):
                 parts = ", ".join(file.segment(one) for one in (node.test, node.body, node.orelse))
                 yield Proposal(

@@ -25,6 +25,7 @@ from explainer.source.setting import ARGPARSE, ASSIGNED, DEFAULT, Code, Setting
 from explainer.source.setting_flow import members_behind
 from explainer.source.setting_python import read_python, setting_at
 from explainer.source.step import made_by
+from explainer.source.tree import walk
 
 _VALUE, _ALGORITHM = "gradient_clip_val", "gradient_clip_algorithm"
 _MOVED = "the same norm at the same place as before; the number stands in the step now, where no setting reaches it"
@@ -126,7 +127,7 @@ def _steps(context: Context) -> list[tuple[SourceFile, ast.Call]]:
         return []
     found: list[tuple[SourceFile, ast.Call]] = []
     for file, owner in chain_of(modules[0], program):
-        for node in ast.walk(owner):
+        for node in walk(owner):
             if isinstance(node, ast.FunctionDef) and node.name == "configure_gradient_clipping":
                 return []  # it says itself how it is clipped
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

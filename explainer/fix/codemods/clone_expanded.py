@@ -12,6 +12,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, changes, definitions, root_of, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _SHARING = ("expand", "expand_as", "broadcast_to")
 
@@ -67,7 +68,7 @@ def _sharing(value: ast.expr | None) -> ast.Call | None:
 def _own_part(name: str, statement: ast.stmt, file: SourceFile) -> Iterator[Proposal]:
     """`x[1:] = x[:-1]`: the part that is read is copied first."""
     value = value_of(statement)
-    for node in ast.walk(value) if value is not None else ():
+    for node in walk(value) if value is not None else ():
         if not isinstance(node, ast.Subscript) or dotted_name(node.value) != name or not isinstance(node.ctx, ast.Load):
             continue
         call = file.parents.get(node)

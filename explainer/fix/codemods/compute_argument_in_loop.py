@@ -21,6 +21,7 @@ from explainer.source.name import Function
 from explainer.source.once import is_made_of_weights
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import children, walk
 
 Loop = ast.For | ast.While
 
@@ -52,7 +53,7 @@ def _of_step(function: Function, names: set[str], program: Program) -> Iterator[
     """A loop that calls a step with a value of before the loop: the statement moves into the loop."""
     flow = flow_of(program)
     for file, loop, statement in training_loops(program):
-        for call in (one for one in ast.walk(statement) if isinstance(one, ast.Call)):
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
             target = flow.target_of(call, file)
             if target is None or target[1] is not function or loop_of(statement, file) is not loop:
                 continue
@@ -97,7 +98,7 @@ def _reads(name: str, statement: ast.stmt, *, deep: bool = False) -> bool:
         node = todo.pop()
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             return True
-        todo.extend(one for one in ast.iter_child_nodes(node) if deep or not isinstance(one, ast.stmt))
+        todo.extend(one for one in children(node) if deep or not isinstance(one, ast.stmt))
     return False
 
 
@@ -136,13 +137,11 @@ def _in_terms_of(
     here, there = files
     own = {one.id: name for name, one in given.items() if isinstance(one, ast.Name)}
     scope = scope_of(value, here, program)
-    inner = {node.id for node in ast.walk(value) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    inner = {node.id for node in walk(value) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     local = _names_of(scope) if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else set()
     taken = _names_of(function)
     start, text = here.span(value)[0], here.segment(value)
-    for node in sorted(
-        (one for one in ast.walk(value) if isinstance(one, ast.Name)), key=lambda one: -here.span(one)[0]
-    ):
+    for node in sorted((one for one in walk(value) if isinstance(one, ast.Name)), key=lambda one: -here.span(one)[0]):
         if node.id in inner:
             continue
         if node.id in own:

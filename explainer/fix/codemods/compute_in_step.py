@@ -20,6 +20,7 @@ from explainer.source.once import Once, find_once, is_random
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _DEPTH = 6
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -76,20 +77,20 @@ def _explain(value: ast.expr, one: Once, recipe: _Recipe, program: Program, dept
             continue
         if not _explain_local(name, one, recipe, program, depth):
             return False
-    return all(_is_steady(node, one, program) for node in ast.walk(value) if isinstance(node, ast.Attribute))
+    return all(_is_steady(node, one, program) for node in walk(value) if isinstance(node, ast.Attribute))
 
 
 def _free(value: ast.expr) -> list[ast.Name]:
     """The names that an expression takes from around it."""
     own = {
         target.id
-        for node in ast.walk(value)
+        for node in walk(value)
         if isinstance(node, ast.comprehension)
-        for target in ast.walk(node.target)
+        for target in walk(node.target)
         if isinstance(target, ast.Name)
     }
-    own |= {name for node in ast.walk(value) if isinstance(node, ast.Lambda) for name in all_parameters(node)}
-    return [node for node in ast.walk(value) if isinstance(node, ast.Name) and node.id not in own]
+    own |= {name for node in walk(value) if isinstance(node, ast.Lambda) for name in all_parameters(node)}
+    return [node for node in walk(value) if isinstance(node, ast.Name) and node.id not in own]
 
 
 def _is_local(name: str, scope: ast.AST) -> bool:
@@ -154,7 +155,7 @@ def _is_object(name: ast.Name, file: SourceFile, program: Program) -> bool:
 def _is_attribute(name: str, one: Once) -> bool:
     assert one.owner is not None
     return any(
-        isinstance(node, ast.Attribute) and dotted_name(node) == f"self.{name}" for node in ast.walk(one.owner)
+        isinstance(node, ast.Attribute) and dotted_name(node) == f"self.{name}" for node in walk(one.owner)
     ) or any(getattr(node, "name", None) == name for node in one.owner.body)
 
 
@@ -173,7 +174,7 @@ def _is_steady(node: ast.Attribute, one: Once, program: Program) -> bool:
 def _text(value: ast.expr, file: SourceFile, written: Mapping[ast.AST, str]) -> str:
     """The text of an expression with some of its names written otherwise."""
     start, text = file.span(value)[0], file.segment(value)
-    for node in sorted((one for one in ast.walk(value) if one in written), key=lambda one: -file.span(one)[0]):
+    for node in sorted((one for one in walk(value) if one in written), key=lambda one: -file.span(one)[0]):
         first, last = file.span(node)
         text = text[: first - start] + written[node] + text[last - start :]
     return text
@@ -215,13 +216,11 @@ def _sees_all(function: Function, one: Once, recipe: _Recipe) -> bool:
 
 
 def _targets(statement: ast.stmt) -> set[str]:
-    return {
-        node.id for one in getattr(statement, "targets", ()) for node in ast.walk(one) if isinstance(node, ast.Name)
-    }
+    return {node.id for one in getattr(statement, "targets", ()) for node in walk(one) if isinstance(node, ast.Name)}
 
 
 def _names_in(function: Function) -> set[str]:
-    return all_parameters(function) | {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    return all_parameters(function) | {node.id for node in walk(function) if isinstance(node, ast.Name)}
 
 
 def _has_self(function: Function, file: SourceFile) -> bool:
@@ -240,12 +239,12 @@ def _first(function: Function, reads: list[ast.expr], file: SourceFile, program:
         for where, loop, _ in training_loops(program)
         if where is file and program.names(file).function_of(loop) is function
     ]
-    inside = [loop for loop in loops if any(node is read for node in ast.walk(loop) for read in reads)]
-    whole = [loop for loop in inside if {id(read) for read in reads} <= {id(node) for node in ast.walk(loop)}]
+    inside = [loop for loop in loops if any(node is read for node in walk(loop) for read in reads)]
+    whole = [loop for loop in inside if {id(read) for read in reads} <= {id(node) for node in walk(loop)}]
     if inside and not whole:
         return None
     block = max(whole, key=lambda loop: loop.lineno).body if whole else function.body
     return next(
-        (one for one in block if any(node is read for node in ast.walk(one) for read in reads)),
+        (one for one in block if any(node is read for node in walk(one) for read in reads)),
         None,
     )

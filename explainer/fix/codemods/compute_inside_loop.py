@@ -18,6 +18,7 @@ from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MODULES = ("torch.nn.", "torch.optim.")
 
@@ -81,9 +82,9 @@ def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Pr
         part, (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.UnaryOp)
     ):
         return False
-    if not any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(part)):
+    if not any(isinstance(node, (ast.Call, ast.BinOp)) for node in walk(part)):
         return False
-    for node in ast.walk(part):
+    for node in walk(part):
         called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
         if called and (
             called == "torch.nn.Parameter" or (called.startswith(_MODULES) and called.rpartition(".")[2][:1].isupper())
@@ -104,7 +105,7 @@ def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Pr
 
 def _reads_weights(part: ast.expr) -> bool:
     """Whether an expression computes with weights by name: `net.fc.weight`, `sum(p.pow(2).sum() for p in net.parameters())`."""
-    for node in ast.walk(part):
+    for node in walk(part):
         if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
             return True
         if isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Call):
@@ -115,9 +116,9 @@ def _reads_weights(part: ast.expr) -> bool:
 def _runs_again(moved: list[ast.stmt], loop: ast.AST, file: SourceFile) -> bool:
     """Whether the loop calls what made the value: then the value before it is the old one, kept on purpose."""
     del file
-    made = {dotted_name(node.func) for one in moved for node in ast.walk(one) if isinstance(node, ast.Call)}
+    made = {dotted_name(node.func) for one in moved for node in walk(one) if isinstance(node, ast.Call)}
     own = {name for name in made if name and not name.startswith(("torch.", "nn.", "F."))}
-    again = {dotted_name(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call)}
+    again = {dotted_name(node.func) for node in walk(loop) if isinstance(node, ast.Call)}
     return bool({name for name in own & again if name and "." not in name.removeprefix("self.")})
 
 
@@ -202,9 +203,9 @@ def _is_derived(
         kind = program.names(file).qualified(made.func) if isinstance(made, ast.Call) else ""
         if kind in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
             return True
-        is_run = any(isinstance(node, ast.Call) and (dotted_name(node.func) or "") == name for node in ast.walk(value))
+        is_run = any(isinstance(node, ast.Call) and (dotted_name(node.func) or "") == name for node in walk(value))
         is_read = any(isinstance(node, ast.Attribute) and node.attr in ("weight", "bias") and dotted_name(node.value) == name
-                      for node in ast.walk(value))  # fmt: skip
+                      for node in walk(value))  # fmt: skip
         if kind and kind.startswith("torch.nn.") and (is_run or is_read):
             return True
     return False
@@ -217,6 +218,6 @@ def _inlined(file: SourceFile, statement: ast.Assign, name: str, methods: list[a
     for method in methods:
         readers = [one for one in method.body if name in reads(one, graph=False)]
         edits.append(insert_before(file, readers[0], f"{local} = {file.segment(statement.value)}"))
-        edits += [edit_of(file, node, local) for node in ast.walk(method)
+        edits += [edit_of(file, node, local) for node in walk(method)
                   if isinstance(node, ast.Attribute) and dotted_name(node) == name]  # fmt: skip
     return tuple(edits)

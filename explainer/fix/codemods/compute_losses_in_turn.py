@@ -21,6 +21,7 @@ from explainer.source.lineage import Scope, before, binds, block_of, definitions
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _STALE = "modified by an inplace operation"
 _LATER = (
@@ -134,8 +135,8 @@ def _turns(backward: Backward, loop: ast.For, scope: Scope, program: Program) ->
 
 def _loss_name(backward: Backward, loop: ast.For) -> str | None:
     """The variable of the loop that is differentiated, as it is or weighted."""
-    bound = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-    read = [one.id for one in ast.walk(backward.loss) if isinstance(one, ast.Name) and one.id in bound]
+    bound = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    read = [one.id for one in walk(backward.loss) if isinstance(one, ast.Name) and one.id in bound]
     return read[0] if len(read) == 1 else None
 
 
@@ -177,7 +178,7 @@ def _bare(file: SourceFile, target: ast.expr) -> str:
 
 def _free(name: str, scope: Scope) -> str:
     """A name that a scope does not have."""
-    taken = {node.id for node in ast.walk(scope) if isinstance(node, ast.Name)}
+    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
     while name in taken:
         name = f"{name}_"
     return name
@@ -196,7 +197,7 @@ def _keys(function: Function) -> list[str] | None:
 def _pure(call: ast.Call, file: SourceFile, program: Program) -> Function | None:
     """The function of the program that a call runs, where a second call gives the losses of the same batch."""
     target = resolver_of(program).function_of(call, Value(call, file))
-    if target is None or any(isinstance(one, ast.Call) for each in call.args for one in ast.walk(each)):
+    if target is None or any(isinstance(one, ast.Call) for each in call.args for one in walk(each)):
         return None
     return target[1] if _is_repeatable(target, program, 0) else None
 
@@ -228,8 +229,8 @@ def _is_repeatable(target: tuple[SourceFile, Function], program: Program, depth:
 
 def _rebinds(value: ast.AST, block: Sequence[ast.stmt]) -> bool:
     """Whether a block gives one of the names in a value another one."""
-    names = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
-    return any(names & binds(one) for each in block for one in ast.walk(each) if isinstance(one, ast.stmt))
+    names = {one.id for one in walk(value) if isinstance(one, ast.Name)}
+    return any(names & binds(one) for each in block for one in walk(each) if isinstance(one, ast.stmt))
 
 
 def _as_functions(turns: _Turns, value: ast.expr, statement: ast.stmt | None) -> Found | None:
@@ -256,7 +257,7 @@ def _is_read_elsewhere(turns: _Turns, statement: ast.stmt) -> bool:
     names = binds(statement)
     return any(
         isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load) and node is not turns.source
-        for node in ast.walk(turns.scope)
+        for node in walk(turns.scope)
     )
 
 
@@ -264,7 +265,7 @@ def _delayed(value: ast.expr, entry: ast.expr, turns: _Turns, gone: dict[ast.stm
     """The text of a loss with the names that serve it alone replaced by what they stand for; None for no computation."""
     file = turns.file
     start, text = file.span(value)[0], file.segment(value)
-    names = [node for node in ast.walk(value) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    names = [node for node in walk(value) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     is_changed = False
     for node in sorted(names, key=lambda one: -file.span(one)[0]):
         made = _alone(node, file.statement(value), turns) if depth < _DEPTH else None
@@ -276,7 +277,7 @@ def _delayed(value: ast.expr, entry: ast.expr, turns: _Turns, gone: dict[ast.stm
         text = text[: first - start] + (inner if is_whole else f"({inner})") + text[last - start :]
         gone[made] = None
         is_changed = True
-    return text if is_changed or any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(value)) else None
+    return text if is_changed or any(isinstance(node, (ast.Call, ast.BinOp)) for node in walk(value)) else None
 
 
 def _alone(node: ast.Name, at: ast.stmt, turns: _Turns) -> ast.Assign | None:
@@ -287,7 +288,7 @@ def _alone(node: ast.Name, at: ast.stmt, turns: _Turns) -> ast.Assign | None:
     if not isinstance(one, ast.Assign) or not is_plain or one not in block_of(at, turns.file):
         return None
     reads = [
-        each for each in ast.walk(turns.scope) if isinstance(each, ast.Name) and each.id == node.id and each is not node
+        each for each in walk(turns.scope) if isinstance(each, ast.Name) and each.id == node.id and each is not node
     ]
     return one if len(reads) == 1 and "\n" not in turns.file.segment(one.value) else None
 
@@ -328,7 +329,7 @@ def _goes_back(step: ast.stmt, made: ast.stmt, block: Sequence[ast.stmt]) -> boo
     return any(
         isinstance(node, ast.Attribute) and node.attr == "backward" and any(_reads(name, each) for name in names)
         for each in between
-        for node in ast.walk(each)
+        for node in walk(each)
     )
 
 
@@ -337,4 +338,4 @@ def _between(first: ast.stmt, last: ast.stmt, scope: Scope) -> list[ast.stmt]:
 
 
 def _reads(name: str, node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in ast.walk(node))
+    return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in walk(node))

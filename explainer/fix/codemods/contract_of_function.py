@@ -11,6 +11,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 Pair = tuple[ast.FunctionDef, ast.FunctionDef]
@@ -76,7 +77,7 @@ def _no_tensors(file: SourceFile, pair: Pair, owner: ast.ClassDef, program: Prog
     ctx, other = forward.args.args[0].arg, backward.args.args[0].arg
     saves = [
         node
-        for node in ast.walk(forward)
+        for node in walk(forward)
         if isinstance(node, ast.Call) and dotted_name(node.func) == f"{ctx}.save_for_backward"
     ]
     plain = _plain_arguments(forward, owner, program)
@@ -129,6 +130,6 @@ def _reading(
         local = {target: name for target, name in zip(targets, saved, strict=False) if name in moved}
         kept = [each for each in targets if each not in local]
         yield edit_of(file, one.targets[0], f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept))
-        for node in ast.walk(backward):
+        for node in walk(backward):
             if isinstance(node, ast.Name) and node.id in local and isinstance(node.ctx, ast.Load):
                 yield edit_of(file, node, f"{ctx}.{local[node.id]}")

@@ -12,6 +12,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"
@@ -83,7 +84,5 @@ def _is_tensor(value: ast.expr, gradients: str) -> bool:
     is_computed = isinstance(value, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Subscript))
     if isinstance(value, ast.Call) and dotted_name(value.func) in ("tuple", "list"):
         return False
-    reads = [
-        node for node in ast.walk(value) if isinstance(node, ast.Subscript) and dotted_name(node.value) == gradients
-    ]
+    reads = [node for node in walk(value) if isinstance(node, ast.Subscript) and dotted_name(node.value) == gradients]
     return is_computed and bool(gradients) and bool(reads)

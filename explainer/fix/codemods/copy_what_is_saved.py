@@ -20,6 +20,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.operation import Operation, is_named, operation_of
 from explainer.source.program import Program
+from explainer.source.tree import children, walk
 
 # Autograd's names for what an operation read second; all others are what it read first.
 _SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target"))
@@ -93,7 +94,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
         node = queue.pop(0)
         if isinstance(node, ast.expr):
             yield node
-        queue.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt))
+        queue.extend(one for one in children(node) if not isinstance(one, ast.stmt))
 
 
 def _operand(operation: Operation, saved: str) -> Iterator[ast.expr]:
@@ -140,7 +141,7 @@ def _reads_of_buffer(context: Context) -> Iterator[tuple[SourceFile, ast.expr]]:
     for file, function in context.program.functions():
         if context.program.names(file).class_of(function) is None or function.name == "__init__":
             continue
-        for node in ast.walk(function):
+        for node in walk(function):
             if _ends_with(node, buffers) and isinstance(node, ast.expr) and _is_operand(node, file, context.program):
                 yield file, node
 

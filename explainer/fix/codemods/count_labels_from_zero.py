@@ -16,6 +16,7 @@ from explainer.source.loss import find_losses
 from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.origin import origins
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -46,7 +47,7 @@ def _counts_from_one(value: Value, names: Names, context: Context) -> bool:
         return False
     called = names.qualified(node.func) or ""
     if called in ("torch.tensor", "torch.as_tensor", "torch.LongTensor"):
-        labels = [number_of(one, names) for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
+        labels = [number_of(one, names) for one in walk(node.args[0]) if isinstance(one, ast.Constant)]
         known = [one for one in labels if one is not None]
         return bool(known) and min(known) == 1 and (top is None or max(known) == float(str(top)))
     low = number_of(node.args[0], names)

@@ -16,6 +16,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import reads, scope_of, sources, statements_of
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _LOG_PROBABILITY = re.compile(r"log_?probs?|log_?pi|logp|ratios?", re.IGNORECASE)
 _VALUE = re.compile(r"(?:^|_)(?:v|values?|critic|baseline)(?:_|s?$)", re.IGNORECASE)
@@ -61,7 +62,7 @@ def _is_log_probability(node: ast.expr, at: ast.stmt, file: SourceFile, program:
 
 
 def _calls(node: ast.AST, method: str) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr == method for one in ast.walk(node))
+    return any(isinstance(one, ast.Attribute) and one.attr == method for one in walk(node))
 
 
 def _is_of_critic(weight: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:
@@ -81,7 +82,7 @@ def _is_of_critic(weight: ast.expr, at: ast.stmt, file: SourceFile, program: Pro
 
 def _regressed(statement: ast.stmt, names: Names) -> Iterator[str]:
     """The names whose squares or distances a statement takes."""
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             yield from reads(node.left)
         elif isinstance(node, ast.Call):

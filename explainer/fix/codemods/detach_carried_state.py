@@ -19,6 +19,7 @@ from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp)
 
@@ -169,7 +170,7 @@ def _reaches_otherwise(one: Carried, added: list[ast.expr], program: Program) ->
         if backward.file is not one.file:
             continue
         for _, part in [(None, backward.loss), *sources(backward.loss, backward.statement, one.file, program)]:
-            is_added = any(each is part or each in set(ast.walk(part)) for each in added)
+            is_added = any(each is part or each in set(walk(part)) for each in added)
             if not is_added and reads(part) & names:
                 return True
     return False
@@ -203,7 +204,7 @@ def _uses_before_binding(one: Carried, program: Program) -> list[ast.expr]:
         is_inside = one.loop.lineno < statement.lineno <= (one.loop.end_lineno or 0)
         if not is_inside or isinstance(statement, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
             continue
-        found += [node for node in ast.walk(statement) if isinstance(node, (ast.Name, ast.Attribute))
+        found += [node for node in walk(statement) if isinstance(node, (ast.Name, ast.Attribute))
                   and isinstance(node.ctx, ast.Load) and dotted_name(node) == one.name]  # fmt: skip
         if one.name in binds(statement) | changes(statement):
             break
@@ -231,17 +232,17 @@ def _is_detached(one: Carried, program: Program) -> bool:
     bound = [each for each in inside if one.name in binds(each) and isinstance(each, ast.Assign)]
     return any(_detaches(each, one, program) for each in bound) or any(
         isinstance(node, ast.Attribute) and node.attr in ("detach", "detach_") and dotted_name(node.value) == one.name
-        for each in inside for node in ast.walk(each)
+        for each in inside for node in walk(each)
     )  # fmt: skip
 
 
 def _detaches(statement: ast.stmt, one: Carried, program: Program) -> bool:
     """Whether a statement's value is detached, also by a function of the program that does nothing else to a graph."""
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, ast.Attribute) and node.attr == "detach":
             return True
         target = flow_of(program).target_of(node, one.file) if isinstance(node, ast.Call) else None
-        inner = {getattr(each, "attr", "") for each in ast.walk(target[1])} if target else set()
+        inner = {getattr(each, "attr", "") for each in walk(target[1])} if target else set()
         if target and "detach" in inner and "backward" not in inner:
             return target[1].name != "forward"
     return False

@@ -18,6 +18,7 @@ from explainer.source.cut import ARRAY, LIBRARY, Cut
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.provenance import Trace, provenance_of
+from explainer.source.tree import walk
 
 _MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
 _SCALARS = frozenset({"mean", "sum", "item", "norm", "cross_entropy", "mse_loss", "nll_loss", "l1_loss", "backward"})
@@ -72,7 +73,7 @@ def _arrays(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator
     """`x.cpu().numpy()` and `np.array(x)` in the failing statement: the tensor and the call."""
     names = context.program.names(file)
     provenance = provenance_of(context.program)
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
@@ -97,7 +98,7 @@ def _is_list(value: ast.expr, file: SourceFile) -> bool:
 
 def _collected(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     """`losses.append(loss)` of a list that the failing statement reads."""
-    names = {dotted_name(one) for one in ast.walk(statement) if isinstance(one, (ast.Name, ast.Attribute))}
+    names = {dotted_name(one) for one in walk(statement) if isinstance(one, (ast.Name, ast.Attribute))}
     for source in context.program.parsed():
         for node in source.walk() if source is file else ():
             is_fill = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.source.file import SourceFile
+from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 _DETACHED = frozenset({"detach", "data"})
@@ -29,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _buffers(owner: ast.ClassDef) -> Iterator[str]:
     """The names that a class registers."""
-    for node in ast.walk(owner):
+    for node in walk(owner):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -41,7 +42,7 @@ def _buffers(owner: ast.ClassDef) -> Iterator[str]:
 
 
 def _bound(method: ast.FunctionDef, buffers: set[str], file: SourceFile, context: Context) -> Iterator[Proposal]:
-    for node in ast.walk(method):
+    for node in walk(method):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or is_without_grad(node, file, context.program):
             continue
         target = node.targets[0]

@@ -33,6 +33,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 
@@ -123,7 +124,7 @@ def _is_detached(state: State) -> bool:
         for one in (each for method in methods for each in statements_of(method))
         if isinstance(one, ast.Assign) and state.name in binds(one) | changes(one)
     ]
-    return any(isinstance(node, ast.Attribute) and node.attr == "detach" for one in bound for node in ast.walk(one))
+    return any(isinstance(node, ast.Attribute) and node.attr == "detach" for one in bound for node in walk(one))
 
 
 def _instances(state: State, program: Program) -> Iterator[tuple[SourceFile, str]]:
@@ -190,7 +191,7 @@ def _loop_round(state: State) -> ast.stmt | None:
     for method in state.owner.body:
         if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method is state.method:
             continue
-        for node in ast.walk(method):
+        for node in walk(method):
             if isinstance(node, ast.Call) and dotted_name(node.func) == f"self.{state.method.name}":
                 around = list(loops_of(node, state.file))
                 if around:
@@ -229,7 +230,7 @@ def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Ed
 def _read(name: str, statement: ast.stmt) -> ast.expr:
     """The attribute where a statement takes it up."""
     held = (value_of(statement), statement)
-    found = (node for one in held if one is not None for node in ast.walk(one))
+    found = (node for one in held if one is not None for node in walk(one))
     return next(node for node in found if isinstance(node, ast.Attribute) and dotted_name(node) == name)
 
 

@@ -17,6 +17,7 @@ from explainer.source.flow import flow_of
 from explainer.source.lineage import binds, changes, reads
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _COVERS = {
     "tuple": ("tuple",), "list": ("list",), "dict": ("dict",), "Sequence": ("tuple", "list"), "Mapping": ("dict",),
@@ -49,7 +50,7 @@ def _in_loops(program: Program) -> Iterator[tuple[SourceFile, Function]]:
     seen: set[ast.AST] = set()
     while todo:
         file, node, depth = todo.pop(0)
-        for call in ast.walk(node):
+        for call in walk(node):
             target = flow.target_of(call, file) if isinstance(call, ast.Call) else None
             if target is not None and target[1] not in seen and depth < _DEPTH:
                 seen.add(target[1])
@@ -86,12 +87,12 @@ def _parameters(function: Function) -> list[str]:
 
 def _detaches(function: Function, name: str, program: Program) -> bool:
     """Whether a function detaches a tensor that it is given: by itself, or by a function that it is given for that."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Attribute) and node.attr == "detach" and dotted_name(node.value) == name:
             return True
     applied = {
         node.func.id
-        for node in ast.walk(function)
+        for node in walk(function)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and [dotted_name(one) for one in node.args] == [name]
@@ -116,7 +117,7 @@ def _is_detach(node: ast.expr) -> bool:
 
 def _tested(node: ast.AST, name: str, names: Names) -> Iterator[str]:
     """What a value is tested to be: "tensor", "tuple", "list", "dict"."""
-    for one in ast.walk(node):
+    for one in walk(node):
         if isinstance(one, ast.Call) and one.args and dotted_name(one.args[0]) == name:
             called = names.qualified(one.func) or ""
             if called == "torch.is_tensor":
@@ -158,7 +159,7 @@ def _branch(kind: str, name: str, function: Function, names: Names, file: Source
 def _of_parts(file: SourceFile, within: ast.AST, held: set[str], program: Program) -> Iterator[Proposal]:
     """`v.detach() if torch.is_tensor(v) else v`, and a loop that detaches only the entries that are tensors."""
     kind = next((one for one in ("tuple", "list") if one in held), None)
-    for node in ast.walk(within) if kind is not None else ():
+    for node in walk(within) if kind is not None else ():
         if isinstance(node, ast.IfExp):
             yield from _of_choice(file, node, str(kind), program.names(file))
         elif isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
@@ -229,7 +230,7 @@ def _held(program: Program) -> Iterator[str]:
 
 def _nested(value: ast.expr) -> Iterator[str]:
     """The kinds of displays that stand in a value; a tuple only inside another display: `return a, b` is none."""
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, (ast.Dict, ast.DictComp)):
             yield "dict"
         elif isinstance(node, (ast.List, ast.ListComp)):

@@ -12,6 +12,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 
 _CUTS = frozenset({"detach", "data"})
 
@@ -54,8 +55,8 @@ def _is_kept(node: ast.AST) -> bool:
         return False
     if any(isinstance(one, (ast.Attribute, ast.Subscript)) for one in node.targets):
         return True
-    bound = {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
-    return bool(bound & {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)})
+    bound = {one.id for target in node.targets for one in walk(target) if isinstance(one, ast.Name)}
+    return bool(bound & {one.id for one in walk(node.value) if isinstance(one, ast.Name)})
 
 
 def _is_of_one_stem(parts: list[ast.expr]) -> bool:

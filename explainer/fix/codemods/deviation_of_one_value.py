@@ -15,6 +15,7 @@ from explainer.fix.trace import traced_statements
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
+from explainer.source.tree import walk
 
 _DEVIATIONS = ("std", "var")
 _FLOORS = ("clamp", "clamp_min", "clip", "maximum")
@@ -28,7 +29,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if line.operation not in _DEVIATIONS:
             continue
         names = context.program.names(file)
-        found = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _is_deviation(node, names)]
+        found = [node for node in walk(statement) if isinstance(node, ast.Call) and _is_deviation(node, names)]
         if len(found) == 1 and _has_floor(found[0], file):
             why = "divides by n - 1, which is 0 for a single value"
             edit = put_method(file, found[0], ".nan_to_num()")

@@ -15,6 +15,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import sources
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _ONCE = "torch.autograd.function.once_differentiable"
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
@@ -99,14 +100,12 @@ def _forwards(file: SourceFile, program: Program) -> Iterator[ast.stmt]:
             lines = [
                 one
                 for one, part in sources(node.args[0], file.statement(node), file, program)
-                if isinstance(part, ast.Call) or any(isinstance(each, ast.Call) for each in ast.walk(part))
+                if isinstance(part, ast.Call) or any(isinstance(each, ast.Call) for each in walk(part))
             ]
             own = [
                 one
                 for one in lines
-                if any(
-                    dotted_name(each.func) in _trained(program) for each in ast.walk(one) if isinstance(each, ast.Call)
-                )
+                if any(dotted_name(each.func) in _trained(program) for each in walk(one) if isinstance(each, ast.Call))
             ]
             yield from (one for one in own if not _is_plain(one, file, program))
 

@@ -14,6 +14,7 @@ from explainer.source.lineage import before, definitions, lineage, scope_of, val
 from explainer.source.name import Function, dotted_name
 from explainer.source.pair import Pair, find_pairs
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _LIBRARY = "the call through the scaler or accelerator is kept: it scales the loss and gathers the gradients"
 
@@ -86,7 +87,7 @@ def _inside_helper(one: Backward, calls: list[Backward], program: Program) -> st
 def _is_returned(inner: Backward, function: Function, program: Program) -> bool:
     """Whether the function returns what it has called backward on."""
     names = {dotted_name(inner.loss)}
-    for one in ast.walk(function):
+    for one in walk(function):
         if not isinstance(one, ast.Return) or one.value is None or inner.retains is not None:
             continue
         parts = one.value.elts if isinstance(one.value, ast.Tuple) else [one.value]

@@ -10,6 +10,7 @@ from explainer.source.binding import bounds_of, reaching, scope_of
 from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -44,7 +45,7 @@ def _calls(output: ast.expr, file: SourceFile) -> Iterator[ast.Call]:
     todo: list[ast.AST] = [output]
     seen: set[str] = set()
     while todo:
-        for node in ast.walk(todo.pop()):
+        for node in walk(todo.pop()):
             if isinstance(node, ast.Call):
                 yield node
             elif isinstance(node, ast.Name) and node.id not in seen:

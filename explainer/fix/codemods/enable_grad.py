@@ -16,6 +16,7 @@ from explainer.source.cut import grad_mode_cut, grad_state
 from explainer.source.file import SourceFile
 from explainer.source.name import bound_names
 from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -69,7 +70,7 @@ def _is_enabled(node: ast.AST, file: SourceFile, context: Context) -> bool:
 def _first(block: list[ast.stmt], failing: ast.stmt, file: SourceFile, context: Context) -> int:
     """The index of the first statement of the block that runs a module for what the failing one differentiates."""
     end = block.index(failing)
-    wanted = {one.id for one in ast.walk(failing) if isinstance(one, ast.Name)}
+    wanted = {one.id for one in walk(failing) if isinstance(one, ast.Name)}
     first = end
     for at in range(end - 1, -1, -1):
         statement = block[at]
@@ -77,11 +78,11 @@ def _first(block: list[ast.stmt], failing: ast.stmt, file: SourceFile, context: 
         if not wanted & set(bound_names(statement)) or value is None:
             continue
         trace = provenance_of(context.program).trace(Value(value, file))
-        runs = any(isinstance(one, ast.Call) and one in trace.sources for one in ast.walk(statement))
+        runs = any(isinstance(one, ast.Call) and one in trace.sources for one in walk(statement))
         is_leaf = isinstance(value, ast.Call) and getattr(value.func, "attr", "") in ("requires_grad_", "detach")
         if trace.live and runs and not is_leaf:
             first = at
-            wanted |= {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
+            wanted |= {one.id for one in walk(statement) if isinstance(one, ast.Name)}
     return first
 
 

@@ -22,6 +22,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.setting import Setting
+from explainer.source.tree import walk
 
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
 
@@ -164,9 +165,9 @@ def _is_about(node: ast.AST | None, around: list[ast.AST], listener: _Listener) 
     if not isinstance(node, ast.Call):
         return False
     if listener.function in around:
-        return any(node in list(ast.walk(one)) for one in listener.function.decorator_list)
-    named = {_last(one) for one in ast.walk(node) if isinstance(one, (ast.Name, ast.Attribute))}
-    made = {_last(one.func) for one in ast.walk(node) if isinstance(one, ast.Call) and _last(one.func)[:1].isupper()}
+        return any(node in list(walk(one)) for one in listener.function.decorator_list)
+    named = {_last(one) for one in walk(node) if isinstance(one, (ast.Name, ast.Attribute))}
+    made = {_last(one.func) for one in walk(node) if isinstance(one, ast.Call) and _last(one.func)[:1].isupper()}
     return bool(named & listener.names) and not made - listener.names
 
 

@@ -17,6 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _GRADS = ("torch.autograd.grad",)
 
@@ -27,7 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context):
         names = context.program.names(file)
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call) and names.is_call(node, *_GRADS):
                 for one in _inputs(node):
                     yield from _listed(one, file)
@@ -96,7 +97,7 @@ def _handed_on(wanted: Value, output: Value, context: Context) -> tuple[Value, V
     """The caller's own input and output, where the function is given both."""
     resolver = resolver_of(context.program)
     inputs = [one for one in resolver.behind(wanted) if one.statement is None and one.file.tree is not None]
-    root = next((one for one in ast.walk(output.node) if isinstance(one, ast.Name)), None)
+    root = next((one for one in walk(output.node) if isinstance(one, ast.Name)), None)
     outputs = (
         [one for one in resolver.behind(Value(root, output.file)) if one.statement is None] if root is not None else []
     )
@@ -106,7 +107,7 @@ def _handed_on(wanted: Value, output: Value, context: Context) -> tuple[Value, V
 def _first_use(name: str, scope: ast.AST) -> ast.stmt | None:
     """The statement of the function's own block in which its parameter is used first."""
     for statement in getattr(scope, "body", []):
-        if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(statement)):
+        if any(isinstance(one, ast.Name) and one.id == name for one in walk(statement)):
             return statement if isinstance(statement, ast.stmt) else None
     return None
 

@@ -15,6 +15,7 @@ from explainer.source.binding import Value, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
 
 _COMPUTED = {
     "torch.nn.utils.prune.": "weight_orig",
@@ -95,5 +96,5 @@ def _is_read(owner: ast.expr, file: SourceFile) -> bool:
     name = dotted_name(owner)
     return any(
         isinstance(one, ast.Attribute) and one.attr == "grad" and dotted_name(one.value) == name
-        for one in ast.walk(scope_of(owner, file))
+        for one in walk(scope_of(owner, file))
     )

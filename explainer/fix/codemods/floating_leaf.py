@@ -14,6 +14,7 @@ from explainer.fix.rewrite import add_argument, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.tree import walk
 
 _LITERALS = ("torch.tensor", "torch.as_tensor")
 _INTEGER = ("torch.arange", "torch.randint", "torch.full", "torch.randperm")
@@ -26,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context)[:1]:
         names = context.program.names(file)
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call):
                 yield from _call(node, statement, file, names)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
@@ -81,7 +82,7 @@ def _floating(node: ast.expr, file: SourceFile, names: Names) -> tuple[Edit, ...
     if names.is_call(node, *_LITERALS) and node.args:
         numbers = [
             one
-            for one in ast.walk(node.args[0])
+            for one in walk(node.args[0])
             if isinstance(one, ast.Constant)
             and type(one.value) is int
             and isinstance(file.parents.get(one), (ast.List, ast.Tuple, ast.Call, ast.UnaryOp))
@@ -110,7 +111,7 @@ def _buffer(node: ast.Call, statement: ast.stmt, file: SourceFile) -> Edit | Non
 def _is_index(name: str, file: SourceFile) -> bool:
     """Whether an attribute is an argument of a module alone, or stands in a subscript, as positions do."""
     for node in file.walk():
-        if isinstance(node, ast.Subscript) and any(dotted_name(one) == name for one in ast.walk(node.slice)):
+        if isinstance(node, ast.Subscript) and any(dotted_name(one) == name for one in walk(node.slice)):
             return True
         is_module = isinstance(node, ast.Call) and (dotted_name(node.func) or "").startswith("self.")
         if is_module and len(node.args) == 1:  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _FLAT = re.compile(r"assign a gradient of size '\[\d+\]'")
 _SCALAR = re.compile(
@@ -54,7 +55,7 @@ def _assigned(file: SourceFile, statement: ast.stmt) -> Iterator[Proposal]:
 
 
 def _given(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[Proposal]:
-    for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+    for call in (node for node in walk(statement) if isinstance(node, ast.Call)):
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward" or len(call.args) != 1:
             continue
         given = call.args[0]

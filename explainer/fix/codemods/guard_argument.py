@@ -34,6 +34,7 @@ from explainer.source.origin import origins
 from explainer.source.program import Program
 from explainer.source.selection import selection_of
 from explainer.source.sign import definition_of, is_positive
+from explainer.source.tree import walk
 
 _GUARDS = {
     LOG: ".clamp_min(1e-8)",
@@ -114,7 +115,7 @@ def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) 
         return True
     roots = {one.node for one in hazards if one.kind == ROOT}
     value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
-    return any(node in roots for node in ast.walk(value))
+    return any(node in roots for node in walk(value))
 
 
 def _is_averaged(hazard: Hazard, program: Program) -> bool:
@@ -137,7 +138,7 @@ def _is_averaged(hazard: Hazard, program: Program) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _AVERAGES
         and bound & {dotted_name(node.func.value) or "", *(dotted_name(one) or "" for one in node.args)}
-        for node in ast.walk(function or file.tree or statement)
+        for node in walk(function or file.tree or statement)
     )
 
 

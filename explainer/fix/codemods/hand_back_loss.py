@@ -17,6 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 Target = tuple[SourceFile, Function]
 
@@ -40,7 +41,7 @@ def _names(root: Value) -> Iterator[tuple[str, ast.expr]]:
     """The names that the loss is made of, through the plain assignments of its own scope."""
     todo, seen = [root.node], set()
     while todo:
-        for node in ast.walk(todo.pop()):
+        for node in walk(todo.pop()):
             if isinstance(node, ast.Name) and node.id not in seen:
                 seen.add(node.id)
                 yield node.id, node
@@ -142,7 +143,7 @@ def _is_declared(name: str, function: ast.FunctionDef) -> bool:
 def _shadowed_attributes(root: Value, context: Context) -> Iterator[Proposal]:
     """`aux_loss = ...` in a method, never read, where the loss takes `model.aux_loss` that keeps its first value."""
     provenance = provenance_of(context.program)
-    wanted = {one.attr for node in _expressions(root) for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    wanted = {one.attr for node in _expressions(root) for one in walk(node) if isinstance(one, ast.Attribute)}
     for file, function in context.program.functions():
         owner = context.program.names(file).class_of(function)
         for bound in bounds_of(function) if owner is not None else ():

@@ -14,6 +14,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import changes, loops_of, scope_of
 from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -23,7 +24,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, statement in crash_places(context):
         for loop in loops_of(statement, file):
             scope = scope_of(loop, file, context.program)
-            taken = {node.id for node in ast.walk(scope) if isinstance(node, ast.Name)} if scope is not None else set()
+            taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)} if scope is not None else set()
             found = _rewritten(loop, statement, file, "index" if "index" not in taken else "position")
             if isinstance(loop, ast.For) and found:
                 yield Proposal(
@@ -65,7 +66,7 @@ def _rewritten(loop: ast.For | ast.While, statement: ast.stmt, file: SourceFile,
 
 def _uses(loop: ast.For, name: str, base: str, index: str, file: SourceFile) -> Iterator[Edit]:
     """`row[a]` as `base[index, a]`, `row` as `base[index]`."""
-    for node in (each for one in loop.body for each in ast.walk(one)):
+    for node in (each for one in loop.body for each in walk(one)):
         if not isinstance(node, ast.Name) or node.id != name:
             continue
         above = file.parents.get(node)

@@ -14,6 +14,7 @@ from explainer.fix.rewrite import spell
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _EMPTY = ("torch.empty", "torch.Tensor", "torch.FloatTensor", "torch.empty_like")
 _MEANING = "the author's own initial values are not known"
@@ -61,7 +62,7 @@ def _of_parameter(node: ast.Assign, call: ast.Call, file: SourceFile, program: P
 def _is_filled(name: str, node: ast.Assign, file: SourceFile, program: Program) -> bool:
     """Whether anything writes the parameter: an initialiser, a method that ends in `_`, a copy, a loaded state dict."""
     owner = program.names(file).class_of(node) or file.tree
-    for one in ast.walk(owner) if owner is not None else ():
+    for one in walk(owner) if owner is not None else ():
         if not isinstance(one, ast.Call):
             continue
         if any(dotted_name(argument) == name for argument in one.args) and _writes(one):
@@ -92,7 +93,7 @@ def _writes(call: ast.Call) -> bool:
 def _is_added(name: str, node: ast.Assign, file: SourceFile, program: Program) -> bool:
     """Whether the parameter is only added, as a bias is."""
     owner = program.names(file).class_of(node) or file.tree
-    sums = [one for one in ast.walk(owner) if isinstance(one, ast.BinOp)] if owner is not None else []
+    sums = [one for one in walk(owner) if isinstance(one, ast.BinOp)] if owner is not None else []
     kinds = {type(one.op) for one in sums for part in (one.left, one.right) if dotted_name(part) == name}
     return kinds == {ast.Add}
 

@@ -13,6 +13,7 @@ from explainer.source.binding import Bound, Value, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
 
 _SENDS = frozenset({"send", "put", "put_nowait"})
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
@@ -32,7 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _sent(context: Context) -> Iterator[Proposal]:
     for file, statement in failing_statements(context)[:1]:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SENDS:
                 for one in node.args[:1]:
                     parts = one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]
@@ -104,7 +105,7 @@ def _split(bound: Bound, function: Function, file: SourceFile) -> tuple[Edit, ..
     if isinstance(bound.node, ast.Name):
         return (put_method(file, bound.node, ".detach()"),)
     local = bound.name.removeprefix("self.")
-    used = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    used = {one.id for one in walk(function) if isinstance(one, ast.Name)}
     if local in used or local in {one.arg for one in function.args.args}:
         return ()
     reads = [

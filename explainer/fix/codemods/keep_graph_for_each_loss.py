@@ -19,6 +19,7 @@ from explainer.source.lineage import before, binds, block_of, reads, scope_of, s
 from explainer.source.name import dotted_name
 from explainer.source.pair import graph_lines
 from explainer.source.program import Program
+from explainer.source.tree import children, walk
 
 _GRAD = "torch.autograd.grad"
 _LOOPS = (ast.For, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
@@ -80,7 +81,7 @@ def _shallow(statement: ast.stmt) -> Iterator[ast.AST]:
     while queue:
         node = queue.pop()
         yield node
-        queue.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt))
+        queue.extend(one for one in children(node) if not isinstance(one, ast.stmt))
 
 
 def _keeps(call: ast.Call) -> bool:
@@ -141,7 +142,7 @@ def _loop_around(loss: ast.expr, at: ast.AST, file: SourceFile) -> ast.AST | Non
         if isinstance(above, _LOOPS):
             heads = [above] if isinstance(above, ast.For) else above.generators
             for one in heads:
-                targets = {node.id for node in ast.walk(one.target) if isinstance(node, ast.Name)}
+                targets = {node.id for node in walk(one.target) if isinstance(node, ast.Name)}
                 if isinstance(loss, ast.Subscript) and isinstance(loss.slice, ast.Name):
                     if loss.slice.id in targets and not targets & reads(loss.value):
                         return above
@@ -169,7 +170,7 @@ def _is_made_in_loop(loss: ast.expr, call: ast.Call, file: SourceFile, program: 
     if not isinstance(loop, ast.For) or _writes(loop.body):
         return False
     outside = [one for one in graph_lines(loss, statement, file, program) if before(one, loop)]
-    bound = set[str]().union(*(binds(one) for each in loop.body for one in ast.walk(each) if isinstance(one, ast.stmt)))
+    bound = set[str]().union(*(binds(one) for each in loop.body for one in walk(each) if isinstance(one, ast.stmt)))
     if not outside or any(binds(one) & bound for one in outside):
         return False  # nothing is shared, or the rounds hand it on
     if file.enclosing(loop, ast.For, ast.While) is not None:
@@ -180,7 +181,7 @@ def _is_made_in_loop(loss: ast.expr, call: ast.Call, file: SourceFile, program: 
 
 def _writes(body: list[ast.stmt] | tuple[ast.stmt, ...]) -> bool:
     """Whether statements step an optimizer or write tensors in place: then the next loss needs another forward."""
-    for node in (node for one in body for node in ast.walk(one)):
+    for node in (node for one in body for node in walk(one)):
         if not isinstance(node, ast.Attribute):
             continue
         is_in_place = node.attr.endswith("_") and not node.attr.startswith("_") and node.attr != "requires_grad_"
@@ -194,7 +195,7 @@ def _is_read_alone(call: ast.Call, file: SourceFile) -> bool:
     loop = file.enclosing(file.statement(call), ast.For)
     if not isinstance(loop, ast.For):
         return False
-    nodes = [node for one in loop.body for node in ast.walk(one)]
+    nodes = [node for one in loop.body for node in walk(one)]
     reads_them = any(
         isinstance(one, ast.Attribute) and one.attr == "grad" and isinstance(one.ctx, ast.Load) for one in nodes
     )

@@ -19,6 +19,7 @@ from explainer.source.lineage import before, lineage, reads, scope_of, statement
 from explainer.source.name import Function
 from explainer.source.pair import graph_lines
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MEASURED = "right here: the gradient is only measured, and backward goes through the same graph after it"
 
@@ -64,7 +65,7 @@ def _calls(
     node: ast.AST, file: SourceFile, program: Program, *, is_nested: bool = True
 ) -> Iterator[tuple[SourceFile, ast.Call]]:
     """The `torch.autograd.grad` calls in a node, and in the functions that it calls."""
-    for one in ast.walk(node):
+    for one in walk(node):
         if not isinstance(one, ast.Call):
             continue
         if program.names(file).qualified(one.func) == "torch.autograd.grad":

@@ -17,6 +17,7 @@ from explainer.source.freeze import owner_of
 from explainer.source.module import head_of, parts_of
 from explainer.source.name import dotted_name
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _USES_UP = frozenset({"sum", "list", "len", "tuple", "max", "min", "any", "all", "sorted", "enumerate", "set"})
 
@@ -83,9 +84,9 @@ def _fits_nothing(node: ast.ListComp | ast.GeneratorExp, file: SourceFile, conte
     """`[p for name, p in model.named_parameters() if "classifier" in name]` of a model without a classifier."""
     part = node.generators[0]
     owner = owner_of(part.iter)
-    tests = [one for test in part.ifs for one in ast.walk(test) if isinstance(one, ast.Constant)]
+    tests = [one for test in part.ifs for one in walk(test) if isinstance(one, ast.Constant)]
     words = [one for one in tests if isinstance(one.value, str)]
-    if owner is None or len(words) != 1 or any(isinstance(one, ast.Not) for test in part.ifs for one in ast.walk(test)):
+    if owner is None or len(words) != 1 or any(isinstance(one, ast.Not) for test in part.ifs for one in walk(test)):
         return
     names = _names_of(owner, file, context)
     word = words[0]

@@ -17,6 +17,7 @@ from explainer.source.binding import bounds_of, scope_of
 from explainer.source.cut import asks_for, grad_mode_cut
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.tree import walk
 
 _MOVES = frozenset(
     {"to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "view", "reshape", "t", "unsqueeze", "squeeze"}
@@ -105,7 +106,7 @@ def _is_trained(name: str, node: ast.Assign, file: SourceFile, context: Context)
             if isinstance(one, ast.Attribute) and one.attr == "grad" and _last(one.value) == last:
                 return True
             is_optimizer = isinstance(one, ast.Call) and (names.qualified(one.func) or "").startswith("torch.optim.")
-            if is_optimizer and any(_last(part) == last for part in ast.walk(one)):
+            if is_optimizer and any(_last(part) == last for part in walk(one)):
                 return True
     return _is_listed(name, node, file) or (name.startswith("self.") and is_in_frames(node, file, context))
 
@@ -171,9 +172,7 @@ def _rebound(node: ast.Assign, file: SourceFile, names: Names, context: Context)
         or dotted_name(value.left) != name
     ):
         return
-    reads = [
-        one for one in ast.walk(value.right) if isinstance(one, ast.Attribute) and dotted_name(one) == f"{name}.grad"
-    ]
+    reads = [one for one in walk(value.right) if isinstance(one, ast.Attribute) and dotted_name(one) == f"{name}.grad"]
     if not reads or name.endswith(".data"):
         return
     torch = next((alias for alias, target in names.imports.items() if target == "torch"), None)

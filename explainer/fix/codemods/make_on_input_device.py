@@ -16,6 +16,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.precision import is_module
+from explainer.source.tree import walk
 
 _MAKERS = frozenset(
     {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "tensor", "rand", "randn", "randint", "randperm", "tril_indices"}
@@ -50,7 +51,7 @@ def _made(function: Function, file: SourceFile, context: Context) -> Iterator[Pr
     is_near = any(function.lineno <= line <= (function.end_lineno or 0) for line in frames)
     if source is None or not is_near:
         return
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Call) and _is_maker(node, file, context) and not _is_moved(node, file):
             line = node.lineno in frames
             yield Proposal(
@@ -80,12 +81,12 @@ def _tensor_parameter(function: Function, file: SourceFile, context: Context) ->
     """The first parameter that is used as a tensor: called a method of tensors on, indexed, or given to a module."""
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in ("self", "cls")]
     for name in given:
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Attribute) and dotted_name(node.value) == name and node.attr in _TENSOR:
                 return name
     flow = flow_of(context.program)
     for name in given:
-        for node in ast.walk(function):
+        for node in walk(function):
             is_module_call = isinstance(node, ast.Call) and is_module(node.func, file, context.program)
             if is_module_call and isinstance(node, ast.Call) and any(dotted_name(one) == name for one in node.args):
                 return name
@@ -107,11 +108,11 @@ def _attributes(function: Function, owner: ast.ClassDef, file: SourceFile, conte
     )
     frames = crash_frames(file, context)
     is_near = any(owner.lineno <= line <= (owner.end_lineno or 0) for line in frames)
-    for node in ast.walk(function) if is_module_class and is_near else ():
+    for node in walk(function) if is_module_class and is_near else ():
         if not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.Call, ast.BinOp)):
             continue
         name = dotted_name(node.targets[0]) or ""
-        makes = [one for one in ast.walk(node.value) if isinstance(one, ast.Call) and _is_maker(one, file, context)]
+        makes = [one for one in walk(node.value) if isinstance(one, ast.Call) and _is_maker(one, file, context)]
         if (
             not name.startswith("self.")
             or name.count(".") != 1
@@ -158,7 +159,7 @@ def _unmoved(context: Context) -> Iterator[Proposal]:
                 continue
             loop = file.enclosing(node, ast.For)
             bound = (
-                {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+                {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
                 if isinstance(loop, ast.For)
                 else set()
             )
@@ -174,8 +175,8 @@ def _unmoved(context: Context) -> Iterator[Proposal]:
 def _is_rebound(name: str, loop: ast.AST) -> bool:
     return any(
         isinstance(one, ast.Assign)
-        and any(dotted_name(part) == name for target in one.targets for part in ast.walk(target))
-        for one in ast.walk(loop)
+        and any(dotted_name(part) == name for target in one.targets for part in walk(target))
+        for one in walk(loop)
     )
 
 

@@ -13,6 +13,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lightning import chain_of, find_lightning_modules
 from explainer.source.setting import IN_CODE
 from explainer.source.setting_flow import settings_behind
+from explainer.source.tree import walk
 
 _BY_HAND = frozenset(("manual_backward", "toggle_optimizer", "untoggle_optimizer"))
 _FLAG = "automatic_optimization"
@@ -37,13 +38,13 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _optimizes_by_hand(owner: ast.ClassDef) -> bool:
-    called = [one.func for one in ast.walk(owner) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    called = [one.func for one in walk(owner) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
     own = [one.attr for one in called if isinstance(one.value, ast.Name) and one.value.id == "self"]
     return bool(_BY_HAND & set(own)) or ("optimizers" in own and any(one.attr == "step" for one in called))
 
 
 def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:
-    for node in ast.walk(owner):
+    for node in walk(owner):
         if isinstance(node, ast.Assign) and any(
             (isinstance(one, ast.Attribute) and one.attr == _FLAG) or (isinstance(one, ast.Name) and one.id == _FLAG)
             for one in node.targets

@@ -18,6 +18,7 @@ from explainer.source.callee import callees_of
 from explainer.source.event import event_of, find_gaps, later_event
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _DEPTH = 3
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
@@ -35,7 +36,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 event = event_of(one)
                 if not _may_move(one) or (event is not None and later_event(event, gap) is not None):
                     continue
-                if statement in set(ast.walk(one)) or _leads_to(statement, one, gap.file, context.program):
+                if statement in set(walk(one)) or _leads_to(statement, one, gap.file, context.program):
                     yield Proposal(
                         edits=(
                             remove_statement(gap.file, one),
@@ -56,13 +57,13 @@ def _may_move(statement: ast.stmt) -> bool:
         return False
     return not any(
         isinstance(one, (ast.Return, ast.Break, ast.Continue, ast.Assign, ast.AnnAssign, ast.NamedExpr))
-        for one in ast.walk(statement)
+        for one in walk(statement)
     )
 
 
 def _leads_to(written: ast.stmt, node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether a function that a node calls, or one that this calls, holds the statement that was traced."""
-    for call in ast.walk(node):
+    for call in walk(node):
         for callee in callees_of(call.func, file, program) if isinstance(call, ast.Call) else ():
             if written in set(walk_scope(callee.function)):
                 return True

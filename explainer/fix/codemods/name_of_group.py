@@ -16,6 +16,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MATCHES = frozenset({"startswith", "match", "fullmatch", "fnmatch"})
 
@@ -79,12 +80,12 @@ def _names(program: Program) -> Iterator[Name]:
 def _asked(program: Program) -> Iterator[tuple[SourceFile, Function, ast.expr]]:
     """What the names of parameters are compared with in a comprehension over `named_parameters()`."""
     for file, function in program.functions():
-        for node in ast.walk(function):
+        for node in walk(function):
             if not isinstance(node, (ast.ListComp, ast.GeneratorExp)):
                 continue
             for one in node.generators:
-                if any(getattr(each, "attr", "") == "named_parameters" for each in ast.walk(one.iter)):
-                    names = {each.id for each in ast.walk(one.target) if isinstance(each, ast.Name)}
+                if any(getattr(each, "attr", "") == "named_parameters" for each in walk(one.iter)):
+                    names = {each.id for each in walk(one.target) if isinstance(each, ast.Name)}
                     for test in one.ifs:
                         yield from ((file, function, word) for word in _words(test, names))
 
@@ -106,7 +107,7 @@ def _words(test: ast.expr, names: set[str]) -> Iterator[ast.expr]:
 
 def _key(name: str, function: Function) -> str | None:
     """The key under which a name is looked up: `spec["prefix"]`, `spec.pop("prefix")`, `spec.get("prefix")`."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign) and any(dotted_name(one) == name for one in node.targets):
             value = node.value
             given = value.slice if isinstance(value, ast.Subscript) else None

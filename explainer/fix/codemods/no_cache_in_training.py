@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.import_line import drop_name
@@ -15,9 +16,12 @@ from explainer.source.flow import arguments_of, flow_of
 from explainer.source.lineage import lineage
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _CACHES = "transformers."
-_DEPTH = 5
+_Asked = tuple[
+    Function | None, str, bool
+]  # a function, None for any module, its parameter, and whether that was asked about
 _PIECES = "the loop gives the model one piece of a text at a time: without the cache each sees only itself; one call with the whole sequence keeps the context"
 
 
@@ -29,7 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for backward in find_backwards(program):
         file = backward.file
         for line in (*lineage(backward.loss, backward.statement, file, program), backward.statement):
-            for call in (node for node in ast.walk(line) if isinstance(node, ast.Call)):
+            for call in (node for node in walk(line) if isinstance(node, ast.Call)):
                 edits = () if call in seen else tuple(_library(call, file, program)) or tuple(_own(call, file, program))
                 seen.add(call)
                 if edits:
@@ -47,7 +51,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _is_fed_in_pieces(call: ast.Call, backward: ast.Call, file: SourceFile) -> bool:
     """Whether a loop that the backward stands behind calls the model again and again for one loss."""
     loop = file.enclosing(call, ast.For, ast.While, ast.comprehension, ast.FunctionDef, ast.AsyncFunctionDef)
-    return isinstance(loop, (ast.For, ast.While)) and all(node is not backward for node in ast.walk(loop))
+    return isinstance(loop, (ast.For, ast.While)) and all(node is not backward for node in walk(loop))
 
 
 def _library(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edit]:
@@ -82,7 +86,7 @@ def _own(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edit]:
     target = flow_of(program).target_of(call, file)
     if target is None:
         return
-    switches = {one for one in _switches(target[1]) if _switches_a_write(target, one, program, _DEPTH)}
+    switches = {one for one in _switches(target[1]) if _switches_a_write(target, one, program)}
     for name, value in arguments_of(call, target[1]):
         if name in switches and getattr(value, "value", 0) is not None:
             keyword = next((one for one in call.keywords if one.arg == name), None)
@@ -99,33 +103,43 @@ def _switches(function: Function) -> Iterator[str]:
             yield one.arg
 
 
-def _switches_a_write(place: tuple[SourceFile, Function], name: str, program: Program, depth: int) -> bool:
+def _switches_a_write(place: tuple[SourceFile, Function], name: str, program: Program) -> bool:
     """Whether `if name is not None:` holds a write into a module's state, here or where the parameter is handed on."""
-    function = place[1]
-    guarded = {id(node) for node in _guarded(function, name)}
-    if any(_writes_state(node) for node in ast.walk(function) if id(node) in guarded):
-        return True
-    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-        for callee, parameter in _handed_on(call, name, place, program) if depth else ():
-            if id(call) in guarded and any(_writes_state(node) for node in ast.walk(callee[1])):
-                return True
-            if callee[1] is not function and _switches_a_write(callee, parameter, program, depth - 1):
-                return True
+    todo = [(place, name)]
+    seen: set[_Asked] = set()
+    while todo:
+        place, name = todo.pop()
+        guarded = {id(node) for node in _guarded(place[1], name)}
+        if any(_writes_state(node) for node in walk(place[1]) if id(node) in guarded):
+            return True
+        for call in (node for node in walk(place[1]) if isinstance(node, ast.Call)):
+            is_guarded = id(call) in guarded
+            for callee, parameter in _handed_on(call, name, place, program, seen, is_guarded=is_guarded):
+                if (callee[1], parameter, is_guarded) in seen:
+                    continue
+                if is_guarded and _writes(callee[1]):
+                    return True
+                seen.add((callee[1], parameter, is_guarded))
+                todo.append((callee, parameter))
     return False
 
 
 def _guarded(function: Function, name: str) -> Iterator[ast.AST]:
     """What stands in an `if` that asks about a name."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.If) and any(
-            isinstance(one, ast.Name) and one.id == name for one in ast.walk(node.test)
-        ):
+    for node in walk(function):
+        if isinstance(node, ast.If) and any(isinstance(one, ast.Name) and one.id == name for one in walk(node.test)):
             for statement in node.body:
-                yield from ast.walk(statement)
+                yield from walk(statement)
 
 
 def _handed_on(
-    call: ast.Call, name: str, place: tuple[SourceFile, Function], program: Program
+    call: ast.Call,
+    name: str,
+    place: tuple[SourceFile, Function],
+    program: Program,
+    seen: set[_Asked],
+    *,
+    is_guarded: bool,
 ) -> Iterator[tuple[tuple[SourceFile, Function], str]]:
     """The functions that a call hands a name to, and what they call it.
 
@@ -135,10 +149,27 @@ def _handed_on(
     target = flow_of(program).target_of(call, place[0])
     if target is not None:
         yield from ((target, to) for to, value in arguments_of(call, target[1]) if dotted_name(value) == name)
-    elif any(dotted_name(value) == name for value in (*call.args, *(one.value for one in call.keywords))):
-        for file, function in program.functions():
-            if function.name == "forward" and name in {one.arg for one in function.args.args}:
-                yield (file, function), name
+    elif (None, name, is_guarded) not in seen and any(
+        dotted_name(value) == name for value in (*call.args, *(one.value for one in call.keywords))
+    ):
+        seen.add((None, name, is_guarded))
+        yield from ((one, name) for one in _forwards(program).get(name, ()))
+
+
+@lru_cache(maxsize=2)
+def _forwards(program: Program) -> dict[str, list[tuple[SourceFile, Function]]]:
+    """Every `forward` of the program, by the names of its parameters."""
+    found: dict[str, list[tuple[SourceFile, Function]]] = {}
+    for file, function in program.functions():
+        for one in function.args.args if function.name == "forward" else ():
+            found.setdefault(one.arg, []).append((file, function))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _writes(function: Function) -> bool:
+    """Whether a function writes into its module's state anywhere."""
+    return any(_writes_state(node) for node in walk(function))
 
 
 def _writes_state(node: ast.AST) -> bool:

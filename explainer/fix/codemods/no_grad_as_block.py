@@ -16,6 +16,7 @@ from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
 from explainer.source.name import Names
+from explainer.source.tree import children, walk
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -87,7 +88,7 @@ def _within(statement: ast.stmt) -> Iterator[ast.AST]:
         node = queue.pop()
         yield node
         if not isinstance(node, _SCOPES):
-            queue.extend(ast.iter_child_nodes(node))
+            queue.extend(children(node))
 
 
 def _ways_out(statement: ast.stmt, *, is_in_loop: bool = False) -> Iterator[ast.stmt]:
@@ -144,4 +145,4 @@ def _is_spare(switch: ast.AST, file: SourceFile) -> bool:
     """Whether a switch on can go: nothing is called between it and the end of the block, which switches on itself."""
     block = list(block_of(switch, file))  # type: ignore[arg-type]
     rest = block[block.index(switch) + 1 :]  # type: ignore[arg-type]
-    return not any(isinstance(node, ast.Call) for one in rest for node in ast.walk(one))
+    return not any(isinstance(node, ast.Call) for one in rest for node in walk(one))

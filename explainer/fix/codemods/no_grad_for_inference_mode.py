@@ -13,6 +13,7 @@ from explainer.source.flow import flow_of
 from explainer.source.lineage import binds, changes, reads, statements_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MODE = "torch.inference_mode"
 
@@ -75,7 +76,7 @@ def _belief(file: SourceFile, node: ast.expr, context: Context) -> float:
     while holder is not None and not isinstance(holder, (ast.With, ast.FunctionDef, ast.AsyncFunctionDef)):
         holder = file.parents.get(holder)
     made = (
-        {name for one in ast.walk(holder) if isinstance(one, ast.stmt) for name in binds(one) | changes(one)}
+        {name for one in walk(holder) if isinstance(one, ast.stmt) for name in binds(one) | changes(one)}
         if holder
         else set()
     )
@@ -94,9 +95,7 @@ def _received(function: Function, file: SourceFile, program: Program) -> set[str
     found: set[str] = set()
     for scope in scopes:
         for one in statements_of(scope) if scope is not None else ():
-            calls = (
-                [node for node in ast.walk(one) if isinstance(node, ast.Call)] if isinstance(one, ast.Assign) else []
-            )
+            calls = [node for node in walk(one) if isinstance(node, ast.Call)] if isinstance(one, ast.Assign) else []
             if any((target := flow.target_of(call, file)) and target[1] is function for call in calls):
                 found |= binds(one)
             if any((dotted_name(call.func) or "").rpartition(".")[2] == function.name for call in calls):

@@ -10,6 +10,7 @@ from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.lineage import block_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MODULE = "torch.autograd.forward_ad"
 
@@ -45,5 +46,5 @@ def _uses(statement: ast.stmt, file: object, program: Program) -> bool:
     return any(
         isinstance(node, ast.Call)
         and (names.qualified(node.func) or "") in (f"{_MODULE}.make_dual", f"{_MODULE}.unpack_dual")
-        for node in ast.walk(statement)
+        for node in walk(statement)
     )

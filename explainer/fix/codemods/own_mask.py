@@ -20,6 +20,7 @@ from explainer.source.flow import arguments_of
 from explainer.source.lineage import binds, loop_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import SUBSCRIPT, Write, find_writes
 
 _DEPTH = 3
@@ -86,15 +87,14 @@ def _is_parameter(write: Write, function: Function) -> bool:
     names = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
     rebound = any(
         isinstance(one, ast.Assign) and write.name in binds(one) and one.lineno < write.node.lineno
-        for one in ast.walk(function)
+        for one in walk(function)
     )
     return write.name in names and not rebound
 
 
 def _is_cloned(name: str, statement: ast.stmt, function: Function) -> bool:
     return any(
-        isinstance(one, ast.Assign) and name in binds(one) and one.lineno < statement.lineno
-        for one in ast.walk(function)
+        isinstance(one, ast.Assign) and name in binds(one) and one.lineno < statement.lineno for one in walk(function)
     )
 
 
@@ -179,19 +179,19 @@ def _layer(node: ast.Call, called: str) -> tuple[str, ast.Call]:
 
 
 def _targets(loop: ast.For) -> set[str]:
-    return {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    return {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
 
 
 def _is_made(iterated: ast.expr, owner: ast.ClassDef, file: SourceFile, at: ast.AST, program: Program) -> bool:
     """Whether the container of a loop is filled with objects of the class."""
-    for node in ast.walk(iterated):
+    for node in walk(iterated):
         name = dotted_name(node)
         if name is None:
             continue
         around = program.names(file).class_of(at) if name.startswith("self.") else file.tree
         bound = program.names(file).assignments(name, around) if around is not None else []
         for one in bound:
-            if any(isinstance(each, ast.Name) and each.id == owner.name for each in ast.walk(one)):
+            if any(isinstance(each, ast.Name) and each.id == owner.name for each in walk(one)):
                 return True
     return False
 
@@ -205,7 +205,7 @@ def _substituted(value: ast.expr, file: SourceFile, call: _Call) -> str | None:
     text = operand(file, value) if not isinstance(value, ast.BinOp) else file.segment(value)
     start = file.span(value)[0] - (1 if text.startswith("(") and not file.segment(value).startswith("(") else 0)
     edits: list[tuple[int, int, str]] = []
-    for node in ast.walk(value):
+    for node in walk(value):
         if not isinstance(node, ast.Name):
             continue
         new = call.path if node.id == "self" else call.given.get(node.id)

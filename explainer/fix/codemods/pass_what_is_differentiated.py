@@ -15,6 +15,7 @@ from explainer.fix.failure import failing_statements
 from explainer.source.binding import Bound, bounds_of, reaching, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 
 _GRAD = "torch.autograd.grad"
 
@@ -26,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     places = [
         (file, node)
         for file, statement in failing_statements(context)
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, ast.Call) and context.program.names(file).is_call(node, _GRAD) and len(node.args) > 1
     ]
     for file, node in places:
@@ -42,7 +43,7 @@ def _forwards(output: ast.expr, file: SourceFile) -> Iterator[tuple[ast.Call, as
     todo: list[ast.AST] = [output]
     seen: set[str] = set()
     while todo:
-        for node in ast.walk(todo.pop()):
+        for node in walk(todo.pop()):
             if isinstance(node, ast.Call):
                 yield from ((node, one) for one in node.args)
             elif isinstance(node, ast.Name) and node.id not in seen:
@@ -56,7 +57,7 @@ def _pieces(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Prop
     made = [one for one in bounds_of(scope) if one.name == wanted and not one.fills]
     if wanted is None or len(made) != 1:
         return
-    sources = {one.id for one in ast.walk(made[0].node) if isinstance(one, ast.Name)}
+    sources = {one.id for one in walk(made[0].node) if isinstance(one, ast.Name)}
     for call, argument in _forwards(node.args[0], file):
         source = dotted_name(argument)
         if source not in sources or call.lineno < made[0].statement.lineno:  # type: ignore[attr-defined]
@@ -115,7 +116,7 @@ def _adapted(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Pro
     call = next((alias for alias, target in names.imports.items() if target == "torch.func.functional_call"), None)
     values = [
         one.func.value
-        for one in ast.walk(node.args[1])
+        for one in walk(node.args[1])
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "values"
     ]
     if call is None or not values or not isinstance(node.args[0], ast.Name):
@@ -129,7 +130,7 @@ def _adapted(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Pro
     if len(owners) != 1 or adapted is None:
         return
     for bound in reaching(node.args[0].id, node, file):
-        for one in ast.walk(bound.node):
+        for one in walk(bound.node):
             if isinstance(one, ast.Call) and dotted_name(one.func) == owners[0] and not one.keywords:
                 inputs = ", ".join(file.segment(arg) for arg in one.args)
                 comma = "," if len(one.args) == 1 else ""

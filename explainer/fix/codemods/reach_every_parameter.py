@@ -14,6 +14,7 @@ from explainer.source.binding import Value, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.module import parts_of
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 _SEARCH = "find_unused_parameters"
@@ -90,4 +91,4 @@ def _splits(node: ast.AST, parts: set[str]) -> bool:
 
 
 def _named(node: ast.AST, parts: set[str]) -> set[str]:
-    return {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}
+    return {one.attr for one in walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}

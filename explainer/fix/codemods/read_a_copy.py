@@ -16,6 +16,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import loop_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import SUBSCRIPT, Write, find_writes
 
 
@@ -40,7 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _copies(write: Write, loop: ast.AST) -> Iterator[Edit]:
     """`.clone()` behind each part of the tensor that the loop reads as an operand."""
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if (
             not isinstance(node, ast.Subscript)
             or not isinstance(node.ctx, ast.Load)
@@ -100,11 +101,11 @@ def _own_weights(program: Program) -> Iterator[Proposal]:
     """A forward that rescales its own weight: the product takes a copy of it."""
     for file, method in program.functions():
         owner = program.names(file).class_of(method)
-        write = next((node for node in ast.walk(method) if _is_weight_write(node)), None)
+        write = next((node for node in walk(method) if _is_weight_write(node)), None)
         if owner is None or write is None or method.name not in ("forward", "__call__"):
             continue
         edits = list(_products(file, method, write, program))
-        edits += [edit for node in ast.walk(method) if (edit := _of_super(file, node, owner, program))]
+        edits += [edit for node in walk(method) if (edit := _of_super(file, node, owner, program))]
         if edits:
             why = "rescales the weight that an earlier call's graph holds"
             yield Proposal(edits=tuple(edits), culprit=culprit_of(file, write, why), belief=1.2)
@@ -121,7 +122,7 @@ def _is_weight_write(node: ast.AST) -> bool:
 
 def _products(file: SourceFile, method: ast.AST, write: ast.AST, program: Program) -> Iterator[Edit]:
     """`F.linear(x, self.weight)` and `x @ self.weight` below the write."""
-    for node in ast.walk(method):
+    for node in walk(method):
         if not isinstance(node, ast.Attribute) or node.attr != "weight" or not isinstance(node.ctx, ast.Load):
             continue
         above = file.parents.get(node)

@@ -18,6 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _NOT_CALLED = ("__init__", "reset", "reset_state", "reset_parameters", "init_weights", "clear")
@@ -67,7 +68,7 @@ def _is_state(name: str, owner: ast.ClassDef, file: SourceFile, program: Program
     """Whether an attribute is a tensor that the class keeps: a registered buffer, or one made by a function of torch."""
     attribute = name.removeprefix("self.")
     names = program.names(file)
-    for node in ast.walk(owner):
+    for node in walk(owner):
         is_call = (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
         )

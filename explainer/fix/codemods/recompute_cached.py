@@ -18,6 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
 
 _PROPERTY = frozenset({"functools.cached_property", "cached_property", "django.utils.functional.cached_property"})
 _MEMO = frozenset({"functools.lru_cache", "functools.cache"})
@@ -134,7 +135,7 @@ def _is_random(node: ast.AST) -> bool:
     """Whether anything in it draws: two calls of one step would then not give the same."""
     return any(
         isinstance(one, ast.Call) and getattr(one.func, "attr", getattr(one.func, "id", "")).lower() in _RANDOM
-        for one in ast.walk(node)
+        for one in walk(node)
     )
 
 
@@ -169,7 +170,7 @@ def _says(call: ast.Call, name: str) -> bool:
 def _is_reset(name: str, guard: ast.If, file: SourceFile, program: Program) -> bool:
     """Whether anything but a constructor and the guard itself binds the name anew, in this file or on an object elsewhere."""
     last = name.rpartition(".")[2]
-    inside = set(ast.walk(guard))
+    inside = set(walk(guard))
     for where in program.parsed():
         for node in where.walk():
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)) and node.attr == last:

@@ -18,6 +18,7 @@ from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
+from explainer.source.tree import children
 
 _VALUES = frozenset((DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY))
 _ON_PURPOSE = re.compile(
@@ -47,7 +48,7 @@ def _cuts(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[C
         cut = cut_of(node, file, program) if isinstance(node, ast.expr) else None
         if cut is not None and cut.kind in _VALUES:
             yield cut
-        queue.extend(one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt))
+        queue.extend(one for one in children(node) if not isinstance(one, ast.stmt))
 
 
 def _uncut(cuts: list[Cut], program: Program) -> tuple[Edit, ...]:

@@ -20,6 +20,7 @@ from explainer.source.lineage import before, definitions, reads, scope_of, state
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.reduction import SUM, reduction_of
+from explainer.source.tree import walk
 
 _REDUCED = ("mean", "sum", "item", "logsumexp")
 _SUM = "`sum()` makes the step grow with the number of elements; right where the learning rate was chosen for it"
@@ -92,7 +93,7 @@ def _losses(context: Context) -> Iterator[_Loss]:
                 yield _made(one, context.program)
                 return
         function = _differentiated(file, statement, context.program)
-        for node in ast.walk(function[1]) if function else ():
+        for node in walk(function[1]) if function else ():
             if isinstance(node, ast.Return) and node.value is not None and function:
                 yield _Loss(function[0], node.value, node, node)
                 return
@@ -116,7 +117,7 @@ def _made(one: Backward, program: Program) -> _Loss:
 
 def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[SourceFile, Function] | None:
     """The function that a statement gives to `torch.func.grad`."""
-    for node in ast.walk(statement):
+    for node in walk(statement):
         called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
         if (
             isinstance(node, ast.Call)
@@ -124,7 +125,7 @@ def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> 
             and called in ("torch.func.grad", "torch.func.grad_and_value", "functorch.grad")
         ):
             return program.find_function(dotted_name(node.args[0]) or "")
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    names = {node.id for node in walk(statement) if isinstance(node, ast.Name)}
     for one in file.walk():
         value = one.value if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) else None
         if (

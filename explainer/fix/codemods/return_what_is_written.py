@@ -16,6 +16,8 @@ from explainer.source.binding import Value, bind_call
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 from explainer.source.write import AUGMENTED, METHOD, SUBSCRIPT, Write, find_writes
 
 _Call = tuple[SourceFile, ast.Call, ast.expr | None]
@@ -56,7 +58,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _edits(write: Write, function: Function, calls: Sequence[_Call], program: Program) -> tuple[Edit, ...]:
     names = {one.arg for one in function.args.args} - {"self", "cls"}
-    returns = [one for one in ast.walk(function) if isinstance(one, (ast.Return, ast.Yield))]
+    returns = [one for one in walk(function) if isinstance(one, (ast.Return, ast.Yield))]
     is_alone = program.find_function(function.name) is not None and not function.name.startswith("__")
     if write.name not in names or returns or function.decorator_list or not is_alone or function.name == "forward":
         return ()
@@ -100,15 +102,9 @@ def _out_of_place(write: Write, function: Function) -> Edit | None:
 
 def _calls(function: Function, name: str, program: Program) -> Iterator[_Call]:
     """Each call of the function, with what it is given for the parameter."""
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call) and _called(node) == function.name:
-                bound = bind_call(node, function, Value(node, file)).get(name)
-                yield file, node, bound.node if bound is not None else None
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    for file, node in resolver_of(program).calls_named(function.name):
+        bound = bind_call(node, function, Value(node, file)).get(name)
+        yield file, node, bound.node if bound is not None else None
 
 
 def _as_write(file: SourceFile, node: ast.Call, value: ast.expr | None) -> Write:

@@ -18,6 +18,7 @@ from explainer.source.lineage import before, binds, block_of, reads, sources, st
 from explainer.source.name import dotted_name
 from explainer.source.pair import Pair, find_pairs, runs
 from explainer.source.program import Program
+from explainer.source.tree import children, walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -115,7 +116,7 @@ def _made_by(actor: frozenset[str], node: ast.expr, at: ast.stmt, pair: Pair, pr
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
         return
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if isinstance(child, ast.expr):
             yield from _made_by(actor, child, at, pair, program)
 
@@ -139,7 +140,7 @@ def _scored_again(pair: Pair, joint: list[ast.stmt], step: ast.stmt) -> tuple[li
     places = [
         (reader, node)
         for reader in readers
-        for node in ast.walk(reader)
+        for node in walk(reader)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in made
     ]
     if not places:

@@ -21,6 +21,7 @@ from explainer.source.name import Names, bound_names
 from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.sign import definition_of
+from explainer.source.tree import walk
 
 _F = "torch.nn.functional"
 _REPEATABLE = ("softmax", "sigmoid", "exp", "sum", "float", "squeeze", "unsqueeze", "view", "flatten")
@@ -193,10 +194,10 @@ def _followed(node: ast.expr, use: ast.expr, file: SourceFile, program: Program)
     scope = names.function_of(use) or file.tree
     if value is None or scope is None:
         return node
-    wanted = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
-    between = (one for one in ast.walk(scope) if isinstance(one, ast.stmt) and value.lineno < one.lineno < use.lineno)
+    wanted = {one.id for one in walk(value) if isinstance(one, ast.Name)}
+    between = (one for one in walk(scope) if isinstance(one, ast.stmt) and value.lineno < one.lineno < use.lineno)
     rebound = {name for one in between for name in bound_names(one)}
-    runs = any(_is_model_call(one, names) for one in ast.walk(value) if isinstance(one, ast.Call))
+    runs = any(_is_model_call(one, names) for one in walk(value) if isinstance(one, ast.Call))
     return node if wanted & rebound or runs else value
 
 

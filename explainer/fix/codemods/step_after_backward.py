@@ -18,6 +18,7 @@ from explainer.source.lineage import before, block_of, lineage, scope_of, statem
 from explainer.source.name import dotted_name
 from explainer.source.pair import Pair, feeds, find_pairs
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _TOGETHER = "both losses then move the weights in one step, with the gradients of both"
 
@@ -89,10 +90,10 @@ def _written(statement: ast.stmt, file: SourceFile, program: Program) -> Iterato
 
 def _written_weights(node: ast.AST) -> Iterator[str]:
     """`net` of `for p in net.parameters(): p.clamp_(...)`."""
-    for loop in ast.walk(node):
-        if not isinstance(loop, ast.For) or not any(_is_write(one) for one in ast.walk(loop)):
+    for loop in walk(node):
+        if not isinstance(loop, ast.For) or not any(_is_write(one) for one in walk(loop)):
             continue
-        for call in ast.walk(loop.iter):
+        for call in walk(loop.iter):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "parameters":
                 name = dotted_name(call.func.value)
                 if name:

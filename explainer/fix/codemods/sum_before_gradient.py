@@ -16,6 +16,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _GRAD = ("torch.autograd.grad", "torch.autograd.functional.grad")
 _REDUCED = frozenset(("sum", "mean", "item", "logsumexp", "norm", "prod"))
@@ -26,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for file, statement in crash_places(context):
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if not isinstance(node, ast.Call) or context.program.names(file).qualified(node.func) not in _GRAD:
                 continue
             given = {one.arg: one.value for one in node.keywords}
@@ -60,7 +61,7 @@ def _asks_for_grad(value: ast.expr) -> bool:
     return any(
         (isinstance(one, ast.Attribute) and one.attr == "requires_grad_")
         or (isinstance(one, ast.keyword) and one.arg == "requires_grad")
-        for one in ast.walk(value)
+        for one in walk(value)
     )
 
 
@@ -70,5 +71,5 @@ def _is_flagged(name: str, scope: ast.AST) -> bool:
         isinstance(one, ast.Attribute)
         and one.attr in ("requires_grad_", "requires_grad")
         and dotted_name(one.value) == name
-        for one in ast.walk(scope)
+        for one in walk(scope)
     )

@@ -20,6 +20,7 @@ from explainer.source.lineage import before, binds, block_of, reads, scope_of, s
 from explainer.source.name import dotted_name
 from explainer.source.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
@@ -104,7 +105,7 @@ def _may_wait(pair: Pair) -> bool:
         return False
     between = block[block.index(pair.first.statement) + 1 : block.index(pair.second.statement)]
     names = reads(pair.first.loss, graph=False)
-    for one in (node for statement in between for node in ast.walk(statement)):
+    for one in (node for statement in between for node in walk(statement)):
         method = getattr(one, "attr", "")
         if method in ("step", "zero_grad", "grad", "unscale_", "backward", "clip_grad_norm_", "clip_gradients"):
             return False
@@ -168,12 +169,12 @@ def _accumulated(backward: Backward, loop: ast.For, program: Program) -> tuple[E
     file, scope = backward.file, scope_of(loop, backward.file, program)
     lines = graph_lines(backward.loss, backward.statement, file, program)
     outside = [one for one in lines if before(one, loop)]
-    names = {getattr(node, "attr", "") for one in loop.body for node in ast.walk(one)}
+    names = {getattr(node, "attr", "") for one in loop.body for node in walk(one)}
     if not outside or scope is None or names & {"step", "zero_grad", "grad"} or _is_scaled(backward):
         return ()
     if file.enclosing(loop, ast.For, ast.While) is None and not _is_step(loop, scope):
         return ()
-    taken = {node.id for node in ast.walk(scope) if isinstance(node, ast.Name)}
+    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
     total = next(name for name in ("total_loss", "summed_loss", "sum_of_losses", "loss_sum") if name not in taken)
     indent = file.indent(loop.lineno)
     after = file.span(loop)[1]

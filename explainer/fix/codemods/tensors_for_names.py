@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.model.patch import Edit
+from explainer.source.tree import walk
 
 _CALLS = ("torch.autograd.grad", "torch.autograd.backward", ".backward")
 
@@ -20,7 +21,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if not isinstance(call, ast.Call) or not context.program.names(file).is_call(call, *_CALLS):
                 continue
             given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "inputs")]
-            for node in (each for one in given for each in ast.walk(one)):
+            for node in (each for one in given for each in walk(one)):
                 func = node.func if isinstance(node, ast.Call) else None
                 is_walked = isinstance(file.parents.get(node), ast.comprehension)
                 if isinstance(func, ast.Attribute) and func.attr == "named_parameters" and not is_walked:

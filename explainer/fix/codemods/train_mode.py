@@ -16,6 +16,7 @@ from explainer.source.flow import flow_of
 from explainer.source.lineage import before, lineage, scope_of, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import find_writes
 
 
@@ -73,12 +74,12 @@ def _loaded(file: SourceFile, program: Program) -> Iterator[tuple[str, ast.stmt,
 
 
 def _runs(name: str, statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) and dotted_name(node.func) == name for node in ast.walk(statement))
+    return any(isinstance(node, ast.Call) and dotted_name(node.func) == name for node in walk(statement))
 
 
 def _calls(statement: ast.stmt, name: str | None, method: str) -> bool:
     """Whether a statement calls a method, of a name or (None) of anything."""
-    calls = (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
+    calls = (node.func for node in walk(statement) if isinstance(node, ast.Call))
     return any(
         dotted_name(one) == f"{name}.{method}" if name else isinstance(one, ast.Attribute) and one.attr == method
         for one in calls

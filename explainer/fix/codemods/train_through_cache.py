@@ -21,6 +21,7 @@ from explainer.source.lineage import binds, root_of, statements_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.place import place_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _ADDS = frozenset({"append", "extend", "insert", "setdefault", "update", "appendleft"})
 _BECAUSE = "right where what fills the cache is to be trained; else leave its parameters out of the optimizer"
@@ -98,7 +99,7 @@ def _is_emptied(cache: _Cache, program: Program) -> bool:
     loops = list(dict.fromkeys((where, loop) for where, loop, _ in training_loops(program)))
     inner = [
         (where, loop) for where, loop in loops
-        if not any(other is not loop and other in ast.walk(loop) for _, other in loops)
+        if not any(other is not loop and other in walk(loop) for _, other in loops)
     ]  # fmt: skip
     return bool(inner) and all(_empties_in(loop, where, cache, program) for where, loop in inner)
 
@@ -108,7 +109,7 @@ def _empties_in(loop: ast.For | ast.While, where: SourceFile, cache: _Cache, pro
     name, file = cache.name, cache.file
     owner = program.names(file).class_of(cache.filled) if name.startswith("self.") else None
     for one in loop.body:
-        if owner is None and where is file and cache.filled in ast.walk(loop) and _makes_empty(one, name):
+        if owner is None and where is file and cache.filled in walk(loop) and _makes_empty(one, name):
             return True
         value = one.value if isinstance(one, (ast.Expr, ast.Assign)) else None
         if not isinstance(value, ast.Call):

@@ -13,6 +13,7 @@ from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.freeze import find_freezes
 from explainer.source.name import Names, dotted_name
+from explainer.source.tree import walk
 
 _WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _PREPARES = ("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")
@@ -114,7 +115,7 @@ def _is_activated(node: ast.Call, file: SourceFile) -> bool:
         and isinstance(one.func, ast.Attribute)
         and one.func.attr in ("set_adapter", "set_adapters", "add_weighted_adapter")
         and one.lineno > node.lineno
-        for one in ast.walk(scope_of(node, file))
+        for one in walk(scope_of(node, file))
     )
 
 
@@ -128,7 +129,7 @@ def _disabled(node: ast.With, file: SourceFile) -> Iterator[Proposal]:
     )
     runs = any(
         isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "backward"
-        for one in ast.walk(scope_of(node, file))
+        for one in walk(scope_of(node, file))
         if getattr(one, "lineno", 0) >= node.lineno
     )
     if not is_off or not runs or len(node.items) != 1 or node.body[0].lineno == node.lineno:

@@ -19,6 +19,7 @@ from explainer.source.freeze import Freeze, find_freezes, frozen_constructors
 from explainer.source.module import HEAD, head_of, parts_of, trained_constructors
 from explainer.source.name import dotted_name
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 
@@ -65,7 +66,7 @@ def _spared(freeze: Freeze, context: Context) -> Iterator[Proposal]:
     """A condition on names that fits no part of the module: it is meant for the head."""
     parts = _parts(freeze, context)
     assert freeze.test is not None
-    words = [one for one in ast.walk(freeze.test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    words = [one for one in walk(freeze.test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     if not parts or len(words) != 1:
         return
     word, text = words[0], str(words[0].value)

@@ -19,6 +19,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.step import CLIP, SCALER_STEP, UNSCALE, UPDATE, Act, find_acts
+from explainer.source.tree import walk
 
 _TWICE = "unscale_() has already been called on this optimizer"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -117,7 +118,7 @@ def _unit(statement: ast.stmt, file: SourceFile, training: _Training, depth: int
 
 
 def _holds(above: ast.AST | None, step: ast.stmt) -> bool:
-    return above is not None and any(node is step for node in ast.walk(above))
+    return above is not None and any(node is step for node in walk(above))
 
 
 def _is_left(later: Sequence[ast.stmt], step: ast.stmt) -> bool:
@@ -125,9 +126,9 @@ def _is_left(later: Sequence[ast.stmt], step: ast.stmt) -> bool:
     for one in later:
         if one is step:
             return False
-        if any(node is step for node in ast.walk(one)):
+        if any(node is step for node in walk(one)):
             return isinstance(one, (ast.If, ast.Try))
-        if any(isinstance(node, _LEAVES) for node in ast.walk(one)):
+        if any(isinstance(node, _LEAVES) for node in walk(one)):
             return True
     return False
 
@@ -137,21 +138,19 @@ def _with_clips(statement: ast.stmt, block: list[ast.stmt], acts: Sequence[Act])
     kinds = {one.statement: one.kind for one in acts}
     moved = [statement]
     for one in block[block.index(statement) + 1 :]:
-        inside = [kinds[node] for node in ast.walk(one) if isinstance(node, ast.stmt) and node in kinds]
+        inside = [kinds[node] for node in walk(one) if isinstance(node, ast.stmt) and node in kinds]
         is_clip = bool(inside) and set(inside) == {CLIP}
         if is_clip and (one in kinds or _is_about_gradients(one, acts)) and not _leaves(one):
             moved.append(one)
         elif (
-            inside
-            or _leaves(one)
-            or any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(one))
+            inside or _leaves(one) or any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in walk(one))
         ):
             break
     return moved
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    return any(isinstance(node, _LEAVES) for node in ast.walk(statement))
+    return any(isinstance(node, _LEAVES) for node in walk(statement))
 
 
 def _is_about_gradients(block: ast.AST, acts: Sequence[Act]) -> bool:
@@ -169,12 +168,12 @@ def _moves(statement: ast.stmt, acts: Sequence[Act]) -> bool:
 
 def _are_read(moved: Sequence[ast.stmt], file: SourceFile, program: Program) -> bool:
     """Whether what the statements bind, a gradient's norm, is read by others of the function."""
-    inside = {node for one in moved for node in ast.walk(one)}
+    inside = {node for one in moved for node in walk(one)}
     names = {name for one in inside if isinstance(one, ast.stmt) for name in binds(one) if "." not in name}
     scope = program.names(file).function_of(moved[0]) or file.tree
     return scope is not None and any(
         isinstance(node, ast.Name) and node.id in names and node not in inside and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(scope)
+        for node in walk(scope)
     )
 
 
@@ -190,7 +189,7 @@ def _text(unit: _Unit, step: Act, program: Program) -> str | None:
         )
     own = _names_of(function) if function is not None else set()
     meant: dict[str, str] = {}
-    for node in (one for each in unit.statements for one in ast.walk(each) if isinstance(one, ast.Name)):
+    for node in (one for each in unit.statements for one in walk(each) if isinstance(one, ast.Name)):
         if node.id in own and node.id not in meant:
             text = _meant(node.id, function, there, (unit.file, step.file), program)
             if text is None and not isinstance(node.ctx, ast.Store):
@@ -204,11 +203,11 @@ def _text(unit: _Unit, step: Act, program: Program) -> str | None:
 def _is_bound_later(unit: _Unit, step: Act, program: Program) -> bool:
     """Whether a norm that the clipping gives is read where the step is not made."""
     block = list(block_of(step.statement, step.file))
-    inside = {node for one in (*unit.statements, *block) for node in ast.walk(one)}
+    inside = {node for one in (*unit.statements, *block) for node in walk(one)}
     names = {name for one in unit.statements for name in binds(one) if "." not in name}
     scope = program.names(step.file).function_of(step.statement) or step.file.tree
     return scope is not None and any(
-        isinstance(node, ast.Name) and node.id in names and node not in inside for node in ast.walk(scope)
+        isinstance(node, ast.Name) and node.id in names and node not in inside for node in walk(scope)
     )
 
 
@@ -262,7 +261,7 @@ def _is_known(node: ast.Name, here: SourceFile, there: SourceFile, function: Fun
 
 def _renamed(file: SourceFile, statement: ast.stmt, meant: dict[str, str]) -> str:
     """The lines of a statement with its names written otherwise."""
-    nodes = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and meant.get(one.id, one.id) != one.id]
+    nodes = [one for one in walk(statement) if isinstance(one, ast.Name) and meant.get(one.id, one.id) != one.id]
     if not nodes:
         return lines_of(file, statement)
     lead, start = len(file.indent(statement.lineno)), file.span(statement)[0]

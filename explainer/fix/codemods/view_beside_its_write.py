@@ -15,6 +15,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, changes, scope_of, statements_of, value_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _MODES = ("torch.no_grad", "torch.inference_mode")
 
@@ -50,7 +51,7 @@ def _proposals(
     )
     value = value_of(write)
     is_parameter = any(
-        isinstance(node, ast.Attribute) and node.attr in ("weight", "bias", "data") for node in ast.walk(made)
+        isinstance(node, ast.Attribute) and node.attr in ("weight", "bias", "data") for node in walk(made)
     )
     is_part = value is not None and flow_of(program).reach_of(value, file) != Reach.NONE
     if len(block.body) == 1 and not is_parameter:

@@ -19,6 +19,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import loops_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 from explainer.source.write import ARGUMENT, SUBSCRIPT, Write, find_writes
 
 _LISTS = (ast.List, ast.ListComp)
@@ -51,7 +52,7 @@ def _edits(write: Write, program: Program) -> tuple[Edit, ...]:
     entry = f"{holder.id}[{key}] = "
     statement = file.statement(write.node)
     reads = [
-        one for one in ast.walk(loop) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        one for one in walk(loop) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
     ]
     is_last = statement in loop.body and all(file.span(one)[0] < file.span(statement)[1] for one in reads)
     if is_last:
@@ -94,7 +95,7 @@ def _head(loop: ast.For, name: str, file: SourceFile) -> tuple[tuple[Edit, ...],
     if isinstance(loop.target, ast.Tuple):
         return (), file.segment(loop.target.elts[0])
     scope = file.enclosing(loop, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
-    taken = {one.id for one in ast.walk(scope) if isinstance(one, ast.Name)} if scope is not None else set()
+    taken = {one.id for one in walk(scope) if isinstance(one, ast.Name)} if scope is not None else set()
     wanted = ("key", "word") if _called(loop) == "values" else ("index", "position")
     key = next(one for one in (*wanted, f"{wanted[0]}_of_{name}") if one not in taken)
     if _called(loop) == "values":
@@ -149,5 +150,5 @@ def _is_made(found: list[Bound], kinds: tuple[type[ast.expr], ...], at: ast.stmt
         and one.id in named
         and (one.lineno, one.col_offset) >= later
         and isinstance(one.ctx, ast.Load)
-        for one in ast.walk(scope)
+        for one in walk(scope)
     )

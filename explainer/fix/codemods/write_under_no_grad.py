@@ -16,6 +16,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, block_of, changes, definitions, scope_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 _FORWARD = ("forward", "__call__", "training_step", "compute_loss")
@@ -51,7 +52,7 @@ def _is_write(statement: ast.stmt) -> bool:
 
 
 def _reads_gradient(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in walk(statement))
 
 
 def _target(statement: ast.stmt) -> ast.expr | None:
@@ -112,8 +113,8 @@ def _is_walked(name: str, at: ast.stmt, file: SourceFile) -> bool:
     """Whether a loop over a module's parameters hands the name out."""
     above = file.enclosing(at, ast.For)
     while isinstance(above, ast.For):
-        walks = any(getattr(node, "attr", "") in ("parameters", "named_parameters") for node in ast.walk(above.iter))
-        if name in {node.id for node in ast.walk(above.target) if isinstance(node, ast.Name)} and walks:
+        walks = any(getattr(node, "attr", "") in ("parameters", "named_parameters") for node in walk(above.iter))
+        if name in {node.id for node in walk(above.target) if isinstance(node, ast.Name)} and walks:
             return True
         above = file.enclosing(above, ast.For)
     return False
@@ -133,7 +134,7 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
         return False
     if function.name in _FORWARD or function.decorator_list:
         return False
-    nodes = list(ast.walk(function))
+    nodes = list(walk(function))
     calls = [node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     returned = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
     makes = any(program.names(file).is_call(node, *_MAKERS) for node in nodes)

@@ -18,6 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, scope_of
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.write import ARGUMENT, Write, find_writes
 
 _SAME_MEMORY = frozenset(
@@ -123,7 +124,7 @@ def _is_read_after(base: str, cut: ast.Assign, file: SourceFile, program: Progra
     if scope is None or base in set(bound_names(cut)):
         return False
     end = file.span(cut)[1]
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if not isinstance(node, (ast.Name, ast.Attribute)) or dotted_name(node) != base or file.span(node)[0] < end:
             continue
         if isinstance(node.ctx, ast.Load) and not _is_shape(node, file):
