@@ -7,21 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from explainer.integrations.watching import OnSilent, Watched, Watcher
-
-if TYPE_CHECKING:
-    from lightning.pytorch.callbacks import Callback
-
-    class LightningCallback(Callback):  # type: ignore[misc]
-        """As `LightningHooks`, for type checkers."""
-
-        def __init__(self, *, on_silent: OnSilent = "warn", summary: bool = False) -> None: ...
-        @property
-        def seen(self) -> Watched:
-            """What was seen of the last training."""
+from explainer.integrations.watching import Hooks
 
 
-class LightningHooks:
+class LightningHooks(Hooks):
     """Watches a training of Lightning's Trainer as `gradfix.watch` does a block.
 
     Args:
@@ -32,15 +21,6 @@ class LightningHooks:
         >>> from gradfix import LightningCallback
         >>> trainer = lightning.Trainer(callbacks=[LightningCallback(on_silent="stop")])
     """
-
-    def __init__(self, *, on_silent: OnSilent = "warn", summary: bool = False) -> None:
-        self._arguments: tuple[OnSilent, bool] = (on_silent, summary)
-        self._watcher = Watcher(on_silent, is_summed_up=summary)
-
-    @property
-    def seen(self) -> Watched:
-        """What was seen of the last training."""
-        return self._watcher.seen
 
     def on_fit_start(self, *_: Any) -> None:
         """Put the hooks in."""
@@ -59,14 +39,12 @@ class LightningHooks:
         """The last look, and the hooks out."""
         self._watcher.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Hooks belong to a process; a copy begins without."""
-        return {"_arguments": self._arguments}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        on_silent, is_summed_up = state["_arguments"]
-        self._arguments = state["_arguments"]
-        self._watcher = Watcher(on_silent, is_summed_up=is_summed_up)
+if TYPE_CHECKING:
+    from lightning.pytorch.callbacks import Callback
+
+    class LightningCallback(LightningHooks, Callback):  # type: ignore[misc]
+        """As `LightningHooks`, for type checkers."""
 
 
 def _callbacks() -> list[type]:

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explainer.integrations.watching import OnSilent, Watched, Watcher
-
-if TYPE_CHECKING:
-    from transformers import TrainerCallback
-
-    class GradfixCallback(TrainerCallback):  # type: ignore[misc]
-        """As `TrainerHooks`, for type checkers."""
-
-        def __init__(self, *, on_silent: OnSilent = "warn", summary: bool = False) -> None: ...
-        @property
-        def seen(self) -> Watched:
-            """What was seen of the last training."""
+from explainer.integrations.watching import Hooks
 
 
-class TrainerHooks:
+class TrainerHooks(Hooks):
     """Watches a training of transformers' Trainer as `gradfix.watch` does a block.
 
     Args:
@@ -29,15 +18,6 @@ class TrainerHooks:
         >>> from gradfix import GradfixCallback
         >>> trainer = Trainer(..., callbacks=[GradfixCallback(on_silent="stop")])
     """
-
-    def __init__(self, *, on_silent: OnSilent = "warn", summary: bool = False) -> None:
-        self._arguments: tuple[OnSilent, bool] = (on_silent, summary)
-        self._watcher = Watcher(on_silent, is_summed_up=summary)
-
-    @property
-    def seen(self) -> Watched:
-        """What was seen of the last training."""
-        return self._watcher.seen
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """Put the hooks in; anew where the Trainer begins again by itself, as it does with a smaller batch."""
@@ -51,14 +31,12 @@ class TrainerHooks:
         """The last look, and the hooks out."""
         self._watcher.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Hooks belong to a process; a copy begins without."""
-        return {"_arguments": self._arguments}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        on_silent, is_summed_up = state["_arguments"]
-        self._arguments = state["_arguments"]
-        self._watcher = Watcher(on_silent, is_summed_up=is_summed_up)
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+    class GradfixCallback(TrainerHooks, TrainerCallback):  # type: ignore[misc]
+        """As `TrainerHooks`, for type checkers."""
 
 
 def __getattr__(name: str) -> type:

@@ -206,6 +206,28 @@ class Watcher:
             print(f"gradfix: {self.seen.summary}", file=sys.stderr, flush=True)
 
 
+class Hooks:
+    """What the callbacks of all trainers share: a watcher that a copy of the callback, as a trainer pickles it, has anew."""
+
+    def __init__(self, *, on_silent: OnSilent = "warn", summary: bool = False) -> None:
+        self._arguments: tuple[OnSilent, bool] = (on_silent, summary)
+        self._watcher = Watcher(on_silent, is_summed_up=summary)
+
+    @property
+    def seen(self) -> Watched:
+        """What was seen of the last training."""
+        return self._watcher.seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Hooks belong to a process; a copy begins without."""
+        return {"_arguments": self._arguments}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        on_silent, is_summed_up = state["_arguments"]
+        self._arguments = state["_arguments"]
+        self._watcher = Watcher(on_silent, is_summed_up=is_summed_up)
+
+
 def is_run_by_us() -> bool:
     """Whether this process runs under `gradfix run`, which explains a failure by itself."""
     return "_gradfix_live" in sys.modules
