@@ -13,12 +13,15 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, find_backwards
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
 
 _MODULES = ("torch.nn.", "torch.optim.")
 
@@ -100,7 +103,9 @@ def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Pr
         and part.func.attr in ("requires_grad_", "to", "cuda")
     ):
         return False
-    return _reads_weights(part) or flow_of(program).reach_of(part, file) == Reach.SURE
+    if _reads_weights(part) or flow_of(program).reach_of(part, file) == Reach.SURE:
+        return True
+    return not is_without_grad(statement, file, program) and provenance_of(program).trace(Value(part, file)).live
 
 
 def _reads_weights(part: ast.expr) -> bool:

@@ -1,0 +1,110 @@
+"""A store of states, which one method of it fills and another hands back to a later step, keeps them without their graph.
+
+`memory.store(who, state)` behind `model(x, memory.fetch(who))`: what the step made of the old state becomes the old state of
+a later step, whose backward finds its graph gone. The method that stores detaches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.detachment import detached
+from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, all_parameters
+from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
+from explainer.source.lineage import before, sources, statements_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.nesting import nesting_of
+from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
+
+_DEPTH = 4
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each method that stores what a step has made of what the same object handed out."""
+    if not context.has_failed:
+        return
+    program = context.program
+    for file, method in program.functions():
+        owner = program.names(file).class_of(method)
+        if owner is None or method.name == "__init__" or method not in owner.body or is_without_grad(method, file, program):
+            continue
+        for statement, attribute in _stores(method):
+            name = _parameter_behind(statement.value, method, file, program)
+            if name is not None and _is_handed_out_again(name, attribute, method, owner, file, program):
+                why = f"keeps the graph of the step in `{attribute}`, which a later step goes back through"
+                yield Proposal(
+                    edits=(_detached(statement, file, program),), culprit=culprit_of(file, statement, why), belief=1.7
+                )  # fmt: skip
+
+
+def _stores(method: Function) -> Iterator[tuple[ast.Assign, str]]:
+    """`self.states[key] = value`, `self.state = value`: the statement and the attribute."""
+    for one in statements_of(method):
+        if not isinstance(one, ast.Assign) or len(one.targets) != 1:
+            continue
+        target = one.targets[0]
+        name = dotted_name(target.value if isinstance(target, ast.Subscript) else target)
+        is_detached = any(isinstance(node, ast.Attribute) and node.attr in ("detach", "data") for node in walk(one.value))
+        if name is not None and name.startswith("self.") and name.count(".") == 1 and not is_detached:
+            yield one, name
+
+
+def _parameter_behind(value: ast.expr, method: Function, file: SourceFile, program: Program) -> str | None:
+    """The parameter of a method that a value is, or is an element of: through the names and loops of the method."""
+    known = all_parameters(method) - {"self"}
+    todo, depth = [Value(value, file)], 0
+    while todo and depth < _DEPTH:
+        depth += 1
+        for one in todo:
+            if isinstance(one.node, ast.Name) and one.node.id in known and one.file is file:
+                return one.node.id
+        todo = [each for one in todo if isinstance(one.node, ast.Name) for each in resolver_of(program).behind(one)]
+    return None
+
+
+def _is_handed_out_again(
+    name: str, attribute: str, method: Function, owner: ast.ClassDef, file: SourceFile, program: Program
+) -> bool:
+    """Whether a caller gives the method, for a parameter, what it has made of what another method of the object returned."""
+    for where, call in resolver_of(program).calls_of(method, file):
+        given = dict(arguments_of(call, method)).get(name)
+        statement = where.statement(call)
+        if given is None or is_without_grad(call, where, program):
+            continue
+        parts = [(statement, given), *sources(given, statement, where, program)]
+        returned = (
+            node
+            for made, part in parts
+            if made is statement or before(made, statement)
+            for node in walk(part)
+            if isinstance(node, ast.Call) and _hands_out(node, attribute, method, owner, where, program)
+        )
+        if any(returned) and provenance_of(program).trace(Value(given, where)).live:
+            return True
+    return False
+
+
+def _hands_out(
+    call: ast.Call, attribute: str, method: Function, owner: ast.ClassDef, file: SourceFile, program: Program
+) -> bool:
+    """Whether a call runs another method of the class that reads the attribute."""
+    target = resolver_of(program).function_of(call, Value(call, file))
+    if target is None or target[1] is method or target[1] not in owner.body:
+        return False
+    return any(isinstance(node, ast.Attribute) and dotted_name(node) == attribute for node in walk(target[1]))
+
+
+def _detached(statement: ast.Assign, file: SourceFile, program: Program) -> Edit:
+    nesting = nesting_of(statement.value, file, program)
+    if not nesting.is_container:
+        return put_method(file, statement.value, ".detach()")
+    return edit_of(file, statement.value, detached(nesting, file.segment(statement.value)))

@@ -1,0 +1,95 @@
+"""A store of states keeps them without their graph where a later step is handed them; other stores stay as they are."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+STEP = """
+
+net = nn.GRU(4, 4)
+head = nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+memory = Memory()
+for step in range(3):
+    optimizer.zero_grad()
+"""
+END = """    loss = head(out).sum()
+    loss.backward()
+    optimizer.step()
+"""
+CARRIED = "    out, last = net(torch.randn(5, 2, 4), memory.fetch([0, 1]).unsqueeze(0))\n    memory.store([0, 1], last[0])\n"
+
+
+def store(body: str, fetch: str = "return torch.stack([self.states.get(key, torch.zeros(4)) for key in keys])") -> str:
+    """A program whose store has this body."""
+    return f"""import torch
+from torch import nn
+
+
+class Memory:
+    def __init__(self):
+        self.states = {{}}
+
+    def fetch(self, keys):
+        {fetch}
+
+    def store(self, keys, values):
+        {body}
+"""
+
+
+LOOP = "for key, value in zip(keys, values):\n            self.states[key] = value"
+WRONG = {
+    "entry by entry": (store(LOOP) + STEP + CARRIED + END, "            self.states[key] = value"),
+    "all at once": (
+        store("self.states[0] = values", "return self.states.get(0, torch.zeros(2, 4))") + STEP + CARRIED + END,
+        "        self.states[0] = values",
+    ),
+}
+RIGHT = {
+    "detached": store(LOOP.replace("= value", "= value.detach()")) + STEP + CARRIED + END,
+    "under no_grad": store("with torch.no_grad():\n            for key, value in zip(keys, values):\n                self.states[key] = value")
+    + STEP + CARRIED.replace("last[0]", "last[0].detach()") + END,
+    "read after it is stored": store(LOOP) + STEP
+    + "    out, last = net(torch.randn(5, 2, 4))\n    memory.store([0, 1], last[0])\n    out = out + memory.fetch([0, 1])\n" + END,
+    "data": store(LOOP) + STEP
+    + "    out, last = net(torch.randn(5, 2, 4) + memory.fetch([0, 1]))\n    memory.store([0, 1], torch.randn(2, 4))\n" + END,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_detached_where_it_is_stored(name: str, tmp_path: pathlib.Path) -> None:
+    """The line that stores detaches, and nothing else changes."""
+    text, line = WRONG[name]
+    after = rewritten(tmp_path, "detach_what_is_stored", text)
+    assert diff_lines(text, after) == [f"-{line}", f"+{line}.detach()"]
+    assert rewritten(tmp_path, "detach_what_is_stored", after) == after
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_left_alone(name: str, tmp_path: pathlib.Path) -> None:
+    """What is detached, no recurrence or no graph is none of its business."""
+    assert rewritten(tmp_path, "detach_what_is_stored", RIGHT[name]) == RIGHT[name]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", WRONG)
+def test_the_program_trains(name: str) -> None:
+    """As it was, the second step fails; with the edit the program runs, and the first gradients are those that they were."""
+    torch = pytest.importorskip("torch")
+    text, line = WRONG[name]
+    before, after = {}, {}
+    torch.manual_seed(0)
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(text, before)
+    torch.manual_seed(0)
+    exec(text.replace(line, f"{line}.detach()").replace("range(3)", "range(1)"), after)
+    want = [one.grad.clone() for one in after["net"].parameters()]
+    torch.manual_seed(0)
+    exec(text.replace("range(3)", "range(1)"), before)
+    assert all(torch.equal(one.grad, other) for one, other in zip(before["net"].parameters(), want, strict=True))
+    exec(text.replace(line, f"{line}.detach()"), after)
