@@ -101,6 +101,17 @@ print(w.grad.norm())
         "w.grad",
         ["w = (torch.randn(3) / 3).requires_grad_(True)"],
     ),
+    "elements that a function makes": (
+        HEAD
+        + """def codes(count, std):
+    return [std * torch.randn(4, requires_grad=True) for _ in range(count)]
+
+table = codes(3, 0.1)
+opt = torch.optim.Adam([{"params": table, "lr": 0.1}])
+""",
+        "opt =",
+        ["return [(std * torch.randn(4)).requires_grad_(True) for _ in range(count)]"],
+    ),
     "bound anew by its update": (
         HEAD
         + """w = torch.zeros(3, requires_grad=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.detachment import detached
@@ -28,34 +29,48 @@ from explainer.source.write import is_without_grad
 _DEPTH = 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Store:
+    """A statement of a method that keeps a value in an attribute of its object."""
+
+    file: SourceFile
+    owner: ast.ClassDef
+    method: Function
+    statement: ast.Assign
+    attribute: str
+
+
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each method that stores what a step has made of what the same object handed out."""
     if not context.has_failed:
         return
     program = context.program
+    for store in _stores(program):
+        name = _parameter_behind(store.statement.value, store.method, store.file, program)
+        if name is not None and _is_handed_out_again(name, store, program):
+            why = f"keeps the graph of the step in `{store.attribute}`, which a later step goes back through"
+            culprit = culprit_of(store.file, store.statement, why)
+            yield Proposal(edits=(_detached(store.statement, store.file, program),), culprit=culprit, belief=1.7)
+
+
+def _stores(program: Program) -> Iterator[_Store]:
+    """Every `self.states[key] = value` and `self.state = value` outside of a constructor that detaches nothing."""
     for file, method in program.functions():
         owner = program.names(file).class_of(method)
-        if owner is None or method.name == "__init__" or method not in owner.body or is_without_grad(method, file, program):
+        if owner is None or method.name == "__init__" or method not in owner.body:
             continue
-        for statement, attribute in _stores(method):
-            name = _parameter_behind(statement.value, method, file, program)
-            if name is not None and _is_handed_out_again(name, attribute, method, owner, file, program):
-                why = f"keeps the graph of the step in `{attribute}`, which a later step goes back through"
-                yield Proposal(
-                    edits=(_detached(statement, file, program),), culprit=culprit_of(file, statement, why), belief=1.7
-                )  # fmt: skip
+        for one in statements_of(method):
+            if not isinstance(one, ast.Assign) or len(one.targets) != 1 or is_without_grad(one, file, program):
+                continue
+            target = one.targets[0]
+            name = dotted_name(target.value if isinstance(target, ast.Subscript) else target)
+            is_own = name is not None and name.startswith("self.") and name.count(".") == 1
+            if name is not None and is_own and not any(_is_detach(node) for node in walk(one.value)):
+                yield _Store(file=file, owner=owner, method=method, statement=one, attribute=name)
 
 
-def _stores(method: Function) -> Iterator[tuple[ast.Assign, str]]:
-    """`self.states[key] = value`, `self.state = value`: the statement and the attribute."""
-    for one in statements_of(method):
-        if not isinstance(one, ast.Assign) or len(one.targets) != 1:
-            continue
-        target = one.targets[0]
-        name = dotted_name(target.value if isinstance(target, ast.Subscript) else target)
-        is_detached = any(isinstance(node, ast.Attribute) and node.attr in ("detach", "data") for node in walk(one.value))
-        if name is not None and name.startswith("self.") and name.count(".") == 1 and not is_detached:
-            yield one, name
+def _is_detach(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("detach", "data")
 
 
 def _parameter_behind(value: ast.expr, method: Function, file: SourceFile, program: Program) -> str | None:
@@ -71,12 +86,10 @@ def _parameter_behind(value: ast.expr, method: Function, file: SourceFile, progr
     return None
 
 
-def _is_handed_out_again(
-    name: str, attribute: str, method: Function, owner: ast.ClassDef, file: SourceFile, program: Program
-) -> bool:
+def _is_handed_out_again(name: str, store: _Store, program: Program) -> bool:
     """Whether a caller gives the method, for a parameter, what it has made of what another method of the object returned."""
-    for where, call in resolver_of(program).calls_of(method, file):
-        given = dict(arguments_of(call, method)).get(name)
+    for where, call in resolver_of(program).calls_of(store.method, store.file):
+        given = dict(arguments_of(call, store.method)).get(name)
         statement = where.statement(call)
         if given is None or is_without_grad(call, where, program):
             continue
@@ -86,21 +99,19 @@ def _is_handed_out_again(
             for made, part in parts
             if made is statement or before(made, statement)
             for node in walk(part)
-            if isinstance(node, ast.Call) and _hands_out(node, attribute, method, owner, where, program)
+            if isinstance(node, ast.Call) and _hands_out(node, where, store, program)
         )
         if any(returned) and provenance_of(program).trace(Value(given, where)).live:
             return True
     return False
 
 
-def _hands_out(
-    call: ast.Call, attribute: str, method: Function, owner: ast.ClassDef, file: SourceFile, program: Program
-) -> bool:
+def _hands_out(call: ast.Call, file: SourceFile, store: _Store, program: Program) -> bool:
     """Whether a call runs another method of the class that reads the attribute."""
     target = resolver_of(program).function_of(call, Value(call, file))
-    if target is None or target[1] is method or target[1] not in owner.body:
+    if target is None or target[1] is store.method or target[1] not in store.owner.body:
         return False
-    return any(isinstance(node, ast.Attribute) and dotted_name(node) == attribute for node in walk(target[1]))
+    return any(isinstance(node, ast.Attribute) and dotted_name(node) == store.attribute for node in walk(target[1]))
 
 
 def _detached(statement: ast.Assign, file: SourceFile, program: Program) -> Edit:

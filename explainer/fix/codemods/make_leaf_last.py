@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, scope_of
+from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.cut import asks_for, grad_mode_cut
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.resolve import Resolver, resolver_of
 from explainer.source.tree import walk
 
 _MOVES = frozenset(
@@ -36,6 +38,7 @@ _MOVES = frozenset(
         "clamp",
     }
 )
+_DEPTH = 8
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _SYMBOLS = {ast.Sub: "-=", ast.Add: "+="}
 
@@ -44,12 +47,57 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each tensor that is computed from its leaf and trained in its place."""
     if not context.has_failed:
         return
+    seen: set[ast.AST] = set()
     for file in context.program.parsed():
         names = context.program.names(file)
         for node in file.walk():
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                yield from _flagged_early(node, file, names, context)
+                for proposal in _flagged_early(node, file, names, context):
+                    seen.add(node.value)
+                    yield proposal
                 yield from _rebound(node, file, names, context)
+            elif isinstance(node, ast.Call) and (names.qualified(node.func) or "").startswith("torch.optim."):
+                yield from _of_optimizer(node, file, seen, context)
+
+
+def _of_optimizer(node: ast.Call, file: SourceFile, seen: set[ast.AST], context: Context) -> Iterator[Proposal]:
+    """What an optimizer is given, followed through groups, lists, comprehensions and functions to where it is made."""
+    first = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "params"), None)
+    for value in _elements(Value(first, file), resolver_of(context.program), 0) if first is not None else ():
+        names = context.program.names(value.file)
+        leaf = _inner_leaf(value.node, names)
+        if leaf is None or leaf is value.node or value.node in seen:
+            continue
+        seen.add(value.node)
+        edits = _leaf_last(value.node, leaf, value.file, names)
+        if edits is not None:
+            why = "computes what is trained from the leaf, so that it is none"
+            yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.4)
+
+
+def _elements(value: Value, resolver: Resolver, depth: int) -> Iterator[Value]:
+    """The expressions that make the tensors of a list of parameters."""
+    node = value.node
+    parts: list[Value] = []
+    if isinstance(node, ast.Dict):
+        keys = [getattr(key, "value", None) for key in node.keys]
+        parts = [
+            replace(value, node=one) for key, one in zip(keys, node.values, strict=True) if key in ("params", None)
+        ]
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        parts = [replace(value, node=one) for one in node.elts]
+    elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        parts = [replace(value, node=node.elt)]
+    elif isinstance(node, ast.Starred):
+        parts = [replace(value, node=node.value)]
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        parts = list(resolver.behind(value))
+    elif isinstance(node, ast.Call) and (target := resolver.function_of(node, value)) is not None:
+        parts = resolver.returns_of(target, node, value)
+    else:
+        yield value
+    for one in parts if depth < _DEPTH else ():
+        yield from _elements(one, resolver, depth + 1)
 
 
 def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Context) -> Iterator[Proposal]:
@@ -57,11 +105,7 @@ def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Co
     leaf = _inner_leaf(node.value, names)
     if name is None or leaf is None or leaf is node.value or not _is_trained(name, node, file, context):
         return
-    edits = (
-        _parameter_last(node.value, leaf, file)
-        if names.is_call(leaf, *_PARAMETERS)
-        else _flag_last(node.value, leaf, file)
-    )
+    edits = _leaf_last(node.value, leaf, file, names)
     if edits is not None:
         yield Proposal(
             edits=edits,
@@ -123,6 +167,12 @@ def _is_listed(name: str, node: ast.Assign, file: SourceFile) -> bool:
         and any(dotted_name(one) == name for one in bound.node.elts)
         for bound in bounds_of(scope_of(node, file))
     )
+
+
+def _leaf_last(whole: ast.expr, leaf: ast.Call, file: SourceFile, names: Names) -> tuple[Edit, ...] | None:
+    if names.is_call(leaf, *_PARAMETERS):
+        return _parameter_last(whole, leaf, file)
+    return _flag_last(whole, leaf, file)
 
 
 def _flag_last(whole: ast.expr, leaf: ast.Call, file: SourceFile) -> tuple[Edit, ...] | None:
