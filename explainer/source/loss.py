@@ -28,7 +28,7 @@ _VALUES = frozenset(
 class Loss:
     """A call of one of torch's losses; `takes_classes` where its target holds class indices.
 
-    `options` are the keywords that say how it is computed: those of the function's call, or of the module's constructor.
+    `made` is what says how it is computed, the function's call or the module's constructor, and `options` its keywords.
     """
 
     file: SourceFile
@@ -37,6 +37,7 @@ class Loss:
     prediction: ast.expr
     target: ast.expr
     takes_classes: bool
+    made: ast.Call
     options: Mapping[str, ast.expr]
 
     @property
@@ -71,7 +72,7 @@ def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
         return None
     return Loss(
         file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES,
-        options={one.arg: one.value for one in made.keywords if one.arg},
+        made=made, options={one.arg: one.value for one in made.keywords if one.arg},
     )  # fmt: skip
 
 

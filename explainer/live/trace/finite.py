@@ -26,6 +26,11 @@ MOVES = frozenset(
      "from_numpy", "roll", "flip", "unfold", "vstack", "hstack", "type")
 )  # fmt: skip
 
+# What is infinite at a pole, whatever the dtype.
+UNBOUNDED = frozenset(
+    ("log", "log2", "log10", "div", "__truediv__", "__rtruediv__", "reciprocal", "rsqrt", "tan", "atanh", "logit")
+)
+
 
 class Finite:
     """Sums of outputs and of gradients since they were last read, by the number of the operation."""
@@ -36,6 +41,7 @@ class Finite:
         self._below = torch._C._AutoDispatchBelowAutograd  # noqa: SLF001 - a sum that leaves no node behind
         self._functorch = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - its tensors must not outlive a transform
         self._flags: deque[tuple[bool, int, Any]] = deque(maxlen=MAX_FLAGS)
+        self._narrow: set[int] = set()  # what float16 holds ends at 65504
         self._types = (torch.Tensor, torch.nn.Parameter)
 
     def watch(self, name: str, number: int, output: Any) -> None:
@@ -49,6 +55,8 @@ class Finite:
         if output.is_cuda and self._torch.cuda.is_current_stream_capturing():
             return
         self._note(number, output, is_gradient=False)
+        if output.dtype is self._torch.float16:
+            self._narrow.add(number)
         if output.requires_grad and output.grad_fn is not None:
             output.register_hook(functools.partial(self._take, number))
 
@@ -65,10 +73,11 @@ class Finite:
     def forget(self) -> None:
         """Drop what was noted: the step that ends here was in order."""
         self._flags.clear()
+        self._narrow = set()
 
     def read(self) -> dict[str, Any] | None:
         """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
-        flags = list(self._flags)
+        flags, narrow = list(self._flags), self._narrow
         self.forget()
         bad = list(self._bad(flags))
         forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
@@ -77,7 +86,10 @@ class Finite:
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
             return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient})
-        return self._first_forward(forward)
+        found = self._first_forward(forward)
+        if found is not None and found["kind"] == "inf" and found["number"] in narrow:
+            found["narrow"] = found["operation"].name not in UNBOUNDED
+        return found
 
     def _bad(self, flags: list[tuple[bool, int, Any]]) -> Iterator[tuple[bool, int, str]]:
         """The flags whose sum is not finite, in the order of time, with `nan` or `inf`."""
