@@ -135,14 +135,23 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     tries = [*reversed(printed), *noted, *reversed(incidents)]
     reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
-    return plan_report(best, job.catalog, job.root) if best is not None else None
+    return plan_report(best, job.catalog, job.root, _scripts_of(job)) if best is not None else None
+
+
+def _scripts_of(job: Job) -> list[str]:
+    """The scripts that the command names: a message that was printed without its traceback names no file."""
+    paths = (os.path.join(job.root, one) for one in job.command if one.endswith(".py"))
+    return [path for path in paths if os.path.isfile(path)]
 
 
 def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
-    """An incident that was printed, with what was seen live at that failure."""
+    """An incident that was printed, with what was seen live at that failure: its frames too, where only the message was printed."""
     said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
     for failure in reversed(failures):
         if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
+            if not any(record.frames for record in incident.exceptions):
+                whole = next(iter(read_text(failure.text)), None)
+                incident = replace(incident, exceptions=whole.exceptions) if whole is not None else incident
             return with_live_facts(incident, failure)
     return incident
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from explainer.source.program import Program
 
 MAX_SCRIPTS = 12
+_LIBRARIES = ("torch", "transformers", "lightning", "accelerate", "trl", "peft")
 
 
 class Explanation(Report):
@@ -178,7 +179,7 @@ def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -
 
         incident, notebook = in_notebook(incident, root)
     frames = _user_frames(incident)
-    named = _named_here(frames, root) if frames or incident.exceptions else _scripts(root)
+    named = _named_here(frames, root) if frames else _scripts(root)
     named = list(dict.fromkeys([*named, *_traced_here(incident, root), *also]))
     if not report.findings or not named:
         return report
@@ -283,7 +284,7 @@ def program_of(root: str, named: Iterable[str]) -> Program:
 
 
 def _scripts(root: str) -> list[str]:
-    """The scripts at the root that import torch, where they are few: the program of a failure that names no file."""
+    """The scripts at the root that train, where they are few: the program of a failure that names no file."""
     from explainer.source.file import read_source
     from explainer.source.text import Unreadable
 
@@ -292,7 +293,7 @@ def _scripts(root: str) -> list[str]:
     found = []
     for path in paths if len(paths) <= MAX_SCRIPTS else ():
         try:
-            if "torch" in read_source(path).text:
+            if any(name in read_source(path).text for name in _LIBRARIES):
                 found.append(path)
         except Unreadable:
             continue

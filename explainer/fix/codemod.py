@@ -56,7 +56,7 @@ class Context:
     def has_failed(self) -> bool:
         """Whether there is a failure to explain, rather than only a source to read."""
         one = self.incident
-        return bool(one.exceptions or one.warnings or one.metrics or one.traced)
+        return bool(one.exceptions or one.warnings or one.metrics or one.log or one.traced)
 
     @property
     def frames(self) -> Sequence[Frame]:

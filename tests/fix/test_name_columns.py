@@ -85,6 +85,23 @@ Trainer(model=Net(), train_dataset=rows).train()
         "",
         ['rows = [{"features": 1, "mask": 0, "labels": 2}]'],
     ),
+    "a column that a data set calls otherwise": (
+        HEAD
+        + """model = LlamaForCausalLM.from_pretrained("x")
+rows = rows.rename_column("urgent", "target")
+""",
+        "",
+        ['rows = rows.rename_column("urgent", "labels")'],
+    ),
+    "a column that a function writes": (
+        HEAD
+        + """def encode(row):
+    row["label_id"] = row.pop("kind")
+    return row
+""",
+        "",
+        ['row["labels"] = row.pop("kind")'],
+    ),
     "a language model without labels": (
         HEAD
         + """model = LlamaForCausalLM.from_pretrained("x")

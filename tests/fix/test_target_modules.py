@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, rewritten, write
 
 HEAD = """from peft import LoraConfig, get_peft_model
 """
@@ -116,3 +116,31 @@ def test_the_table_is_peft_s_own() -> None:
         for name, value in constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.items()
     }
     assert {name: own.get(name.lower()) for name in _PROJECTIONS} == _PROJECTIONS
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("  target_modules: q, v\n", "  target_modules: [q, v]\n"),
+        ('  target_modules: "q,v"  # both\n', "  target_modules: [q, v]  # both\n"),
+        ("  target_modules: [q_proj, v_proj]\n", "  target_modules: [q, v]\n"),
+        ("  target_modules: [q, v]\n", "  target_modules: [q, v]\n"),
+        ("  target_modules: all-linear\n", "  target_modules: all-linear\n"),
+    ],
+)
+def test_names_in_a_configuration_file(tmp_path, line: str, wanted: str) -> None:
+    """A string of several names becomes a list, names of another architecture those of this one; nothing else changes."""
+    from explainer.fix.splice import splice
+
+    text = f"lora:\n{line}  r: 4\n"
+    (tmp_path / "lora.yaml").write_text(text)
+    program = write(
+        tmp_path,
+        {
+            "train.py": 'import yaml\nfrom transformers import T5ForConditionalGeneration\nfrom peft import LoraConfig\ncfg = yaml.safe_load(open("lora.yaml"))\n'
+            'model = T5ForConditionalGeneration.from_pretrained("t5-small")\nconfig = LoraConfig(**cfg["lora"])\n',
+        },
+    )
+    proposal = best("target_modules", program)
+    after = text if proposal is None else splice(text, proposal.edits)
+    assert after == text.replace(line, wanted)

@@ -26,6 +26,7 @@ BY_HAND: dict[str, str] = {
     "compile/cudagraph-overwrite/kept-output": "no recording: it needs a GPU",
     "compile/recompile-limit/counter-in-the-module": "the counter becomes a tensor, and so does all that reads it",
     "trainer/no-pad-token/classification-head": "without a tokenizer the padding token is the author's choice",
+    "nan/all-labels-ignored/trainer-rows": "the loss is the library's; which end of a row is cut is the author's choice",
     "no-graph/non-leaf-in-optimizer/computed-parameter": "a tied decoder needs another forward",
     "distributed/parameter-ready-twice/used-outside-forward": "the second output has to be made in the forward, and its users follow",
     "device/meta-tensor-not-materialised/lazy-module": "the dummy input of the first forward is the author's to choose",

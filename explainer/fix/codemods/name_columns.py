@@ -20,7 +20,24 @@ from explainer.source.resolve import resolver_of
 _INPUTS = frozenset(
     {"input_ids", "attention_mask", "pixel_values", "token_type_ids", "input_values", "inputs_embeds", "idx"}
 )
-_LABELS = ("target", "targets", "y", "class", "classes", "gt", "answer", "category", "score", "ids_labels", "truth")
+_LABELS = (
+    "target",
+    "targets",
+    "y",
+    "class",
+    "classes",
+    "gt",
+    "answer",
+    "category",
+    "score",
+    "ids_labels",
+    "truth",
+    "label_id",
+    "label_idx",
+    "target_id",
+    "class_id",
+)
+_KNOWN = frozenset({"labels", "label", "label_ids"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -34,6 +51,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _renamed(node, file, wanted)
             elif isinstance(node, ast.Call):
                 yield from _unlabelled(node, file, context)
+        if not wanted:
+            yield from _given_a_name(file)
 
 
 def _forward_names(context: Context) -> list[str]:
@@ -69,6 +88,34 @@ def _renamed(node: ast.Dict, file: SourceFile, wanted: list[str]) -> Iterator[Pr
     )
 
 
+def _given_a_name(file: SourceFile) -> Iterator[Proposal]:
+    """`rows.rename_column("urgent", "target")` and `row["target"] = ...`, where no column is called as the model's labels are."""
+    keys = list(_column_names(file))
+    found = [one for one in keys if str(one.value).lower() in _LABELS]
+    if len(found) == 1 and not any(one.value in _KNOWN for one in keys):
+        why = 'calls "labels" by a name that the model does not take'
+        yield Proposal(
+            edits=(_quoted(found[0], "labels", file),), culprit=culprit_of(file, found[0], why), belief=2.0
+        )  # fmt: skip
+
+
+def _column_names(file: SourceFile) -> Iterator[ast.Constant]:
+    """The names that columns get, by a method of a data set or as keys that are written."""
+    for node in file.walk():
+        given: list[ast.expr | None] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            named = {one.arg: one.value for one in node.keywords}
+            if node.func.attr == "rename_column":
+                given = [node.args[1] if len(node.args) > 1 else named.get("new_column_name")]
+            elif node.func.attr == "add_column":
+                given = [node.args[0] if node.args else named.get("name")]
+            elif node.func.attr == "rename_columns" and node.args and isinstance(node.args[0], ast.Dict):
+                given = list(node.args[0].values)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            given = [node.slice]
+        yield from (one for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
 def _pairs(names: list[str], wanted: list[str]) -> dict[str, str]:
     """The new names of keys: by a model's own parameters in their order, else `labels` beside known inputs."""
     if wanted:
@@ -80,7 +127,7 @@ def _pairs(names: list[str], wanted: list[str]) -> dict[str, str]:
         if len(set(alike.values())) == len(unknown):
             return alike
         return dict(zip(unknown, missing, strict=False)) if len(names) == len(wanted) else {}
-    if not _INPUTS & set(names) or {"labels", "label", "label_ids"} & set(names):
+    if not _INPUTS & set(names) or _KNOWN & set(names):
         return {}
     found = [one for one in names if one.lower() in _LABELS]
     return {found[0]: "labels"} if len(found) == 1 else {}

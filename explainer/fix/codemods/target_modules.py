@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
+from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, bounds_of
 from explainer.source.file import SourceFile
 from explainer.source.resolve import resolver_of
+from explainer.source.setting import Setting
 
 # The attention projections that PEFT itself takes for these architectures, read from its table (0.21).
 _PROJECTIONS = {
@@ -31,6 +33,31 @@ def propose(context: Context) -> Iterator[Proposal]:
         for node in file.walk():
             if isinstance(node, ast.keyword) and node.arg == "target_modules":
                 yield from _settled(node.value, file, context)
+    for document in context.program.documents("target_modules"):
+        for setting in document.named("target_modules"):
+            yield from _in_a_file(setting, context)
+
+
+def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
+    """The names as a configuration file gives them: one string of several, or a list of which this model has none."""
+    value = setting.value
+    if isinstance(value, str) and _is_enumeration(value):
+        new: list[str] | None = [one.strip() for one in value.split(",")]
+        why = f'"{value}" is one pattern for PEFT, which no module is called'
+    elif isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        new = _of_architecture(context) or _of_own_layers(value, context)
+        new = new if new and not set(new) & set(value) else None
+        why = f"names {', '.join(value)}, which this model does not have"
+    else:
+        return
+    edit = set_value(setting, new) if new else None
+    if isinstance(edit, Edit):
+        yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=2.0)
+
+
+def _is_enumeration(text: str) -> bool:
+    """Whether a string lists several names, as PEFT does not read it."""
+    return "," in text and re.fullmatch(r"[\w.,\s]+", text) is not None
 
 
 def _settled(value: ast.expr, file: SourceFile, context: Context) -> Iterator[Proposal]:
@@ -43,7 +70,7 @@ def _settled(value: ast.expr, file: SourceFile, context: Context) -> Iterator[Pr
 
 def _string(node: ast.Constant, file: SourceFile, use: ast.expr, where: SourceFile) -> Iterator[Proposal]:
     text = str(node.value)
-    if "," in text and re.fullmatch(r"[\w.,\s]+", text):
+    if _is_enumeration(text):
         separator = ", " if ", " in text else ","
         if use is node:
             new = "[" + ", ".join(f'"{one.strip()}"' for one in text.split(",")) + "]"
