@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from explainer.digest import digest
 from explainer.match.fingerprint import failed_record, last_frame
-from explainer.model.memory import FAILURE, FIX, UNDO, VERIFICATION, Changes, Event
+from explainer.model.event import FAILURE, FIX, UNDO, VERIFICATION, Event
 from explainer.model.report import Report
 from explainer.render.mask import mask_text
 
@@ -109,7 +109,7 @@ def note_repair(done: Repair, root: str) -> None:
     events = [_fix(one.fix, one.cause, one.record, done.report, where) for one in done.applied]
     for one in done.rounds:
         event = _fix(one.fix, one.cause, kept.get((one.cause, one.fix)), done.report, where)
-        events.append(replace(event, kind=VERIFICATION, verdict=one.verdict))
+        events.append(event._replace(kind=VERIFICATION, verdict=one.verdict))
     note(events)
 
 
@@ -122,8 +122,8 @@ def note_verification(verdict: str, record: Record | None, root: str) -> None:
     fix = _guarded(lambda: fix_of(record.id), None) if record is not None else None
     event = Event(kind=VERIFICATION, time=time.time(), project=project_of(root), way="verify", verdict=verdict)
     if record is not None:
-        event = replace(event, cause=record.cause, fix=record.fix, record=record.id)
-    note([replace(event, fingerprint=fix.fingerprint if fix is not None else None)])
+        event = event._replace(cause=record.cause, fix=record.fix, record=record.id)
+    note([event._replace(fingerprint=fix.fingerprint if fix is not None else None)])
 
 
 def note_undo(record: Record) -> None:
@@ -134,7 +134,7 @@ def note_undo(record: Record) -> None:
 
     fix = _guarded(lambda: fix_of(record.id), None)
     if fix is not None:
-        note([replace(fix, kind=UNDO, time=time.time(), way="undo")])
+        note([fix._replace(kind=UNDO, time=time.time(), way="undo")])
 
 
 def note_good_run(command: Sequence[str], root: str, *, is_probed: bool) -> None:
@@ -169,6 +169,7 @@ def with_changes(report: Report, command: Sequence[str], root: str, catalog: Cat
     if good is None:
         return report
     from explainer.match.change import differences, rank_changes
+    from explainer.model.memory import Changes
     from explainer.probe.circumstances import read_circumstances
 
     since, before = good

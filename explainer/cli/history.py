@@ -11,8 +11,8 @@ from explainer import memory
 from explainer.cli.explain import tell_of_memory
 from explainer.cli.fix import DONE
 from explainer.errors import GradfixError, UsageError
+from explainer.model.event import FAILURE, FIX, VERIFICATION, Event
 from explainer.model.journal import Record
-from explainer.model.memory import FAILURE, FIX, VERIFICATION, Event
 from explainer.render.record import plain_record
 from explainer.render.visible import one_line, visible
 
@@ -21,7 +21,7 @@ _WIDTH = 8  # of the word that says what happened
 
 def run_history(root: str | None, form: str, *, is_all: bool) -> int:
     """Print what happened to a project, or to all, newest last."""
-    from explainer.render.json import render_json, to_plain
+    from explainer.render.json import render_json
     from explainer.transaction import list_damaged
     from explainer.workflow import history
 
@@ -36,7 +36,7 @@ def run_history(root: str | None, form: str, *, is_all: bool) -> int:
         plain = {
             "schema": "gradfix.history/1",
             "records": [plain_record(one) for one in records],
-            "events": [to_plain(one) for one in events],
+            "events": [one._asdict() for one in events],
         }
         sys.stdout.write(render_json(plain))
     else:

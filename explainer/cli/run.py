@@ -11,8 +11,8 @@ from explainer.catalog.bundle import load_catalog
 from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
+from explainer.model.event import Event
 from explainer.model.incident import Incident
-from explainer.model.memory import Event
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
 from explainer.repair import repair

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from explainer.match.surroundings import is_version_in
+from explainer.model.circumstances import Circumstances, Pairs
 from explainer.model.finding import Finding
 from explainer.model.incident import Incident
 from explainer.model.memory import (
@@ -17,8 +18,6 @@ from explainer.model.memory import (
     SETTING,
     VARIABLE,
     Change,
-    Circumstances,
-    Pairs,
 )
 from explainer.model.rule import Cause
 

@@ -1,40 +1,12 @@
-"""What is remembered: sightings of failures, the fixes and verifications of them, and the circumstances of good runs."""
+"""What a card says of the memory: earlier sightings of the failure, and what changed since the last good run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-FAILURE, FIX, VERIFICATION, UNDO = "failure", "fix", "verification", "undo"
 PYTHON, PACKAGE, FILE, SETTING, ARGUMENT, VARIABLE, MACHINE, COMMIT = (
     "python", "package", "file", "setting", "argument", "variable", "machine", "commit",
 )  # fmt: skip
-
-Pairs = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One thing that happened to a project: a failure seen, a fix applied or undone, a verification.
-
-    `time` is in seconds since 1970, `project` the folder's name and a digest of its path. `way` is the command that noted it;
-    `digest` tells sightings of one failure apart; `record` is the journal's id of a fix. Nothing of it is source code or a
-    message.
-    """
-
-    kind: str
-    time: float
-    project: str
-    way: str
-    fingerprint: str | None = None
-    digest: str | None = None
-    cause: str | None = None
-    exception: str | None = None
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    fix: str | None = None
-    record: str | None = None
-    verdict: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +44,3 @@ class Changes:
 
     since: float
     items: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """What a run was made with. A part that is None was not looked at, and is not compared.
-
-    `packages` are names and versions; `files` the program's own and those that git calls changed, with digests of their
-    content; `settings` the values of configuration files by `file: key`, secrets masked; `arguments` the words after the
-    program; `variables` those of the environment that steer torch; `machine` the GPUs and the driver.
-    """
-
-    python: str | None = None
-    packages: Pairs | None = None
-    machine: Pairs | None = None
-    commit: str | None = None
-    files: Pairs | None = None
-    settings: Pairs | None = None
-    arguments: tuple[str, ...] | None = None
-    variables: Pairs | None = None

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
 from explainer.digest import digest
-from explainer.model.memory import Circumstances, Pairs
+from explainer.model.circumstances import Circumstances, Pairs
 from explainer.probe.command import Ran, find_python, read_command, shorten
 from explainer.probe.gpu import read_gpus
 from explainer.probe.interpreter import Interpreter, find_interpreter

@@ -6,20 +6,22 @@ that is no database is set aside, so that the next run begins anew. Rows beyond 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from explainer.model.memory import FAILURE, FIX, UNDO, VERIFICATION, Circumstances, Event, Seen
-from explainer.model.verification import GREEN, RED
+from explainer.model.event import FAILURE, FIX, UNDO, VERIFICATION, Event
+from explainer.model.memory import Seen
+from explainer.model.verdict import GREEN, RED
 from explainer.store.place import make_folder, state_folder
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from explainer.model.circumstances import Circumstances
 
 T = TypeVar("T")
 NAME = "memory.db"
@@ -30,7 +32,7 @@ MAX_TEXT = 300
 MAX_CIRCUMSTANCES = 128 << 10
 _READ_PATIENCE, _WRITE_PATIENCE = 0.2, 1.0
 _ASIDE = ".damaged"
-_COLUMNS = tuple(one.name for one in fields(Event))
+_COLUMNS = Event._fields
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY AUTOINCREMENT, {", ".join(_COLUMNS)});
 CREATE INDEX IF NOT EXISTS event_fingerprint ON event (fingerprint);
@@ -55,7 +57,7 @@ def note_events(events: Sequence[Event]) -> None:
     Raises:
         MemoryUnusable: it cannot be written.
     """
-    rows = [tuple(_bounded(getattr(event, name)) for name in _COLUMNS) for event in events]
+    rows = [tuple(map(_bounded, event)) for event in events]
 
     def write(database: sqlite3.Connection) -> None:
         marks = ", ".join("?" * len(_COLUMNS))
@@ -71,6 +73,9 @@ def note_good_run(project: str, program: str, now: Circumstances) -> None:
     Raises:
         MemoryUnusable: it cannot be written.
     """
+    import json
+    from dataclasses import asdict
+
     text = json.dumps(asdict(now), separators=(",", ":"))
     if len(text) > MAX_CIRCUMSTANCES:  # a program of very many files: what outranks them is kept
         text = json.dumps({**asdict(now), "files": None, "settings": None}, separators=(",", ":"))
@@ -135,7 +140,7 @@ def read_events(project: str | None = None) -> list[Event]:
     def read(database: sqlite3.Connection) -> list[Event]:
         query = f"SELECT {', '.join(_COLUMNS)} FROM event WHERE ? IS NULL OR project = ? ORDER BY id"  # noqa: S608
         rows = database.execute(query, (project, project)).fetchall()
-        return [Event(**dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+        return [Event(*row) for row in rows]
 
     return _read(read, [])
 
@@ -160,7 +165,7 @@ def fix_of(record: str) -> Event | None:
     def read(database: sqlite3.Connection) -> Event | None:
         query = f"SELECT {', '.join(_COLUMNS)} FROM event WHERE record = ? AND kind = ? ORDER BY id DESC LIMIT 1"  # noqa: S608
         row = database.execute(query, (record, FIX)).fetchone()
-        return Event(**dict(zip(_COLUMNS, row, strict=True))) if row else None
+        return Event(*row) if row else None
 
     return _read(read, None)
 
@@ -241,26 +246,36 @@ def _opened(patience: float) -> Iterator[sqlite3.Connection]:
 
     A file that is damaged is set aside under another name, so that it is met once.
     """
-    import sqlite3
-
+    sqlite = _sqlite()
     path = memory_file()
     try:
-        database = sqlite3.connect(path, timeout=patience, isolation_level=None)
-    except sqlite3.Error as error:
+        database: sqlite3.Connection = sqlite.connect(path, timeout=patience, isolation_level=None)
+    except sqlite.Error as error:
         raise MemoryUnusable(str(error)) from error
     try:
         # Not synced to disk: a kill loses nothing, and what a power cut takes is worth less than the 5 ms.
         database.execute("PRAGMA synchronous = OFF")
         database.execute("PRAGMA secure_delete = ON")
         yield database
-    except sqlite3.OperationalError as error:
+    except sqlite.OperationalError as error:
         if str(error).startswith("no such"):  # a table or column: somebody else has written here
             raise _set_aside(path, error) from error
         raise MemoryUnusable(str(error)) from error
-    except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+    except (sqlite.DatabaseError, ValueError, TypeError) as error:
         raise _set_aside(path, error) from error
     finally:
         database.close()
+
+
+def _sqlite() -> ModuleType:
+    """The module below `sqlite3`, whose adapters for dates, which nothing here needs, would double its cost."""
+    try:
+        import _sqlite3
+    except ImportError:
+        import sqlite3
+
+        return sqlite3
+    return _sqlite3
 
 
 def _set_aside(path: str, error: Exception) -> MemoryUnusable:
@@ -282,6 +297,10 @@ def _is_made(database: sqlite3.Connection) -> bool:
 
 
 def _circumstances(text: str) -> Circumstances:
+    import json
+
+    from explainer.model.circumstances import Circumstances
+
     plain: dict[str, Any] = json.loads(text)
     return Circumstances(**{name: _tuples(value) for name, value in plain.items()})
 
