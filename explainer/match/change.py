@@ -138,10 +138,10 @@ def _options(words: Sequence[str]) -> Pairs:
         if word.startswith("-") and not _is_number(word):
             name = key
             _add(found, key, value if sign else "")
-        elif name:
-            _add(found, name, word)
         elif sign and key.replace(".", "").replace("_", "").replace("+", "").isalnum():
             _add(found, key, value)
+        elif name:
+            _add(found, name, word)
         else:
             number += 1
             found[f"argument {number}"] = word
