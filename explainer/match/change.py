@@ -85,7 +85,7 @@ def _suspicion(
     """How suspicious a change is (less is more), and why in words."""
     if change.kind in (PACKAGE, PYTHON):
         for place, cause in enumerate(causes):
-            specifier = cause.applies.get(change.name)
+            specifier = _named_by(cause, change)
             if specifier is not None:
                 is_new = _applies(change.now, specifier) and not _applies(change.before, specifier)
                 why = f"{cause.id} occurs with {change.name} {specifier}"
@@ -102,6 +102,18 @@ def _suspicion(
         if change.name in NEAR_TORCH:
             return (_NEAR_TORCH, change.name != "torch"), None
     return (_BY_KIND[change.kind], 0), None
+
+
+def _named_by(cause: Cause, change: Change) -> str | None:
+    """The releases of a changed library that a cause occurs with: those that it applies to, or that speak for it and are here."""
+    if change.name in cause.applies:
+        return cause.applies[change.name]
+    for rule in cause.evidence:
+        version = rule.conditions.get("version")
+        speaks = rule.reads == "environment" and rule.weight > 0 and rule.conditions.get("package") == change.name
+        if speaks and isinstance(version, str) and _applies(change.now, version):
+            return version
+    return None
 
 
 def _applies(version: str | None, specifier: str) -> bool:

@@ -46,7 +46,7 @@ def render_terminal(report: Report, layout: Layout) -> str:
     if report.changes is not None:
         lines.extend(render_changes(report.changes, layout))
     if layout.is_verbose and report.fingerprint is not None:
-        lines.extend(["", *_labelled("print", [report.fingerprint], layout, paint, colour="dim")])
+        lines.extend(["", paint.dim(f"fingerprint {report.fingerprint}")])
     if layout.is_verbose and report.environment is not None:
         lines.extend(_environment(report.environment, layout, paint))
     lines.extend(paint.warn(f"a rule could not be used: {one_line(fault, 200)}") for fault in report.faults)

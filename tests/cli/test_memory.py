@@ -35,7 +35,9 @@ def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
 def gradfix(folder: pathlib.Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradfix", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, input=stdin, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, input=stdin, timeout=120
+    )
 
 
 def explain(folder: pathlib.Path, *words: str, **given: str) -> str:
@@ -127,10 +129,26 @@ def test_neither_code_nor_secrets_nor_paths(project: pathlib.Path) -> None:
     explain(project, "--no-mask", stdin=PRINTED.replace("RuntimeError: ", f"RuntimeError: token={SECRET} "))
     gradfix(project, "fix", "--no-probe", "train.log", "--apply")
     data = database(project)
-    for kept in (b"train.py", b"ValueError", b"config.json: lr", b"0.125", b"--hub-token", b"inplace-false", b"--data=data"):
+    for kept in (
+        b"train.py",
+        b"ValueError",
+        b"config.json: lr",
+        b"0.125",
+        b"--hub-token",
+        b"inplace-false",
+        b"--data=data",
+    ):
         assert kept in data, kept
     text = [line.strip().encode() for line in f"{source}\n{BROKEN.decode()}".splitlines() if len(line.strip()) > 12]
-    hidden = [SECRET, "hunter2", "hunter3", "geheim", "modified by an inplace", str(project.parent), os.path.expanduser("~/")]
+    hidden = [
+        SECRET,
+        "hunter2",
+        "hunter3",
+        "geheim",
+        "modified by an inplace",
+        str(project.parent),
+        os.path.expanduser("~/"),
+    ]
     assert [one for one in (*text, *(word.encode() for word in hidden)) if one in data] == []
     assert stat.S_IMODE(os.stat(project.parent / "state" / "memory.db").st_mode) == 0o600
 
@@ -176,7 +194,10 @@ def test_a_locked_memory_costs_a_line(project: pathlib.Path) -> None:
 
 def test_what_is_no_failure(project: pathlib.Path) -> None:
     """Ctrl-C, a benign warning and a healthy log are not remembered."""
-    for text in ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyboardInterrupt\n", "{'loss': 0.5}\n"):
+    for text in (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyboardInterrupt\n',
+        "{'loss': 0.5}\n",
+    ):
         gradfix(project, "explain", "--no-probe", stdin=text)
     assert not (project.parent / "state" / "memory.db").exists()
 

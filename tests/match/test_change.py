@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explainer.match.change import differences, rank_changes
 from explainer.model.circumstances import Circumstances
 from explainer.model.finding import Culprit, Finding
 from explainer.model.incident import ExceptionRecord, Frame, Incident
-from explainer.model.rule import Cause
+from explainer.model.rule import Cause, EvidenceRule
 
 GOOD = Circumstances(
     python="3.11.7", packages=(("idna", "3.6"), ("numpy", "1.26.4"), ("tinyloss", "1.0"), ("transformers", "4.57.0")),
@@ -25,13 +27,16 @@ def finding(cause: str, file: str = "train.py") -> Finding:
 
 
 def cause(name: str, **applies: str) -> Cause:
-    return Cause(id=name, title="", summary="", kind="failure", status="stable", since="0.1.0", prior={}, applies=applies)
+    return Cause(
+        id=name, title="", summary="", kind="failure", status="stable", since="0.1.0", prior={}, applies=applies
+    )
 
 
 INCIDENT = Incident(
     exceptions=(
         ExceptionRecord(
-            type="RuntimeError", frames=(Frame(file="train.py", line=3), Frame(file="/s/tinyloss.py", library="tinyloss"))
+            type="RuntimeError",
+            frames=(Frame(file="train.py", line=3), Frame(file="/s/tinyloss.py", library="tinyloss")),
         ),
     )
 )
@@ -42,7 +47,10 @@ SAME = {
     "a flag written otherwise": Circumstances(arguments=("--epochs=3", "--fp16")),
 }
 ONE = {
-    "a package": (Circumstances(packages=(*GOOD.packages[:3], ("transformers", "5.0.0"))), ("transformers", "4.57.0", "5.0.0")),
+    "a package": (
+        Circumstances(packages=(*GOOD.packages[:3], ("transformers", "5.0.0"))),
+        ("transformers", "4.57.0", "5.0.0"),
+    ),
     "a new package": (Circumstances(packages=(*GOOD.packages, ("apex", "0.1"))), ("apex", None, "0.1")),
     "a package that is gone": (Circumstances(packages=GOOD.packages[1:]), ("idna", "3.6", None)),
     "python": (Circumstances(python="3.12.1"), ("python", "3.11.7", "3.12.1")),
@@ -101,6 +109,15 @@ def test_a_release_that_came_to_apply() -> None:
     found = rank_changes(list(differences(GOOD, NOW)), [finding("a/b")], [two], INCIDENT)
     assert [one.name for one in found[:2]] == ["transformers", "numpy"]
     assert found[0].why == "a/b occurs with transformers >=5"
+
+
+@pytest.mark.parametrize(("version", "first"), [(">=2", "numpy"), ("<2", "train.py")])
+def test_a_release_that_speaks_for_a_cause(version: str, first: str) -> None:
+    """A library whose installed release is evidence for a cause is named by it too; one whose release is not, is not."""
+    rule = EvidenceRule(
+        id="x", reads="environment", says="", weight=1.0, conditions={"package": "numpy", "version": version}
+    )  # fmt: skip
+    assert names(replace(cause("a/b"), evidence=(rule,)))[0] == first
 
 
 def test_python_may_be_named() -> None:

@@ -135,7 +135,14 @@ def test_two_templates(one: str, other: str) -> None:
 
 
 def failure(**changed: str) -> Incident:
-    values = {"type": "ValueError", "message": "bad", "file": "/a/train.py", "function": "step", "code": "f(x)", **changed}
+    values = {
+        "type": "ValueError",
+        "message": "bad",
+        "file": "/a/train.py",
+        "function": "step",
+        "code": "f(x)",
+        **changed,
+    }
     frame = Frame(file=values["file"], line=3, function=values["function"], code=values["code"])
     return Incident(exceptions=(ExceptionRecord(type=values["type"], message=values["message"], frames=(frame,)),))
 

@@ -58,7 +58,19 @@ SECRETS = {
     "a known form": ["hf_abcdefghijklmnopqrstuvwxyz"],
     "an address": ["postgres://ann:geheim@db/x"],
 }
-NO_SECRETS = ["--tokenizer", "gpt2", "--max-tokens", "8", "--pad_token", "<pad>", "--author", "ann", "--keep", "3", "key=2"]
+NO_SECRETS = [
+    "--tokenizer",
+    "gpt2",
+    "--max-tokens",
+    "8",
+    "--pad_token",
+    "<pad>",
+    "--author",
+    "ann",
+    "--keep",
+    "3",
+    "key=2",
+]
 
 
 @pytest.mark.parametrize("words", SECRETS.values(), ids=SECRETS.keys())
@@ -94,7 +106,9 @@ def project(tmp_path: pathlib.Path) -> pathlib.Path:
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "model.py").write_text("x = 1\n")
     (tmp_path / "other.py").write_text("y = 1\n")
-    (tmp_path / "config.json").write_text('{"lr": 0.1, "hub": {"api_key": "hunter2"}, "prompt": "' + "long " * 40 + '"}')
+    (tmp_path / "config.json").write_text(
+        '{"lr": 0.1, "hub": {"api_key": "hunter2"}, "prompt": "' + "long " * 40 + '"}'
+    )
     (tmp_path / "unread.json").write_text('{"lr": 3}')
     return tmp_path
 
@@ -142,7 +156,9 @@ def test_git(project: pathlib.Path) -> None:
 def test_variables(project: pathlib.Path) -> None:
     """Only those that steer torch are looked at."""
     given = {"OMP_NUM_THREADS": "4", "AWS_SECRET_ACCESS_KEY": "geheim", "HOME": "/root", "WANDB_API_KEY": "geheim"}
-    assert read_circumstances(["python", "train.py"], str(project), given, is_probed=False).variables == (("OMP_NUM_THREADS", "4"),)
+    assert read_circumstances(["python", "train.py"], str(project), given, is_probed=False).variables == (
+        ("OMP_NUM_THREADS", "4"),
+    )
 
 
 def test_the_environment_is_probed(project: pathlib.Path) -> None:

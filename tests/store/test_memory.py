@@ -15,7 +15,15 @@ import pytest
 from explainer.model.circumstances import Circumstances
 from explainer.model.event import FAILURE, FIX, UNDO, VERIFICATION, Event
 from explainer.store import memory
-from explainer.store.memory import MemoryUnusable, forget, note_events, note_good_run, read_events, recall, recall_good_run
+from explainer.store.memory import (
+    MemoryUnusable,
+    forget,
+    note_events,
+    note_good_run,
+    read_events,
+    recall,
+    recall_good_run,
+)
 from explainer.store.place import state_folder
 from tests.conftest import ROOT
 
@@ -54,7 +62,11 @@ CURED = {
     ),
     "applied": ([event(FIX, fix="a", record="1")], ("a", False)),
     "a proof before a later try": (
-        [event(FIX, fix="a", record="1"), event(VERIFICATION, record="1", verdict="green"), event(FIX, fix="b", record="2")],
+        [
+            event(FIX, fix="a", record="1"),
+            event(VERIFICATION, record="1", verdict="green"),
+            event(FIX, fix="b", record="2"),
+        ],
         ("a", True),
     ),
     "the last of two proofs": (
@@ -129,7 +141,9 @@ def test_forgotten_to_the_byte() -> None:
 DAMAGED = {
     "no database": lambda path: path.write_bytes(b"not a database at all" * 100),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:5000]),
-    "overwritten in the middle": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * (len(path.read_bytes()) - 4096)),
+    "overwritten in the middle": lambda path: path.write_bytes(
+        path.read_bytes()[:4096] + b"\xff" * (len(path.read_bytes()) - 4096)
+    ),
     "a table is missing": lambda path: sqlite3.connect(path, isolation_level=None).execute("DROP TABLE event").close(),
 }
 

@@ -72,7 +72,9 @@ def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     return tmp_path / "p"
 
 
-def run(project: pathlib.Path, python: str, *words: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def run(
+    project: pathlib.Path, python: str, *words: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradfix", "run", *options, "--", python, "train.py", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, cwd=project, env=environment, timeout=300)
@@ -108,7 +110,10 @@ def test_nothing_changed_is_said(project: pathlib.Path) -> None:
     (project / "train.py").write_text("import os\nif os.path.exists('bad-data'): raise ValueError('bad data')\n")
     assert run(project, sys.executable, options=("--no-probe",)).returncode == 0
     (project / "bad-data").write_text("")
-    assert "changed nothing that is looked at, since the last good run" in run(project, sys.executable, options=("--no-probe",)).stderr
+    assert (
+        "changed nothing that is looked at, since the last good run"
+        in run(project, sys.executable, options=("--no-probe",)).stderr
+    )
     (project / "other.py").write_text("raise ValueError('x')\n")
     other = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--no-probe", "--", sys.executable, "other.py"], capture_output=True, text=True,
@@ -119,7 +124,9 @@ def test_nothing_changed_is_said(project: pathlib.Path) -> None:
 
 def test_a_program_that_is_killed(project: pathlib.Path) -> None:
     """Where no traceback tells why, what changed is told all the same; a run that was asked to end is no failure."""
-    (project / "train.py").write_text("import os, signal, sys\nif len(sys.argv) > 1: os.kill(os.getpid(), int(sys.argv[1]))\n")
+    (project / "train.py").write_text(
+        "import os, signal, sys\nif len(sys.argv) > 1: os.kill(os.getpid(), int(sys.argv[1]))\n"
+    )
     assert run(project, sys.executable, options=("--no-probe",)).returncode == 0
     killed = run(project, sys.executable, "9", options=("--no-probe",))
     assert changed(killed.stderr) == ["1. argument 1 9 is new"]
