@@ -20,6 +20,7 @@ from explainer.render.mask import mask_text
 
 if TYPE_CHECKING:
     from explainer.catalog.catalog import Catalog
+    from explainer.model.circumstances import Circumstances
     from explainer.model.journal import Record
     from explainer.model.repair import Repair
 
@@ -141,12 +142,12 @@ def note_good_run(command: Sequence[str], root: str, *, is_probed: bool) -> None
     """Remember what a run that ended well was made with."""
     if not is_kept():
         return
-    from explainer.probe.circumstances import read_circumstances
     from explainer.probe.command import read_command
     from explainer.store.memory import note_good_run as write
 
-    now = read_circumstances(command, root, os.environ, is_probed=is_probed)
-    _guarded(lambda: write(project_of(root), read_command(command, root).program, now), None)
+    now = _circumstances(command, root, is_probed=is_probed)
+    if now is not None:
+        _guarded(lambda: write(project_of(root), read_command(command, root).program, now), None)
 
 
 def with_changes(report: Report, command: Sequence[str], root: str, catalog: Catalog, *, is_probed: bool) -> Report:
@@ -170,14 +171,27 @@ def with_changes(report: Report, command: Sequence[str], root: str, catalog: Cat
         return report
     from explainer.match.change import differences, rank_changes
     from explainer.model.memory import Changes
-    from explainer.probe.circumstances import read_circumstances
 
     since, before = good
-    names = [name for name, _ in before.files or ()]
-    now = read_circumstances(command, root, os.environ, is_probed=is_probed, also=names)
+    now = _circumstances(command, root, is_probed=is_probed, also=[name for name, _ in before.files or ()])
+    if now is None:
+        return report
     causes = [catalog.cause(one.cause) for one in report.findings]
     items = rank_changes(list(differences(before, now)), report.findings, causes, report.incident)
     return replace(report, changes=Changes(since=since, items=items))
+
+
+def _circumstances(
+    command: Sequence[str], root: str, *, is_probed: bool, also: Sequence[str] = ()
+) -> Circumstances | None:
+    """What a command runs with; None where it cannot be read: the run and its exit status are what counts."""
+    from explainer.probe.circumstances import read_circumstances
+
+    try:
+        return read_circumstances(command, root, os.environ, is_probed=is_probed, also=also)
+    except Exception as error:  # noqa: BLE001 - the project's files may hold anything, and the run has already ended well
+        _unusable.append(f"what the run was made with cannot be read ({type(error).__name__}: {error})"[:200])
+        return None
 
 
 def events_of(root: str | None) -> list[Event]:

@@ -43,14 +43,16 @@ def differences(before: Circumstances, now: Circumstances) -> Iterator[Change]:
         (PACKAGE, before.packages, now.packages),
         (MACHINE, before.machine, now.machine),
         (FILE, before.files, now.files),
-        (SETTING, before.settings, now.settings),
-        (VARIABLE, before.variables, now.variables),
     )
     for kind, old, new in parts:
         if old is not None and new is not None:
             yield from _pairs(kind, old, new)
+    if before.settings is not None and now.settings is not None:
+        yield from _settings(before.settings, now.settings)
     if before.arguments is not None and now.arguments is not None and before.arguments != now.arguments:
         yield from _pairs(ARGUMENT, _options(before.arguments), _options(now.arguments))
+    if before.variables is not None and now.variables is not None:
+        yield from _pairs(VARIABLE, before.variables, now.variables)
     if before.commit and now.commit and before.commit != now.commit:
         yield Change(kind=COMMIT, name="git commit", before=before.commit, now=now.commit)
 
@@ -94,7 +96,7 @@ def _suspicion(
         file = change.name.partition(": ")[0]
         if file in {culprit.file for finding in findings for culprit in finding.culprits}:
             return (_GUILTY_FILE, 0), "it holds the line that failed"
-        if _is_last(file, incident):
+        if _is_in_traceback(file, incident):
             return (_GUILTY_FILE, 1), "it is in the traceback"
     if change.kind == PACKAGE:
         if change.name in _libraries(incident):
@@ -126,7 +128,7 @@ def _libraries(incident: Incident) -> frozenset[str]:
     return frozenset(name.lower().replace("_", "-") for name in names)
 
 
-def _is_last(file: str, incident: Incident) -> bool:
+def _is_in_traceback(file: str, incident: Incident) -> bool:
     frames = [frame for record in incident.exceptions for frame in record.frames if frame.library is None]
     return any(frame.file == file or frame.file.endswith("/" + file) for frame in frames)
 
@@ -136,6 +138,18 @@ def _pairs(kind: str, old: Pairs, new: Pairs) -> Iterator[Change]:
     for name in dict.fromkeys((*now, *before)):
         if before.get(name) != now.get(name):
             yield Change(kind=kind, name=name, before=before.get(name), now=now.get(name))
+
+
+def _settings(old: Pairs, new: Pairs) -> Iterator[Change]:
+    """The settings that differ; a file that only one of the runs read is one change."""
+    before, now = ({name.partition(": ")[0] for name, _ in pairs} for pairs in (old, new))
+    for file in sorted(before ^ now):
+        yield Change(
+            kind=FILE, name=file, before="read" if file in before else None, now="read" if file in now else None
+        )
+    both = before & now
+    shared = (tuple(pair for pair in pairs if pair[0].partition(": ")[0] in both) for pairs in (old, new))
+    yield from _pairs(SETTING, *shared)
 
 
 def _options(words: Sequence[str]) -> Pairs:

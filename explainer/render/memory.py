@@ -57,8 +57,8 @@ def _described(change: Change) -> str:
     name = one_line(change.name, 120)
     if change.kind == FILE:
         if change.now is None:
-            return f"{name} is gone"
-        return f"{name} changed" if change.before is not None else f"{name} is new or changed"
+            return f"{name} is gone, or no longer read"
+        return f"{name} changed" if change.before is not None else f"{name} is new, or newly changed"
     before, now = (one_line(one, 80) if one is not None else None for one in (change.before, change.now))
     if before is None:
         return f"{name} {now}".rstrip() + " is new"

@@ -81,7 +81,7 @@ def note_good_run(project: str, program: str, now: Circumstances) -> None:
         text = json.dumps({**asdict(now), "files": None, "settings": None}, separators=(",", ":"))
 
     def write(database: sqlite3.Connection) -> None:
-        row = (project, program, time.time(), text)
+        row = (_bounded(project), _bounded(program), time.time(), text)
         database.execute("INSERT OR REPLACE INTO good_run VALUES (?, ?, ?, ?)", row)
         oldest = "SELECT rowid FROM good_run ORDER BY time DESC LIMIT -1 OFFSET ?"
         database.execute(f"DELETE FROM good_run WHERE rowid IN ({oldest})", (MAX_GOOD_RUNS,))  # noqa: S608
@@ -124,7 +124,7 @@ def recall_good_run(project: str, program: str) -> tuple[float, Circumstances] |
 
     def read(database: sqlite3.Connection) -> tuple[float, Circumstances] | None:
         query = "SELECT time, circumstances FROM good_run WHERE project = ? AND program = ?"
-        row = database.execute(query, (project, program)).fetchone()
+        row = database.execute(query, (_bounded(project), _bounded(program))).fetchone()
         return (row[0], _circumstances(row[1])) if row else None
 
     return _read(read, None)
@@ -139,7 +139,7 @@ def read_events(project: str | None = None) -> list[Event]:
 
     def read(database: sqlite3.Connection) -> list[Event]:
         query = f"SELECT {', '.join(_COLUMNS)} FROM event WHERE ? IS NULL OR project = ? ORDER BY id"  # noqa: S608
-        rows = database.execute(query, (project, project)).fetchall()
+        rows = database.execute(query, (_bounded(project),) * 2).fetchall()
         return [Event(*row) for row in rows]
 
     return _read(read, [])
@@ -179,7 +179,7 @@ def forget(project: str | None = None) -> int:
     count = 0
     if project is not None:
         if os.path.exists(memory_file()):
-            count = _written(lambda database: _delete(database, project))
+            count = _written(lambda database: _delete(database, _bounded(project)))
         return count
     with suppress(MemoryUnusable):
         count = len(read_events())
@@ -309,5 +309,6 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) for one in value) if isinstance(value, list) else value
 
 
-def _bounded(value: object) -> object:
-    return value[:MAX_TEXT] if isinstance(value, str) else value
+def _bounded(value: T) -> T | str:
+    """A value as a row holds it: text is cut, and what is no Unicode in it, as in names of files, replaced."""
+    return value[:MAX_TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else value

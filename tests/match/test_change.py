@@ -57,6 +57,10 @@ ONE = {
     "the driver": (Circumstances(machine=(GOOD.machine[0], ("driver", "560.1"))), ("driver", "550.54", "560.1")),
     "a file": (Circumstances(files=(("model.py", "99"), ("train.py", "22"))), ("model.py", "11", "99")),
     "a setting": (Circumstances(settings=(("config.yaml: lr", "1.0"),)), ("config.yaml: lr", "0.001", "1.0")),
+    "another configuration file": (
+        Circumstances(settings=(*GOOD.settings, ("b.yaml: lr", "1"), ("b.yaml: seed", "2"))),
+        ("b.yaml", None, "read"),
+    ),
     "an option": (Circumstances(arguments=("--fp16", "--epochs", "4")), ("--epochs", "3", "4")),
     "a flag that is gone": (Circumstances(arguments=("--epochs", "3")), ("--fp16", "", None)),
     "an override": (Circumstances(arguments=("--epochs", "3", "--fp16", "lr=1")), ("lr", None, "1")),
