@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
 from explainer.ingest.source import Readable
+from explainer.match.fingerprint import fingerprint
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
@@ -123,6 +124,7 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
         findings=findings,
         unknown=unknown,
         faults=tuple(dict.fromkeys(faults)),
+        fingerprint=fingerprint(incident, findings[0] if findings else None),
     )
 
 

@@ -17,7 +17,11 @@ SHARED = ROOT.parent / "shared"
 
 
 def pytest_configure() -> None:
-    """Where the tests are started in the background, Ctrl-C is ignored, and every program that they start would inherit that."""
+    """Where the tests are started in the background, Ctrl-C is ignored, and every program that they start would inherit that.
+
+    What the tests' programs do is not remembered, but where a test is about the memory.
+    """
+    os.environ["GRADFIX_NO_MEMORY"] = "1"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -10,7 +10,8 @@ from typing import Any
 from explainer import __version__
 
 ENVIRONMENT = {
-    "GRADFIX_STATE_DIR": "Where the journal of applied patches lies; by default in the user's state folder.",
+    "GRADFIX_STATE_DIR": "Where the journal of applied patches and the memory lie; by default in the user's state folder.",
+    "GRADFIX_NO_MEMORY": "Set, failures, fixes and good runs are not remembered.",
     "GRADFIX_DEBUG": "Set, a fault of gradfix itself is shown with its traceback.",
     "NO_COLOR, FORCE_COLOR": "Never or always colour.",
     "VIRTUAL_ENV": "The environment whose packages are looked at.",

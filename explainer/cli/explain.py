@@ -27,6 +27,7 @@ def run_explain(options: ExplainOptions) -> int:
         return show_rule(options.cause, options.knowledge, options.color)
     from explainer.catalog.bundle import load_catalog
     from explainer.cli.report import Printer
+    from explainer.memory import note, recall_failures
 
     catalog = load_catalog(options.knowledge)
     environments = Environments(options)
@@ -42,13 +43,25 @@ def run_explain(options: ExplainOptions) -> int:
         is_any_read = True
         reports = [_explain(incident, environments, options, catalog) for incident in incidents]
         is_any_explained |= any(report.findings for report in reports)
+        reports, sightings = recall_failures(reports, options.root or os.getcwd(), way="explain")
         printer.add(path, reports)
+        note(sightings)
     printer.close()
+    tell_of_memory()
     if unreadable:
         if options.format == "json" and not is_any_read:  # else every line is a report
             print(error_object("; ".join(unreadable), UNUSABLE))
         return UNUSABLE
     return EXPLAINED if is_any_explained else UNRECOGNISED
+
+
+def tell_of_memory() -> None:
+    """Say in a line of standard error why the memory was left out, where it was."""
+    from explainer.memory import why_unusable
+
+    why = why_unusable()
+    if why is not None:
+        print(f"gradfix: {why}", file=sys.stderr)
 
 
 def list_inputs(files: tuple[str, ...]) -> Iterator[str]:

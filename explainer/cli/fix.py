@@ -83,7 +83,19 @@ def _carry_out(options: FixOptions) -> _Outcome:
         return _Outcome(report=report, choices=choices, chosen=chosen, done=chosen if options.is_applied else None)  # type: ignore[arg-type]
     command = f"gradfix fix {options.file} --apply"
     done = apply(chosen.fix, cause=chosen.finding.cause, root=root, command=command)
+    if isinstance(done, Record):
+        _remember(done, report, root)
     return _Outcome(report=report, choices=choices, chosen=chosen, done=done)
+
+
+def _remember(record: Record, report: Report, root: str) -> None:
+    from explainer import memory
+    from explainer.cli.explain import tell_of_memory
+
+    _, sightings = memory.recall_failures([report], root, way="fix")
+    memory.note(sightings)
+    memory.note_fix(record, report, way="fix")
+    tell_of_memory()
 
 
 def _check_names(report: Report, options: FixOptions) -> None:

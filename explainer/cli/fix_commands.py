@@ -47,12 +47,16 @@ Examples:
 Exit status: 0 done, 2 wrong use, 4 refused.
 """
 
-_HISTORY_HELP = """List the patches that were applied, oldest first: id, time, state, cause, fix, files.
+_HISTORY_HELP = """List what happened to a project, oldest first: failures, patches with their ids, verifications.
+
+Failures and verifications come from the memory (GRADFIX_NO_MEMORY=1 keeps none), patches from the journal. --forget empties
+the memory; patches can be undone all the same.
 
 \b
 Examples:
   gradfix history
   gradfix history --all --format json
+  gradfix history --forget --all
 """
 
 
@@ -120,9 +124,10 @@ def undo(
 
 def history(
     root: Annotated[Optional[str], typer.Option(metavar="DIR", help="The project, or a folder in it.")] = None,
-    all: Annotated[bool, typer.Option("--all", help="The patches of every project.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Every project.")] = False,
     format: Formed = Form.text,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the project's failures and good runs.")] = False,
 ) -> None:
-    from explainer.cli.undo import run_history
+    from explainer.cli.history import run_forget, run_history
 
-    raise typer.Exit(run_history(root, format.value, is_all=all))
+    raise typer.Exit(run_forget(root, is_all=all) if forget else run_history(root, format.value, is_all=all))

@@ -11,6 +11,7 @@ from explainer.catalog.bundle import load_catalog
 from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
+from explainer.model.event import Event
 from explainer.model.incident import Incident
 from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
 from explainer.model.report import Report
@@ -19,6 +20,8 @@ from explainer.run import Job, run_program, sharpen
 from explainer.verification.command import ERR, show, signal_name
 from explainer.verification.reach import why_unwatched
 from explainer.verification.verify import Watch
+
+_ASKED_TO_END = ("SIGINT", "SIGTERM", "SIGHUP")  # by a person or a scheduler: no failure of the program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class RunOptions:
     format: str
     probe: bool
     knowledge: str | None
+    verbose: bool = False
 
 
 def run_and_explain(options: RunOptions) -> int:
@@ -62,40 +66,63 @@ def run_and_explain(options: RunOptions) -> int:
             run = sharpen(job, run, _tell) if options.trace else run
             word = FAILED if run.status else PASSED if run.report is None else SUSPECT
             done = Repair(status=word, exit_status=run.status, report=run.report)
-    status = _finish(done, job, is_json=is_json)
+    status = _finish(done, job, options)
     unwatched = why_unwatched(job.command)
     if unwatched is not None and done.status != PASSED:
         _tell(unwatched)
     return status
 
 
-def _finish(done: Repair, job: Job, *, is_json: bool) -> int:
-    """Print what is to be said; the exit status."""
+def _finish(done: Repair, job: Job, options: RunOptions) -> int:
+    """Print what is to be said, and remember it; the exit status."""
+    from explainer import memory
+    from explainer.render.repair import empty_report
     from explainer.workflow import present
 
     report = present(done.report, root=job.root, mask=True) if done.report is not None else None
-    if is_json:
+    sightings: list[Event] = []
+    if done.status != PASSED and signal_name(done.exit_status) not in _ASKED_TO_END:
+        told = report or empty_report()
+        told = memory.with_changes(told, job.command, job.root, job.catalog, is_probed=options.probe)
+        (told,), sightings = memory.recall_failures([told], job.root, way="run")
+        report = told if report is not None or told.changes is not None else None
+    done = replace(done, report=report)
+    if options.format == "json":
         from explainer.render.json import render_json
-        from explainer.render.repair import empty_report
 
         sys.stdout.write(render_json(replace(done, report=report or empty_report())))
     elif done.status != PASSED:
-        _card(report, done.exit_status)
+        _card(report, done.exit_status, is_verbose=options.verbose)
         from explainer.render.repair import render_repair
 
         sys.stderr.write(render_repair(done))
+    _remember(done, sightings, job, is_probed=options.probe)
     return 0 if done.status == VERIFIED else done.exit_status
 
 
-def _card(report: Report | None, status: int) -> None:
+def _remember(done: Repair, sightings: list[Event], job: Job, *, is_probed: bool) -> None:
+    from explainer import memory
+
+    if done.status == PASSED:
+        memory.note_good_run(job.command, job.root, is_probed=is_probed)
+    memory.note(sightings)
+    memory.note_repair(done, job.root)
+    why = memory.why_unusable()
+    if why is not None:
+        _tell(why)
+
+
+def _card(report: Report | None, status: int, *, is_verbose: bool) -> None:
+    from explainer.render.terminal import Layout, render_changes, render_terminal
+
+    layout = Layout(width=width(), is_coloured=is_coloured("auto", sys.stderr), is_verbose=is_verbose)
     if report is None or (not report.findings and not report.incident.exceptions):
         if status:
             _tell(f"{_ending(status)}, and nothing that it printed tells why")
+        if report is not None and report.changes is not None:
+            sys.stderr.write("\n".join(render_changes(report.changes, layout)) + "\n")
         return
-    from explainer.render.terminal import Layout, render_terminal
-
-    is_painted = is_coloured("auto", sys.stderr)
-    sys.stderr.write("\n" + render_terminal(report, Layout(width=width(), is_coloured=is_painted)))
+    sys.stderr.write("\n" + render_terminal(report, layout))
 
 
 def _ending(status: int) -> str:

@@ -79,12 +79,13 @@ def run(
     format: Formed = Form.text,
     probe: Annotated[bool, typer.Option(help="Look at the installed packages and the GPU of this machine.")] = True,
     knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Add rules of your own.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show everything on the card.")] = False,
 ) -> None:
     from explainer.cli.run import RunOptions, run_and_explain
 
     options = RunOptions(
         command=tuple(command), fix=fix, unsafe=unsafe_fixes, trace=trace, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
-        root=root, format=format.value, probe=probe, knowledge=knowledge,
+        root=root, format=format.value, verbose=verbose, probe=probe, knowledge=knowledge,
     )  # fmt: skip
     raise typer.Exit(run_and_explain(options))
 

@@ -1,23 +1,23 @@
-"""`gradfix undo` and `gradfix history`: what was applied, and its reversal."""
+"""`gradfix undo`: takes applied patches back."""
 
 from __future__ import annotations
 
 import os
 import sys
-from datetime import datetime, timezone
 
 from explainer.cli.fix import DONE, REFUSED
 from explainer.cli.screen import is_coloured, is_terminal
 from explainer.errors import UsageError
 from explainer.model.journal import APPLIED, Record, Refused
-from explainer.render.record import plain_record
-from explainer.render.visible import one_line, visible
+from explainer.render.visible import one_line
 
 _NONE = "no patch is applied in this project; `gradfix history --all` lists those of others"
 
 
 def run_undo(name: str | None, root: str | None, color: str, *, is_all: bool) -> int:
     """Take back the patch of that id, the last one, or all; 4 where one is refused."""
+    from explainer import memory
+    from explainer.cli.explain import tell_of_memory
     from explainer.workflow import undo
 
     if name is not None and is_all:
@@ -32,31 +32,9 @@ def run_undo(name: str | None, root: str | None, color: str, *, is_all: bool) ->
             status = _refuse(done, color)
         else:
             print(f"undone {record.id}: {', '.join(_names(record))} as before {record.fix}")
+            memory.note_undo(record)
+    tell_of_memory()
     return status
-
-
-def run_history(root: str | None, form: str, *, is_all: bool) -> int:
-    """Print the patches of a project, or of all, newest last."""
-    from explainer.render.json import render_json
-    from explainer.transaction import list_damaged
-    from explainer.workflow import history
-
-    if form not in ("text", "json"):
-        raise UsageError(f"--format {form!r}: it is text or json")
-    place = root or os.getcwd()
-    records = history(None if is_all else place)
-    for path in list_damaged(None if is_all else place):
-        print(f"gradfix: {one_line(path, 400)}: this record cannot be read", file=sys.stderr)
-    if form == "json":
-        sys.stdout.write(
-            render_json({"schema": "gradfix.history/1", "records": [plain_record(one) for one in records]})
-        )
-        return DONE
-    for record in records:
-        print(_line(record, is_all=is_all))
-    if not records:
-        print("gradfix: no patch was applied to this project", file=sys.stderr)
-    return DONE
 
 
 def _wanted(name: str | None, root: str, *, is_all: bool) -> list[Record]:
@@ -77,13 +55,6 @@ def _refuse(refused: Refused, color: str) -> int:
     diff = mask_text(refused.diff)
     sys.stdout.write(render_diff(diff, is_terminal=is_terminal(sys.stdout), is_coloured=is_coloured(color)))
     return REFUSED
-
-
-def _line(record: Record, *, is_all: bool) -> str:
-    when = datetime.fromtimestamp(record.time, timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M")
-    where = f"{record.root}: " if is_all else ""
-    text = f"{record.id}  {when}  {record.state:<8}  {record.cause}  {record.fix}  {where}{', '.join(_names(record))}"
-    return visible(f"{text}  ({record.note})" if record.note else text)
 
 
 def _names(record: Record) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
 from explainer.errors import UsageError
+from explainer.model.journal import APPLIED
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.probe.placement import doubts_of_bf16, place
 from explainer.verification.against import verify_against, verify_with_twin
@@ -48,7 +49,19 @@ def verify_and_judge(options: VerifyOptions) -> int:
     if options.save is not None:
         save_verification(proof, options.save)
     _print(proof, options.format)
+    _remember(proof, os.path.realpath(options.root or os.getcwd()))
     return _STATUS[proof.verdict]
+
+
+def _remember(proof: Verification, root: str) -> None:
+    """Note the verdict, as one of the patch that is applied to the project, where one is."""
+    from explainer import memory
+    from explainer.cli.explain import tell_of_memory
+    from explainer.transaction import list_records
+
+    applied = [one for one in list_records(root) if one.state == APPLIED]
+    memory.note_verification(proof.verdict, applied[-1] if applied else None, root)
+    tell_of_memory()
 
 
 def _verify(options: VerifyOptions) -> Verification:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from explainer.model.environment import Environment
 from explainer.model.finding import Finding
 from explainer.model.incident import Incident
+from explainer.model.memory import Changes, Seen
 
 SCHEMA = "gradfix.report/1"
 
@@ -35,7 +36,8 @@ class Unknown:
 class Report:
     """One explained incident. `findings` are ranked; where nothing fits they are empty and `unknown` says what to do.
 
-    `faults` name rules that could not be used.
+    `fingerprint` is what sightings of one failure have in common; `seen` what is remembered of earlier ones, `changes` how the
+    circumstances differ from the last good run. `faults` name rules that could not be used.
     """
 
     schema: str = SCHEMA
@@ -44,3 +46,6 @@ class Report:
     findings: tuple[Finding, ...] = ()
     unknown: Unknown | None = None
     faults: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    seen: Seen | None = None
+    changes: Changes | None = None

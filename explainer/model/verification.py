@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-GREEN, RED, INCONCLUSIVE = "green", "red", "inconclusive"
+from explainer.model import verdict
+
+GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN = "report", "twin"
 CHECKPOINT, COMPILE = "checkpoint", "compile"

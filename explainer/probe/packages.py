@@ -44,12 +44,12 @@ WANTED = frozenset(
 )
 
 
-def read_packages(folders: Sequence[str], names: frozenset[str] = WANTED) -> list[Package]:
-    """The wanted distributions in site-packages folders; where two folders hold one, the first counts."""
+def read_packages(folders: Sequence[str], names: frozenset[str] | None = WANTED) -> list[Package]:
+    """The wanted distributions in site-packages folders, all where `names` is None; where two folders hold one, the first counts."""
     found: dict[str, Package] = {}
     for folder in folders:
         for name, version in _metadata(folder):
-            if name in names and name not in found:
+            if (names is None or name in names) and name not in found:
                 found[name] = Package(name=name, version=version, source=folder)
     return sorted(found.values(), key=lambda package: package.name)
 

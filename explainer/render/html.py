@@ -9,6 +9,7 @@ from html import escape
 from explainer.model.finding import CERTAIN, Culprit, Finding
 from explainer.model.report import Report, Unknown
 from explainer.render.link import cause_link
+from explainer.render.memory import change_lines, changes_heading, seen_line
 from explainer.render.visible import visible
 
 _STYLE = (
@@ -21,6 +22,8 @@ _CODE = "background:#8882;padding:.5em .7em;border-radius:4px;overflow-x:auto;wh
 def render_html(report: Report, top: int = 1, unpublished: Container[str] = ()) -> str:
     """The report as one `<div>`; causes of `unpublished` have no page to link to."""
     parts = [f'<div class="gradfix" style="{_STYLE}">', *_message(report)]
+    if report.seen is not None:
+        parts.append(f"<p>{_prose(seen_line(report.seen))}</p>")
     for index, finding in enumerate(report.findings[:top]):
         parts.extend(_finding(finding, cause_link(finding.cause, unpublished), is_open=index == 0))
     rest = report.findings[top:]
@@ -29,6 +32,10 @@ def render_html(report: Report, top: int = 1, unpublished: Container[str] = ()) 
         parts.append(f"<p><small>Also possible: {names}</small></p>")
     if report.unknown is not None:
         parts.extend(_unknown(report.unknown))
+    if report.changes is not None:
+        parts.append(f"<p>{_prose(changes_heading(report.changes))}</p>")
+        lines = (line.partition(" ")[2] for line in change_lines(report.changes.items, None))
+        parts.extend(_list("What changed", (_prose(line) for line in lines), is_open=True))
     parts.append("</div>")
     return "\n".join(parts) + "\n"
 

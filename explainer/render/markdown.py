@@ -8,12 +8,15 @@ from collections.abc import Container, Iterator
 from explainer.model.finding import CERTAIN, Culprit, Finding
 from explainer.model.report import Report, Unknown
 from explainer.render.link import cause_link
+from explainer.render.memory import change_lines, changes_heading, seen_line
 from explainer.render.visible import one_line, visible
 
 
 def render_markdown(report: Report, top: int = 1, unpublished: Container[str] = ()) -> str:
     """The report as a Markdown document with its `top` first findings in full; causes of `unpublished` have no page."""
     lines = list(_message(report))
+    if report.seen is not None:
+        lines.extend([plain(seen_line(report.seen)), ""])
     for finding in report.findings[:top]:
         lines.extend(_finding(finding, cause_link(finding.cause, unpublished)))
     rest = report.findings[top:]
@@ -22,6 +25,9 @@ def render_markdown(report: Report, top: int = 1, unpublished: Container[str] = 
         lines.extend([f"Also possible: {names}", ""])
     if report.unknown is not None:
         lines.extend(_unknown(report.unknown))
+    if report.changes is not None:
+        lines.extend(["", "### What changed", "", plain(changes_heading(report.changes)), ""])
+        lines.extend(plain(line) for line in change_lines(report.changes.items, None))
     return "\n".join(lines).rstrip() + "\n"
 
 

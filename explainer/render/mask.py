@@ -50,6 +50,24 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     )
 
 
+# Words of a name that make its value a secret, whatever that looks like; `pad_token` and its like are none.
+_TELLING_NAME = (
+    r"(?i)(?:^|[^a-z])(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|auth|bearer|(?:api|access|private|secret|account)_?key"
+    r"|(?<!pad_)(?<!eos_)(?<!bos_)(?<!unk_)(?<!sep_)(?<!cls_)(?<!mask_)(?<!image_)token)(?:$|[^a-z])"
+)
+
+
+@cache
+def _secret_name() -> re.Pattern[str]:
+    return re.compile(_TELLING_NAME)
+
+
+def mask_value(name: str, value: str) -> str:
+    """The value of a setting, an option or a variable; `***` where its name or its form says that it is a secret."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", name)  # `hubToken` and `--hub-token` are `hub_token`
+    return MASK if _secret_name().search(plain) else mask_text(value)
+
+
 def mask_text(text: str) -> str:
     """`text` with its secrets replaced by `***`."""
     if not any(sign in text for sign in _SIGNS):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from explainer.model.environment import Environment
 from explainer.model.finding import CERTAIN, LIKELY, Culprit, Evidence, Finding
 from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.memory import Changes
 from explainer.model.report import Report, Unknown
+from explainer.render.memory import MAX_CHANGES, change_lines, changes_heading, seen_line
 from explainer.render.visible import one_line, visible
 from explainer.render.wrap import columns, wrap
 
@@ -32,6 +34,8 @@ def render_terminal(report: Report, layout: Layout) -> str:
     """The report as text for a terminal, with a final line feed."""
     paint = _Paint(is_on=layout.is_coloured)
     lines: list[str] = list(_headline(report.incident, layout, paint))
+    if report.seen is not None:
+        lines.extend(paint.warn(line) for line in wrap(seen_line(report.seen), layout.width))
     for index, finding in enumerate(report.findings[: layout.top]):
         lines.extend(_finding(finding, layout, paint, is_first=index == 0))
     rest = report.findings[layout.top :]
@@ -39,6 +43,10 @@ def render_terminal(report: Report, layout: Layout) -> str:
         lines.extend(_rest(rest, layout, paint))
     if report.unknown is not None:
         lines.extend(_unknown(report.unknown, layout, paint))
+    if report.changes is not None:
+        lines.extend(render_changes(report.changes, layout))
+    if layout.is_verbose and report.fingerprint is not None:
+        lines.extend(["", paint.dim(f"fingerprint {report.fingerprint}")])
     if layout.is_verbose and report.environment is not None:
         lines.extend(_environment(report.environment, layout, paint))
     lines.extend(paint.warn(f"a rule could not be used: {one_line(fault, 200)}") for fault in report.faults)
@@ -47,6 +55,14 @@ def render_terminal(report: Report, layout: Layout) -> str:
         hint = f"gradfix rules show {name}" + ("" if layout.is_verbose else "   gradfix explain --verbose")
         lines.extend(["", paint.dim(f"more: {hint}")])
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def render_changes(changes: Changes, layout: Layout) -> list[str]:
+    """The lines that say what changed since the last good run; all of them where everything is asked for."""
+    paint = _Paint(is_on=layout.is_coloured)
+    items = list(change_lines(changes.items, None if layout.is_verbose else MAX_CHANGES))
+    heading = _labelled("changed", [changes_heading(changes)], layout, paint, colour="dim")
+    return ["", *heading, *_labelled("", items, layout, paint, hang=3)]
 
 
 class _Paint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.source.file import SourceFile
 from explainer.source.place import is_inside
@@ -59,6 +59,35 @@ def find_texts(root: str, sources: tuple[SourceFile, ...]) -> tuple[TextFile, ..
                 if (one := _place(name, [root, os.path.dirname(path)], root))
             ]
     return tuple(found.values())
+
+
+def find_read_texts(root: str, sources: tuple[SourceFile, ...], words: Sequence[str]) -> tuple[TextFile, ...]:
+    """The configuration files under `root` that a run of a program reads, as far as text tells.
+
+    Those that the words of its command line, its string literals or another of these files name; with Hydra, which names a
+    folder, all that belong to the program.
+    """
+    found: dict[str, TextFile] = {}
+    folders = [root, *dict.fromkeys(os.path.dirname(file.path) for file in sources)]
+    named = [
+        place for word in words for part in (word, word.partition("=")[2]) if (place := _config(part, folders, root))
+    ]
+    queue = [*named, *_named(sources, root), *(_listed(root) if any("hydra" in file.text for file in sources) else ())]
+    while queue and len(found) < MAX_FILES:
+        path = queue.pop(0)
+        if path in found:
+            continue
+        try:
+            found[path] = read_text(path)
+        except Unreadable:
+            continue
+        here = [os.path.dirname(path), *folders]
+        queue.extend(place for name in _MENTIONED.findall(found[path].text) if (place := _config(name, here, root)))
+    return tuple(found.values())
+
+
+def _config(name: str, folders: list[str], root: str) -> str | None:
+    return _place(name, folders, root) if name and len(name) < 300 and kind_of(name) else None
 
 
 def names_file(node: ast.AST) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import sys
 from collections.abc import Iterator
 
 
@@ -12,6 +12,9 @@ def state_folder() -> str:
     given = os.environ.get("GRADFIX_STATE_DIR")
     if given:
         return os.path.abspath(given)
+    if sys.platform == "linux":  # as platformdirs has it, whose import would cost `explain` more than its memory may
+        home = os.environ.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")
+        return os.path.join(home, "gradfix")
     from platformdirs import user_state_dir
 
     return user_state_dir("gradfix", appauthor=False)
@@ -19,6 +22,8 @@ def state_folder() -> str:
 
 def journal_folder(root: str) -> str:
     """Where the journal of the project at `root`, a real path, lies; it need not be there."""
+    import hashlib
+
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
     return os.path.join(state_folder(), "journal", name)
 
