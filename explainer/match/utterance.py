@@ -42,6 +42,11 @@ def utterances_of(incident: Incident) -> list[Utterance]:
     return said
 
 
+def utterance_of(record: ExceptionRecord) -> Utterance:
+    """What one exception says, by itself."""
+    return _utterance("exception", 0, record.type, record.message, _FATAL)._replace(frames=record.frames)
+
+
 def log_utterances(incident: Incident) -> list[Utterance]:
     """The lines that belong to no traceback; where a log is but a few of them, also all in one, as a message may be."""
     lines = [_utterance("log", index, "", line.text, _LOG) for index, line in enumerate(incident.log)]
