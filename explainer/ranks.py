@@ -80,7 +80,9 @@ def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, is_late: b
     if differing is not None and victims:
         return differing
     if victims and vanished:
-        return _tell_gone(ranks, vanished, "left no report: killed from outside (SIGKILL), as where host memory ran out")
+        return _tell_gone(
+            ranks, vanished, "left no report: killed from outside (SIGKILL), as where host memory ran out"
+        )
     if victims and left:
         return _tell_gone(ranks, left, "had ended without an error")
     return _tell_first(ranks, victims) if victims else None
@@ -107,9 +109,13 @@ def _tell_first(ranks: Sequence[_Rank], failed: Sequence[_Rank]) -> Told:
     is_sure = not first.is_echo and (second is None or margin > 0)
     says = []
     if len(alike) == len(ranks) and not first.is_echo:
-        says.append(f"all {len(ranks)} ranks failed alike: each has the cause; {name_ranks([first.number])} was the first")
+        says.append(
+            f"all {len(ranks)} ranks failed alike: each has the cause; {name_ranks([first.number])} was the first"
+        )
     elif first.is_echo:
-        says.append(f"every rank that failed lost another one or waited for it; {name_ranks([first.number])} was the first")
+        says.append(
+            f"every rank that failed lost another one or waited for it; {name_ranks([first.number])} was the first"
+        )
     else:
         says.append(f"rank {first.number} failed first{_at(first)}{_after_words(ranks, first)}")
     if second is not None and margin <= 0 and len(alike) < len(order):
@@ -149,11 +155,15 @@ def _after_words(ranks: Sequence[_Rank], first: _Rank) -> str:
         parts.append(f"{name_ranks(numbers)} failed after it{f', in {what}' if what else ''}")
     own = [one.number for one in others if one.failure is not None and not one.is_echo]
     if own:
-        parts.append(f"{name_ranks(own)} failed later by themselves" if len(own) > 1 else f"rank {own[0]} failed later by itself")
+        parts.append(
+            f"{name_ranks(own)} failed later by themselves" if len(own) > 1 else f"rank {own[0]} failed later by itself"
+        )
     ended = [one for one in others if one.failure is None and not one.process.is_ended]
     for what in dict.fromkeys(_stood_in(one) for one in ended):
         numbers = [one.number for one in ended if _stood_in(one) == what]
-        parts.append(f"{name_ranks(numbers)} {'were' if len(numbers) > 1 else 'was'} ended{f' in {what}' if what else ''}")
+        parts.append(
+            f"{name_ranks(numbers)} {'were' if len(numbers) > 1 else 'was'} ended{f' in {what}' if what else ''}"
+        )
     return "; " + "; ".join(parts) if parts else ""
 
 
@@ -165,7 +175,9 @@ def _waited_in(rank: _Rank) -> str:
     entered = failure.collectives[-1] if failure.collectives else None
     if entered is not None and not entered.is_done:
         return entered.op
-    return _function_of([frame for one in read_text(failure.text) for record in one.exceptions for frame in record.frames])
+    return _function_of(
+        [frame for one in read_text(failure.text) for record in one.exceptions for frame in record.frames]
+    )
 
 
 def _stood_in(rank: _Rank) -> str:
@@ -222,7 +234,7 @@ def _tell_differing(ranks: Sequence[_Rank]) -> Told | None:
     """Ranks that called different collectives as the same number, or gave them different shapes."""
     kept: dict[int, dict[int, Collective]] = {}
     for rank in ranks:
-        for one in (rank.failure.collectives if rank.failure is not None else rank.process.collectives):
+        for one in rank.failure.collectives if rank.failure is not None else rank.process.collectives:
             if one.group is None:
                 kept.setdefault(one.number, {})[rank.number] = one
     for number in sorted(kept):
@@ -277,7 +289,10 @@ def _tell_hang(ranks: Sequence[_Rank]) -> Told:
     waiting = [one for one in ranks if _stood_in(one) and (most is None or counts[one.number] in (most, None))]
     elsewhere = [one for one in ranks if one not in waiting]
     missing = set(range(ranks[0].process.world or 0)) - set(counts)
-    places = [f"{name_ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {what}" for what, numbers in _by_place(waiting)]
+    places = [
+        f"{name_ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {what}"
+        for what, numbers in _by_place(waiting)
+    ]
     for one in elsewhere:
         frame = next((frame for frame in reversed(one.process.stack) if frame.library is None), None)
         told = f"in {_short(frame)}" if frame is not None else "and told nothing of where"
@@ -339,7 +354,11 @@ def _odd(ranks: Sequence[_Rank]) -> Iterable[str]:
     places = Counter(one.failure.at for one in ranks if one.failure is not None and one.failure.tensors)
     if places:
         usual = places.most_common(1)[0][0]
-        at = {one.number: dict(one.failure.tensors) for one in ranks if one.failure is not None and one.failure.at == usual}
+        at = {
+            one.number: dict(one.failure.tensors)
+            for one in ranks
+            if one.failure is not None and one.failure.at == usual
+        }
         yield from _odd_of(at, "holds", f" in {usual}")
     steps = {one.number: {"optimizer steps": str(one.process.steps)} for one in ranks if one.process.steps is not None}
     yield from _odd_of(steps, "has made")

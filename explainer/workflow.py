@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
 from explainer.ingest.source import Readable
-from explainer.match.cascade import with_story
+from explainer.match.cascade import with_ranks, with_story
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
@@ -117,6 +117,7 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
     faults: list[str] = []
     incident = with_story(incident, catalog)
     findings = rank_causes(incident, environment, catalog, faults)
+    findings = with_ranks(findings, incident.story)
     unknown = None if findings else describe_unknown(incident, catalog)
     return Report(
         incident=incident,

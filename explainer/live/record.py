@@ -80,7 +80,7 @@ class Recorder:
         self._is_ended = True
         self.write()
 
-    def _end_rank(self) -> None:
+    def end_rank(self) -> None:
         """The last writing of a forked rank; the exception that ends it is on its way."""
         if self.place.rank is None or self.place.is_helper:
             return
@@ -101,7 +101,12 @@ class Recorder:
         self._remove(f"{self._alive}{ALIVE}" if self._alive else "")
         self._alive = self.place.name
         self.place.mark()
-        self.place.say_alive(self._folder, argv=sys.argv[:50] if hasattr(sys, "argv") else [], signal=number)
+        self.place.say_alive(
+            self._folder,
+            launch=self.options.get("launch"),
+            argv=sys.argv[:50] if hasattr(sys, "argv") else [],
+            signal=number,
+        )
 
     def watch_group(self) -> None:
         """A process group is about to be made: from now on this process may wait for others."""
@@ -146,7 +151,7 @@ class Recorder:
         """A child that multiprocessing has forked leaves by `os._exit`, past `atexit`, and runs its own finalizers first."""
         util = sys.modules.get("multiprocessing.util")
         if util is not None:
-            util.register_after_fork(self, lambda one: util.Finalize(None, one._end_rank, exitpriority=-100))
+            util.register_after_fork(self, lambda one: util.Finalize(None, one.end_rank, exitpriority=-100))
 
     def _chain_hooks(self) -> None:
         previous, in_thread = sys.excepthook, threading.excepthook

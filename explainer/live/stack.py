@@ -19,7 +19,7 @@ from typing import Any
 from .frame import is_ours
 
 STACK = ".stack"
-MAX_FRAMES = 100
+MAX_FRAMES = 300
 SIGNAL = int(signal.SIGRTMIN) + 11 if hasattr(signal, "SIGRTMIN") else None
 
 

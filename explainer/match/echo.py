@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from explainer.catalog.catalog import Catalog
 from explainer.match.signature import find_signatures
-from explainer.match.utterance import utterance_of
+from explainer.match.utterance import TEARDOWN, utterance_of
 from explainer.model.incident import ExceptionRecord
 
 
 def is_echo(record: ExceptionRecord, catalog: Catalog) -> bool:
-    """Whether all that the rule base knows of an exception are messages about other processes."""
+    """Whether all that the rule base knows of an exception are messages about other processes, or it is mere teardown."""
+    if record.type.rpartition(".")[2] in TEARDOWN:
+        return True
     said = [utterance_of(record)]
     if not find_signatures(catalog, said, catalog.is_messenger):
         return False

@@ -19,7 +19,6 @@ from explainer.model.rank import Collective
 ALIVE, STACK = ".alive", ".stack"
 _TICK = 0.01  # how coarse the time of a file may be on a local file system
 _SAME_NODE = 0.001
-_COLLECTIVE = re.compile(r"rank-\d+\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ class RankProcess:
 
 def read_ranks(folder: str) -> tuple[RankProcess, ...]:
     """The ranks of the last attempt in a folder of reports, by number; () where the job has none."""
-    alive = dict(_read_all(folder, ALIVE))
+    alive = dict(_of_last_launches(folder, _read_all(folder, ALIVE)))
     reports = {(one["place"]["node"], one["pid"]): one for _, one in _read_all(folder, ".json") if "place" in one}
     found: dict[tuple[int, int], RankProcess] = {}
     offsets = _offsets(list(alive.values()))
@@ -88,6 +87,36 @@ def read_ranks(folder: str) -> tuple[RankProcess, ...]:
             found[key] = process
     last = max((attempt for attempt, _ in found), default=0)
     return tuple(found[key] for key in sorted(found) if key[0] == last)
+
+
+def _of_last_launches(folder: str, alive: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Without what an earlier start of the same run has left: each node's last launch counts, if it lived with the others.
+
+    A temporary folder is that of one launch, and names none.
+    """
+    newest: dict[str, dict[str, Any]] = {}
+    for one in read_launches(folder):
+        if one["node"] not in newest or one["started"] > newest[one["node"]]["started"]:
+            newest[one["node"]] = one
+    last = max((one["started"] for one in newest.values()), default=0.0)
+    current = {one["launch"] for one in newest.values() if (one.get("ended") or last) >= last}
+    for name, one in alive:
+        if not newest or one.get("launch") in current:
+            yield name, one
+
+
+def read_launches(folder: str) -> list[dict[str, Any]]:
+    """What each `gradfix run` of a job has left in its folder, oldest first."""
+    found = []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        if name.startswith("run.") and name.endswith(".json"):
+            try:
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    found.append(json.load(file))
+            except (OSError, ValueError):
+                continue
+    wanted = ("launch", "node", "started")
+    return sorted((one for one in found if all(key in one for key in wanted)), key=lambda one: float(one["started"]))
 
 
 def _precedes(one: RankProcess, other: RankProcess) -> bool:
@@ -165,6 +194,18 @@ def _collective(raw: dict[str, Any]) -> Collective:
     )  # fmt: skip
 
 
+def read_alone(folder: str) -> tuple[Frame, ...]:
+    """Where the main thread of the program stands that is no rank: of its Python processes the last one that shows its own code."""
+    found: tuple[Frame, ...] = ()
+    reports = {one["pid"]: one for _, one in _read_all(folder, ".json")}
+    for one in sorted((one for _, one in _read_all(folder, ALIVE)), key=lambda one: float(one["place"]["wall"])):
+        path = os.path.join(folder, f"{one['pid']}@{one['place']['node']}{STACK}")
+        frames, _ = _standing(reports.get(one["pid"], {}), path)
+        if any(frame.library is None for frame in frames):
+            found = frames
+    return found
+
+
 def _standing(report: dict[str, Any], path: str) -> tuple[tuple[Frame, ...], str]:
     """Where the main thread stood: as the process told, else as faulthandler wrote from C."""
     for thread in report.get("stacks", ()):
@@ -185,10 +226,12 @@ def read_fault(text: str) -> tuple[tuple[Frame, ...], str]:
 
     Threads stand newest first, so that the main one comes last; a written stack ends where the next one begins.
     """
-    fault = re.findall(r"^Fatal Python error: (.+)$", text, re.M)
-    blocks = re.split(r"^(?:Current thread|Thread) 0x[^\n]*\n", text, flags=re.M)
+    fault = re.findall(r"^Fatal Python error: (.+)$", text, re.MULTILINE)
+    blocks = re.split(r"^(?:Current thread|Thread) 0x[^\n]*\n", text, flags=re.MULTILINE)
     found = [_FRAME.match(line) for line in blocks[-1].splitlines()] if len(blocks) > 1 else []
     frames = [
-        own(Frame(file=one["file"], line=int(one["line"]), function=one["function"])) for one in found if one is not None
+        own(Frame(file=one["file"], line=int(one["line"]), function=one["function"]))
+        for one in found
+        if one is not None
     ]
     return tuple(reversed(frames)), fault[-1] if fault else ""

@@ -27,6 +27,15 @@ WAITING = {
     ),
 }
 FORMS = ("[rank{}]: ", "[default{}]:", "{}: ", "[1,{}]<stderr>:", "[rank{}]:")
+HANDLED = """
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/home/user/project/train.py", line 70, in <module>
+    train()
+  File "/home/user/project/train.py", line 66, in train
+    raise TrainingFailed("could not write the last state") from None
+train.TrainingFailed: could not write the last state"""
 LAUNCHER = """E1122 13:04:49.520000 10774 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: {rank} (pid: 4711) of binary: /usr/bin/python
 Traceback (most recent call last):
   File "{site}/distributed/launcher/api.py", line 383, in launch_agent
@@ -65,7 +74,12 @@ def samples() -> list[tuple[str, str]]:
     for path in sorted(ROOT.glob("knowledge/*/*/*/printed/2.13.0.txt")):
         family, cause = path.parts[-5:-3]
         text = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("# origin="))
-        if family != "distributed" and text.count("Traceback (most recent") == 1 and len(text) < 6000 and "[rank" not in text:
+        if (
+            family != "distributed"
+            and text.count("Traceback (most recent") == 1
+            and len(text) < 6000
+            and "[rank" not in text
+        ):
             found.append((f"{family}/{cause}", text))
     return found
 
@@ -94,7 +108,11 @@ def make_log(seed: int) -> Log:
         what = chance.choice(echoes()).replace("\n", " ")
         stack = chance.choice(sorted(WAITING.values()))
         kind = "torch.distributed.DistBackendError" if "NCCL" in what else "RuntimeError"
-        streams[rank] = f"Traceback (most recent call last):\n{stack}{kind}: {what}".splitlines()
+        if chance.random() < 0.1:
+            what, kind = "", "KeyboardInterrupt"
+        streams[rank] = f"Traceback (most recent call last):\n{stack}{kind}{': ' * bool(what)}{what}".splitlines()
+        if chance.random() < 0.2:
+            streams[rank] += HANDLED.splitlines()
     lines = []
     # A rank in front may be a victim: what it writes reaches the terminal before what the first one wrote.
     while streams:
@@ -108,7 +126,9 @@ def make_log(seed: int) -> Log:
         # The launcher sees a process end, which need not be the one that raised first.
         seen = first if chance.random() < 0.6 else chance.choice([first, *victims])
         if form.startswith("[1,"):
-            lines.append("mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.")
+            lines.append(
+                "mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated."
+            )
         elif form.startswith("{"):
             lines.append(f"srun: error: node01: task {seen}: Exited with exit code 1")
         else:
