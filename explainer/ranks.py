@@ -7,6 +7,7 @@ missing: a rank that left, or that was killed and left nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -103,10 +104,9 @@ def _tell_first(ranks: Sequence[_Rank], failed: Sequence[_Rank]) -> Told:
     order = sorted(failed, key=lambda one: (one.failure.time if one.failure else 0.0, one.number))
     first, failure = order[0], order[0].failure
     assert failure is not None
-    alike = [one for one in order if one.failure is not None and one.failure.type == failure.type]
+    alike = [one for one in order if one.failure is not None and _words(one.failure) == _words(failure)]
     second = next((one for one in order[1:]), None)
-    margin = _margin(first, second)
-    is_sure = not first.is_echo and (second is None or margin > 0)
+    is_sure = not first.is_echo and (second is None or _margin(first, second) > 0)
     says = []
     if len(alike) == len(ranks) and not first.is_echo:
         says.append(
@@ -118,19 +118,23 @@ def _tell_first(ranks: Sequence[_Rank], failed: Sequence[_Rank]) -> Told:
         )
     else:
         says.append(f"rank {first.number} failed first{_at(first)}{_after_words(ranks, first)}")
-    if second is not None and margin <= 0 and len(alike) < len(order):
+    near = [one for one in order[1:] if _margin(first, one) <= 0]
+    if near and not first.is_echo and len(alike) < len(order):
+        numbers = name_ranks([first.number, *(one.number for one in near)])
         says.append(
-            f"{name_ranks([one.number for one in order])} failed by themselves, within {-margin + _lag(first, second):.3g} s:"
-            " the clocks of their nodes cannot tell which was first"
+            f"{numbers} failed by themselves within {_lag(first, near[-1]):.3g} s: their clocks cannot tell which was first"
         )
     story = _story(ranks, first, says, is_sure=is_sure)
     return Told(story=story, failure=failure)
 
 
-def _margin(first: _Rank, second: _Rank | None) -> float:
+def _words(failure: RankFailure) -> tuple[str, str]:
+    """Type and message without numbers, which are the same on ranks that failed alike."""
+    return failure.type, re.sub(r"\d+", "#", failure.message[:400])
+
+
+def _margin(first: _Rank, second: _Rank) -> float:
     """By how many seconds the first failed earlier, less what the clocks may be off; not positive where nobody can tell."""
-    if second is None:
-        return 0.0
     return _lag(first, second) - first.process.is_comparable(second.process)
 
 
