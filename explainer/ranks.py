@@ -71,7 +71,9 @@ def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, is_late: b
         return differing or _tell_hang(ranks)
     failed = [one for one in ranks if one.failure is not None and not one.is_echo]
     if failed:
-        return _tell_first(ranks, failed)
+        told = _tell_first(ranks, failed)
+        also = differing.story.says if differing is not None else ()
+        return replace(told, story=replace(told.story, odd=(*also, *told.story.odd)))
     victims = [one for one in ranks if one.failure is not None]
     crashed = [one for one in ranks if one.process.fault and one.failure is None]
     vanished = [one for one in ranks if not one.process.has_report and not one.process.stack]

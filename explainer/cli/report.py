@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -64,7 +65,7 @@ class Printer:
         story = reports[-1].incident.story
         if story is not None and story.reads == "log" and reports[-1].incident.ranks == (reports[-1].incident.rank,):
             if self._is_told and not options.verbose:
-                return f"{one_line(path, 60)}: {_short(reports[-1])}\n"
+                return f"rank {reports[-1].incident.rank} ({os.path.basename(path)}): {_short(reports[-1])}\n"
             self._is_told = True
         layout = Layout(
             width=width(), is_coloured=is_coloured(options.color), is_verbose=options.verbose, top=options.top

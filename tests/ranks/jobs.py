@@ -39,7 +39,7 @@ def train(what, odd, timeout):
             if what == "other":
                 dist.broadcast(gradient, 0)
         dist.all_reduce(gradient)
-        weight.grad = gradient
+        weight.grad = torch.ones(4)
         optimizer.step()
 """
 FORKED = """

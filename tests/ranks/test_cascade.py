@@ -102,6 +102,6 @@ def test_one_log_for_each_rank(tmp_path) -> None:
     assert card.returncode == 0
     assert "rank 2 failed with an error of its own; ranks 0, 1 lost another rank or waited for one" in card.stdout
     assert card.stdout.count("\nwhat ") == 1
-    assert len(re.findall(r"rank[01]\.log: .*other-rank-failed", card.stdout)) == 2
+    assert len(re.findall(r"rank [01] \(rank[01]\.log\): .*other-rank-failed", card.stdout)) == 2
     objects = subprocess.run([*command, "--format", "json"], capture_output=True, text=True, env=environment).stdout
     assert [json.loads(line)["incident"]["rank"] for line in objects.splitlines()] == [2, 0, 1]
