@@ -35,16 +35,16 @@ def explain_folder(folder: str, reading: Reading) -> Report:
         UnreadableInput: nothing has been reported there, or nothing has failed.
     """
     check_run(folder)
-    is_late = was_late(folder)
-    told = tell_ranks(read_ranks(folder), reading.catalog, is_late=is_late)
+    late_at = ended_at(folder)
+    told = tell_ranks(read_ranks(folder), reading.catalog, late_at=late_at)
     if told is not None:
         return explain_job(told, (), reading)
-    return (explain_standing(folder) if is_late else None) or _nothing(folder)
+    return (explain_standing(folder) if late_at is not None else None) or _nothing(folder)
 
 
-def was_late(folder: str) -> bool:
-    """Whether a `gradfix run` of the job ended it for lateness."""
-    return any(one.get("late") for one in read_launches(folder))
+def ended_at(folder: str) -> float | None:
+    """When the job was ended for lateness, by the wall clock of the `gradfix run` that did; None where it was not."""
+    return max((float(one["late"]) for one in read_launches(folder) if one.get("late")), default=None)
 
 
 def explain_job(told: Told, printed: Sequence[Incident], reading: Reading) -> Report:

@@ -58,18 +58,20 @@ class _Rank:
         return self.process.rank
 
 
-def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, is_late: bool) -> Told | None:
+def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, late_at: float | None = None) -> Told | None:
     """What became of a job's ranks; None for fewer than two of them, or where nothing failed.
 
-    `is_late` where the run was ended for lateness, so that stacks tell and failures are what the ending caused.
+    `late_at` is the wall clock at which a run was ended for lateness: then stacks tell, and what failed later is of the ending.
     """
     if max([len(processes), *(one.world or 0 for one in processes)]) < 2 or not processes:
         return None
     ranks = [_rank(one, catalog) for one in processes]
     differing = _tell_differing(ranks)
-    if is_late:
-        return differing or _tell_hang(ranks)
     failed = [one for one in ranks if one.failure is not None and not one.is_echo]
+    if late_at is not None:
+        failed = [one for one in failed if one.failure is not None and one.failure.raw["wall"] < late_at]
+        if not failed:
+            return differing or _tell_hang(ranks)
     if failed:
         told = _tell_first(ranks, failed)
         also = differing.story.says if differing is not None else ()

@@ -83,10 +83,10 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
             on_wait=on_wait, on_late=lambda: ask_for_stacks(folder.path, deadline or 0.0),
         )  # fmt: skip
         at_end()
-        folder.write(ended=time.time(), status=ended.status, late=ended.is_late)
+        folder.write(ended=time.time(), status=ended.status, late=deadline if ended.is_late else None)
         if ended.status or ended.is_late:
             settle(folder)
-        return _explained(job, folder, ended, reader.close())
+        return _explained(job, folder, ended, reader.close(), deadline if ended.is_late else None)
     finally:
         folder.leave()
 
@@ -94,7 +94,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
 LATE = 124  # what `timeout` of coreutils ends with
 
 
-def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Incident]) -> Run:
+def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Incident], late_at: float | None) -> Run:
     """The run with its report, read from what was printed and from what its processes have left in the folder."""
     processes = read_reports(folder.path)
     status = (ended.status or LATE) if ended.is_late else ended.status
@@ -103,7 +103,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     unowned = () if status else left_out(processes, job.root)
     if unowned:
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
-    report = _report_of_job(job, folder, ended, incidents) if status else None
+    report = _report_of_job(job, folder, incidents, late_at) if status else None
     if report is None:
         report = explain_run(told, processes, job) if status or told else None
     return Run(
@@ -112,11 +112,11 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     )  # fmt: skip
 
 
-def _report_of_job(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Incident]) -> Report | None:
+def _report_of_job(job: Job, folder: ReportFolder, incidents: list[Incident], late_at: float | None) -> Report | None:
     """The report of a job of several ranks, or of a program that hung; None where what was printed tells all there is."""
-    told = tell_ranks(read_ranks(folder.path), job.catalog, is_late=ended.is_late)
+    told = tell_ranks(read_ranks(folder.path), job.catalog, late_at=late_at)
     if told is None:
-        return explain_standing(folder.path) if ended.is_late else None
+        return explain_standing(folder.path) if late_at is not None else None
     return explain_job(told, incidents, Reading(catalog=job.catalog, root=job.root, environment_of=job.environment_of))
 
 

@@ -52,8 +52,20 @@ def report(
 
 def tell(folder: pathlib.Path, catalog):
     """The story of the reports in a folder."""
-    told = tell_ranks(read_ranks(str(folder)), catalog, is_late=False)
+    told = tell_ranks(read_ranks(str(folder)), catalog)
     return told.story if told is not None else None
+
+
+@pytest.mark.parametrize(
+    ("late_at", "first"), [(START + 100, 1), (START + 1, None)], ids=["before the end", "by the end"]
+)
+def test_a_failure_and_a_hang(tmp_path: pathlib.Path, catalog, late_at: float, first: int | None) -> None:
+    """Where one rank failed and the others waited until the time was up, the failure is told; not one that the ending caused."""
+    report(tmp_path, 0)
+    report(tmp_path, 1, message="bad batch")
+    told = tell_ranks(read_ranks(str(tmp_path)), catalog, late_at=late_at)
+    assert told is not None
+    assert (told.failure is not None, told.story.first) == (first is not None, first)
 
 
 def test_no_story_without_a_failure(tmp_path: pathlib.Path, catalog) -> None:
