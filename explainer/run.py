@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,10 +17,14 @@ from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.verification import Failure, ProcessReport, Unowned
+from explainer.rank_report import Reading, explain_job, explain_standing
+from explainer.ranks import tell_ranks
 from explainer.source.ownership import chooses_parts
-from explainer.verification.command import OnOutput, run_command
+from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.judge import silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
+from explainer.verification.rank_file import read_ranks
+from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
 from explainer.verification.traced import lines_of, with_trace
 from explainer.verification.unowned import unowned_of, with_unowned
@@ -34,7 +37,10 @@ TRACEABLE = frozenset(("inplace", "no-graph", "backward", "nan", "checkpoint", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is run and how far a repair may go."""
+    """What is run and how far a repair may go.
+
+    `report_dir` collects the reports of all ranks of a job; after `limit` seconds the run is taken to hang, and is ended.
+    """
 
     command: tuple[str, ...]
     root: str
@@ -43,6 +49,8 @@ class Job:
     watch: Watch = field(default_factory=Watch)
     unsafe: bool = False
     keep_unproved: bool = False
+    report_dir: str | None = None
+    limit: float | None = None
 
 
 def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step: OnStep | None = None) -> Run:
@@ -52,32 +60,64 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
         CannotStart: there is no such program.
         Stopped: it is not shown, and `job.watch.is_stopped` said so.
     """
-    folder = tempfile.mkdtemp(prefix="gradfix-")
+    folder = open_folder(job.report_dir, job.command)
     reader = _Reader()
+    deadline = None if job.limit is None else time.time() + job.limit
     try:
-        options = {"folder": folder, "mode": "run", "told": on_step is not None}
+        options = {
+            "folder": folder.path,
+            "mode": "run",
+            "told": on_step is not None,
+            "launch": folder.launch,
+            "deadline": deadline,
+        }
         environment = live_environment(options, dict(os.environ))
-        on_wait, at_end = waiting(folder, on_step, None if is_shown else job.watch.is_stopped)
+        on_wait, at_end = waiting(folder.path, on_step, None if is_shown else job.watch.is_stopped)
 
         def pass_on(stream: int, data: bytes) -> None:
             on_output(stream, data)
             reader.feed(stream, data)
 
         ended = run_command(
-            job.command, environment=environment, folder=job.root, on_output=pass_on, is_shown=is_shown, on_wait=on_wait
-        )
+            job.command, environment=environment, folder=job.root, on_output=pass_on, timeout=job.limit, is_shown=is_shown,
+            on_wait=on_wait, on_late=lambda: ask_for_stacks(folder.path, deadline or 0.0),
+        )  # fmt: skip
         at_end()
-        processes = read_reports(folder)
+        folder.write(ended=time.time(), status=ended.status, late=deadline if ended.is_late else None)
+        if ended.status or ended.is_late:
+            settle(folder)
+        return _explained(job, folder, ended, reader.close(), deadline if ended.is_late else None)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    incidents = reader.close()
-    silent = silent_faults(processes) if ended.status == 0 else ()
-    told = with_silent(incidents, silent) if ended.status or silent else []
-    unowned = () if ended.status else left_out(processes, job.root)
+        folder.leave()
+
+
+LATE = 124  # what `timeout` of coreutils ends with
+
+
+def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Incident], late_at: float | None) -> Run:
+    """The run with its report, read from what was printed and from what its processes have left in the folder."""
+    processes = read_reports(folder.path)
+    status = (ended.status or LATE) if ended.is_late else ended.status
+    silent = silent_faults(processes) if status == 0 else ()
+    told = with_silent(incidents, silent) if status or silent else []
+    unowned = () if status else left_out(processes, job.root)
     if unowned:
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
-    report = explain_run(told, processes, job) if ended.status or told else None
-    return Run(status=ended.status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked)
+    report = _report_of_job(job, folder, incidents, late_at) if status else None
+    if report is None:
+        report = explain_run(told, processes, job) if status or told else None
+    return Run(
+        status=status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked,
+        is_elsewhere=folder.is_shared and status != 0 and is_elsewhere(folder),
+    )  # fmt: skip
+
+
+def _report_of_job(job: Job, folder: ReportFolder, incidents: list[Incident], late_at: float | None) -> Report | None:
+    """The report of a job of several ranks, or of a program that hung; None where what was printed tells all there is."""
+    told = tell_ranks(read_ranks(folder.path), job.catalog, late_at=late_at)
+    if told is None:
+        return explain_standing(folder.path) if late_at is not None else None
+    return explain_job(told, incidents, Reading(catalog=job.catalog, root=job.root, environment_of=job.environment_of))
 
 
 def left_out(processes: Sequence[ProcessReport], root: str) -> tuple[Unowned, ...]:

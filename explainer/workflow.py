@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
 from explainer.ingest.source import Readable
+from explainer.match.cascade import with_ranks, with_story
 from explainer.match.fingerprint import fingerprint
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
@@ -116,7 +117,9 @@ def read_log(
 def explain_incident(incident: Incident, environment: Environment | None, catalog: Catalog) -> Report:
     """The report of one incident: its findings, or what to do where nothing was recognised."""
     faults: list[str] = []
+    incident = with_story(incident, catalog)
     findings = rank_causes(incident, environment, catalog, faults)
+    findings = with_ranks(findings, incident.story)
     unknown = None if findings else describe_unknown(incident, catalog)
     return Report(
         incident=incident,

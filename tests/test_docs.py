@@ -32,14 +32,15 @@ def faults_of(line: str) -> list[str]:
         every = frozenset().union(*COMMANDS.values())
         return [one for one in re.findall(r"^--?[a-z][a-z-]*", line) if one not in every]
     path: tuple[str, ...] = ()
-    for word in called["rest"].split():
+    own = called["rest"].split(" -- ")[0]  # what follows is another program's
+    for word in own.split():
         if (*path, word) in COMMANDS:
             path = (*path, word)
         elif path in GROUPS and not word.startswith("-"):
             return [word]
         else:
             break
-    return [one for one in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", called["rest"]) if one not in COMMANDS[path]]
+    return [one for one in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", own) if one not in COMMANDS[path]]
 
 
 MADE_UP = {
@@ -57,6 +58,7 @@ REAL = {
     "an option that takes back": "gradfix explain train.log --no-probe  # or --nothing",
     "a redirection": "gradfix explain logs --format json > reports.ndjson",
     "Python": "from gradfix import explain",
+    "a program that is run": "gradfix run --trace -- torchrun --nproc-per-node 2 train.py",
     "another program": "pip install --upgrade torch",
     "a range": "-1",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.catalog.catalog import Catalog
 from explainer.cli.failure import error_object, fail
@@ -33,15 +33,20 @@ def run_explain(options: ExplainOptions) -> int:
     environments = Environments(options)
     printer = Printer(options)
     is_any_explained, unreadable, is_any_read = False, [], False
-    for path in list_inputs(options.files):
+    paths = list(list_inputs(options.files))
+    of_ranks = _read_ranks(paths, options, catalog)
+    for path in of_ranks or paths:
         try:
-            incidents = read_input(path, options)
+            if path != "-" and os.path.isdir(path):
+                reports = [_explain_run(path, environments, options, catalog)]
+            else:
+                incidents = [of_ranks[path]] if path in of_ranks else read_input(path, options)
+                reports = [_explain(incident, environments, options, catalog) for incident in incidents]
         except UnreadableInput as error:
             fail(str(error), UNUSABLE, is_json=False)
             unreadable.append(str(error))
             continue
         is_any_read = True
-        reports = [_explain(incident, environments, options, catalog) for incident in incidents]
         is_any_explained |= any(report.findings for report in reports)
         reports, sightings = recall_failures(reports, options.root or os.getcwd(), way="explain")
         printer.add(path, reports)
@@ -71,7 +76,7 @@ def list_inputs(files: tuple[str, ...]) -> Iterator[str]:
         GradfixError: a folder without any log.
     """
     for path in files or ("-",):
-        if path == "-" or not os.path.isdir(path):
+        if path == "-" or not os.path.isdir(path) or _is_run(path):
             yield path
             continue
         found = [
@@ -83,6 +88,31 @@ def list_inputs(files: tuple[str, ...]) -> Iterator[str]:
         if not found:
             raise GradfixError(f"{path}: no log in this folder ({', '.join('*' + one for one in LOG_SUFFIXES)})")
         yield from found[:MAX_FILES]
+
+
+def _is_run(folder: str) -> bool:
+    """Whether a folder holds the reports of a job's ranks."""
+    from explainer.verification.report_folder import find_run
+
+    return find_run(folder) is not None
+
+
+def _read_ranks(paths: Sequence[str], options: ExplainOptions, catalog: Catalog) -> dict[str, Incident]:
+    """The incidents of logs that hold one rank each, the first failure first; {} where the names do not say so."""
+    if len(paths) < 2:
+        return {}
+    from explainer.ingest.rank_log import rank_of_path
+
+    ranks = {path: rank for path in paths if (rank := rank_of_path(path)) is not None}
+    if len(ranks) < len(paths) or len(set(ranks.values())) < 2:
+        return {}
+    from explainer.match.cascade import with_common_story
+
+    try:
+        read = {path: read_input(path, options)[-1] for path in paths if os.path.getsize(path)}
+    except (OSError, UnreadableInput):
+        return {}
+    return with_common_story({path: (ranks[path], incident) for path, incident in read.items()}, catalog)
 
 
 def read_input(path: str, options: ExplainOptions) -> list[Incident]:
@@ -110,6 +140,17 @@ def _explain(incident: Incident, environments: Environments, options: ExplainOpt
 
     report = explain_incident(incident, environments.of(incident), catalog)
     return localise(report, catalog, root=os.path.abspath(options.root or os.getcwd()), mask=options.mask)
+
+
+def _explain_run(folder: str, environments: Environments, options: ExplainOptions, catalog: Catalog) -> Report:
+    """The report of the last run whose ranks have reported into a folder."""
+    from explainer.rank_report import Reading, explain_folder
+    from explainer.verification.report_folder import find_run
+    from explainer.workflow import present
+
+    root = os.path.abspath(options.root or os.getcwd())
+    reading = Reading(catalog=catalog, root=root, environment_of=environments.of)
+    return present(explain_folder(find_run(folder) or folder, reading), root=root, mask=options.mask)
 
 
 class Environments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ class Printer:
         self._options = options
         self._kept: list[Report] = []
         self._inputs = 0
+        self._is_told = False  # the card of the rank that failed first, among logs of one rank each
         self._unpublished = cause_ids(options.knowledge) if options.knowledge else frozenset()
 
     def add(self, path: str, reports: Sequence[Report]) -> None:
@@ -60,6 +62,11 @@ class Printer:
         from explainer.render.visible import one_line
 
         options = self._options
+        story = reports[-1].incident.story
+        if story is not None and story.reads == "log" and reports[-1].incident.ranks == (reports[-1].incident.rank,):
+            if self._is_told and not options.verbose:
+                return f"rank {reports[-1].incident.rank} ({os.path.basename(path)}): {_short(reports[-1])}\n"
+            self._is_told = True
         layout = Layout(
             width=width(), is_coloured=is_coloured(options.color), is_verbose=options.verbose, top=options.top
         )

@@ -13,13 +13,13 @@ from explainer.cli.screen import is_coloured, width
 from explainer.model.environment import Environment
 from explainer.model.event import Event
 from explainer.model.incident import Incident
-from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair
+from explainer.model.repair import FAILED, PASSED, SUSPECT, VERIFIED, Repair, Run
 from explainer.model.report import Report
 from explainer.repair import repair
 from explainer.run import Job, run_program, sharpen
 from explainer.verification.command import ERR, show, signal_name
 from explainer.verification.reach import why_unwatched
-from explainer.verification.verify import Watch
+from explainer.verification.verify import TIMEOUT, Watch
 
 _ASKED_TO_END = ("SIGINT", "SIGTERM", "SIGHUP")  # by a person or a scheduler: no failure of the program
 
@@ -34,7 +34,8 @@ class RunOptions:
     trace: bool
     keep_unproved: bool
     steps: int
-    timeout: float
+    timeout: float | None
+    report_dir: str | None
     root: str | None
     format: str
     probe: bool
@@ -49,9 +50,11 @@ def run_and_explain(options: RunOptions) -> int:
         root=os.path.realpath(options.root or os.getcwd()),
         catalog=load_catalog(options.knowledge),
         environment_of=_prober(is_wanted=options.probe),
-        watch=Watch(steps=options.steps, timeout=options.timeout),
+        watch=Watch(steps=options.steps, timeout=TIMEOUT if options.timeout is None else options.timeout),
         unsafe=options.unsafe,
         keep_unproved=options.keep_unproved,
+        report_dir=options.report_dir,
+        limit=None if options.fix else options.timeout,
     )
     is_json = options.format == "json"
 
@@ -63,14 +66,27 @@ def run_and_explain(options: RunOptions) -> int:
             done = repair(job, on_output, _tell)
         else:
             run = run_program(job, on_output)
-            run = sharpen(job, run, _tell) if options.trace else run
+            run = sharpen(job, run, _tell) if options.trace and not run.is_elsewhere else run
             word = FAILED if run.status else PASSED if run.report is None else SUSPECT
             done = Repair(status=word, exit_status=run.status, report=run.report)
+            if run.is_elsewhere and not is_json:
+                return _point_at(job, run)
     status = _finish(done, job, options)
     unwatched = why_unwatched(job.command)
     if unwatched is not None and done.status != PASSED:
         _tell(unwatched)
     return status
+
+
+def _point_at(job: Job, run: Run) -> int:
+    """One line where another node tells the whole: as many cards as nodes help nobody."""
+    says = (
+        run.report.incident.story.says[0]
+        if run.report is not None and run.report.incident.story
+        else _ending(run.status)
+    )
+    _tell(f"{says}; rank 0's node tells the rest, and `gradfix explain {job.report_dir}`")
+    return run.status
 
 
 def _finish(done: Repair, job: Job, options: RunOptions) -> int:
@@ -116,7 +132,7 @@ def _card(report: Report | None, status: int, *, is_verbose: bool) -> None:
     from explainer.render.terminal import Layout, render_changes, render_terminal
 
     layout = Layout(width=width(), is_coloured=is_coloured("auto", sys.stderr), is_verbose=is_verbose)
-    if report is None or (not report.findings and not report.incident.exceptions):
+    if report is None or not (report.findings or report.incident.exceptions or report.incident.story):
         if status:
             _tell(f"{_ending(status)}, and nothing that it printed tells why")
         if report is not None and report.changes is not None:

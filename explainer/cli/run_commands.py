@@ -22,9 +22,13 @@ operation watched: the line that wrote, cut or made what failed becomes a fact; 
 steps. --fix traces where a trace can tell. With --fix an edit is applied, the program is run again
 for a few optimizer steps under watch, and the edit is taken back unless losses and gradients are healthy.
 
+Of several ranks the one that failed first is explained. --timeout takes the stacks of all of them before it ends the program.
+--report-dir collects what the ranks of all nodes tell; `gradfix explain FOLDER` reads it later.
+
 \b
 Examples:
   gradfix run -- python train.py --lr 1e-4
+  gradfix run --timeout 3600 --report-dir /shared/reports -- torchrun --nproc-per-node 8 train.py
   gradfix run --trace -- python train.py
   gradfix run --fix -- python train.py
   gradfix run --fix --unsafe-fixes -- torchrun --nproc-per-node 2 train.py
@@ -74,7 +78,15 @@ def run(
         bool, typer.Option("--keep-unproved", help="Keep an edit whose verification was inconclusive.")
     ] = False,
     steps: Steps = 3,
-    timeout: Timeout = 600.0,
+    timeout: Annotated[
+        Optional[float],
+        typer.Option(
+            min=1, help="Seconds after which the run is taken to hang; with --fix, for one verification (600)."
+        ),
+    ] = None,
+    report_dir: Annotated[
+        Optional[str], typer.Option(metavar="FOLDER", help="Collect the reports of all ranks here; nodes may share it.")
+    ] = None,
     root: Root = None,
     format: Formed = Form.text,
     probe: Annotated[bool, typer.Option(help="Look at the installed packages and the GPU of this machine.")] = True,
@@ -85,7 +97,7 @@ def run(
 
     options = RunOptions(
         command=tuple(command), fix=fix, unsafe=unsafe_fixes, trace=trace, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
-        root=root, format=format.value, verbose=verbose, probe=probe, knowledge=knowledge,
+        report_dir=report_dir, root=root, format=format.value, verbose=verbose, probe=probe, knowledge=knowledge,
     )  # fmt: skip
     raise typer.Exit(run_and_explain(options))
 

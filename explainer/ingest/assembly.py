@@ -38,6 +38,8 @@ class _Draft:
     facts: list[Fact] = field(default_factory=list)
     log: list[LogLine] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
+    said_by: dict[object, list[int]] = field(default_factory=dict)
+    keys: dict[int, object] = field(default_factory=dict)
     seen: set[object] = field(default_factory=set)
     has_failed: bool = False
     has_progressed: bool = False
@@ -94,6 +96,8 @@ def _add_exceptions(draft: _Draft, records: Sequence[ExceptionRecord], rank: int
     if rank is not None and rank not in draft.ranks:
         draft.ranks.append(rank)
     key = ("exceptions", tuple(_fingerprint(record) for record in records))
+    if rank is not None and rank not in draft.said_by.setdefault(key, []):
+        draft.said_by[key].append(rank)
     if key in draft.seen or _is_echo(draft, records):
         return
     draft.seen.add(key)
@@ -101,6 +105,7 @@ def _add_exceptions(draft: _Draft, records: Sequence[ExceptionRecord], rank: int
     draft.has_progressed = False
     if len(draft.exceptions) + len(records) > MAX_EXCEPTIONS:
         return
+    draft.keys.update({record.log_line: key for record in records if record.log_line is not None})
     offset = len(draft.exceptions)
     moved = [replace(record, parent=None if record.parent is None else record.parent + offset) for record in records]
     if draft.exceptions and _wraps(draft.exceptions[-1]) and moved[0].log_line is not None:
@@ -141,6 +146,7 @@ def _template(message: str) -> str:
 
 
 def _finish(draft: _Draft, source: str | None) -> Incident:
+    draft.exceptions = [_with_ranks(draft, record) for record in draft.exceptions]
     forward, exceptions = _forward_frames(draft)
     induced = next((anomaly for anomaly in draft.anomalies if anomaly.is_induced), None)
     direct = next((anomaly for anomaly in draft.anomalies if not anomaly.is_induced), None)
@@ -161,6 +167,12 @@ def _finish(draft: _Draft, source: str | None) -> Incident:
         source=source,
         is_cut=any(not record.is_complete for record in exceptions),
     )
+
+
+def _with_ranks(draft: _Draft, record: ExceptionRecord) -> ExceptionRecord:
+    """A record with all ranks that printed the same chain."""
+    ranks = draft.said_by.get(draft.keys.get(record.log_line, None)) if record.log_line is not None else None
+    return replace(record, ranks=tuple(ranks)) if ranks else record
 
 
 def _forward_frames(draft: _Draft) -> tuple[list[Frame], list[ExceptionRecord]]:

@@ -33,6 +33,10 @@ def arm(recorder: Any, options: dict[str, Any]) -> None:
     from . import raised, step
 
     raised.watch(recorder)
+    after_import(
+        "torch.distributed",
+        lambda module: recorder.collectives.watch(module, recorder.watch_group, recorder.know_rank),
+    )
     if options.get("seed"):
         from . import seed
 

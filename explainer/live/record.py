@@ -14,7 +14,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from . import stack
+from .collective import Collectives, sequence
+from .compare import compared, software
 from .frame import is_ours, without_our_frames
+from .rank import ALIVE, Place, now
 
 SCHEMA = "gradfix.live/1"
 STEPS = ".steps"
@@ -44,6 +48,13 @@ class Recorder:
         self.parts: dict[str, Any] = {}
         self.at_end: list[Callable[[], None]] = []
         self.tracer: Any = None
+        self.place = Place()
+        self.collectives = Collectives()
+        self._stacks = stack.Stacks()
+        self._alive = ""
+        self._written = ""
+        self._is_ended = False
+        self._is_watched = False
         self._folder = options["folder"]
         self._owner = os.getpid()
         self._thread = threading.local()
@@ -52,6 +63,7 @@ class Recorder:
         """Take part in what Python does with exceptions and at the end."""
         self._chain_hooks()
         self._watch_printing()
+        self.say_alive()
         atexit.register(self._end)
         os.register_at_fork(after_in_child=self._forked)
 
@@ -65,7 +77,54 @@ class Recorder:
         if isinstance(uncaught, BaseException):
             self.note(uncaught, "uncaught")
         self.look_at_the_end()
+        self._is_ended = True
         self.write()
+
+    def end_rank(self) -> None:
+        """The last writing of a forked rank; the exception that ends it is on its way."""
+        if self.place.rank is None or self.place.is_helper:
+            return
+        error = sys.exc_info()[1]
+        if error is not None:
+            self.note(error, "uncaught")
+        self._is_ended = True
+        self.write()
+
+    def say_alive(self) -> None:
+        """Tell that this process runs, where it is a rank or the run's time is limited; once more where it gets its rank."""
+        is_rank = self.place.rank is not None and not self.place.is_helper
+        deadline = self.options.get("deadline")
+        if self._alive == self.place.name or not (is_rank or (deadline and not self.place.is_helper)):
+            return
+        path = os.path.join(self._folder, f"{os.getpid()}@{self.place.node}{stack.STACK}")
+        number = self._stacks.arm(path, is_rank=is_rank, is_timed=bool(deadline))
+        self._remove(f"{self._alive}{ALIVE}" if self._alive else "")
+        self._alive = self.place.name
+        self.place.mark()
+        self.place.say_alive(
+            self._folder,
+            launch=self.options.get("launch"),
+            argv=sys.argv[:50] if hasattr(sys, "argv") else [],
+            signal=number,
+        )
+
+    def watch_group(self) -> None:
+        """A process group is about to be made: from now on this process may wait for others."""
+        if self.options.get("deadline") and not self._is_watched:
+            self._is_watched = True
+            stack.watch(self, self.options["deadline"])
+
+    def know_rank(self) -> None:
+        """Take the rank that torch.distributed has given."""
+        group = sys.modules["torch.distributed"]
+        if self.place.become(group.get_rank(), group.get_world_size()):
+            self._owner = os.getpid()
+            self.say_alive()
+
+    def _remove(self, name: str) -> None:
+        if name:
+            with suppress(OSError):
+                os.remove(os.path.join(self._folder, name))
 
     def look_at_the_end(self) -> None:
         """What is asked for when a program ends without a failure."""
@@ -79,7 +138,20 @@ class Recorder:
         """A forked child reports for itself, from now on."""
         self._owner = os.getpid()
         self.failures = []
-        self.parts = {key: value for key, value in self.parts.items() if key == "environment"}
+        self.parts = {key: value for key, value in self.parts.items() if key == "environment" or not value}
+        self._stacks.forked()
+        self._stacks, self._alive, self._written, self._is_watched = stack.Stacks(), "", "", False
+        self.place.look()
+        self._end_of_child()
+        # A fork of a process without a rank may be given one by `init_process_group`, or by variables of its own.
+        if self.place.rank is not None and not self.place.is_helper:
+            self.say_alive()
+
+    def _end_of_child(self) -> None:
+        """A child that multiprocessing has forked leaves by `os._exit`, past `atexit`, and runs its own finalizers first."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.register_after_fork(self, lambda one: util.Finalize(None, one.end_rank, exitpriority=-100))
 
     def _chain_hooks(self) -> None:
         previous, in_thread = sys.excepthook, threading.excepthook
@@ -125,6 +197,7 @@ class Recorder:
         if known is not None:
             if known["where"] == "raised" and where != "raised":
                 known.update(where=where, text=_text(error, is_whole=True))
+                self._write_rank(where)
             return
         failure = {
             "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
@@ -132,6 +205,8 @@ class Recorder:
             "where": where,
             "steps": dict(self.parts.get("steps", {})),
             "seconds": round(time.monotonic() - self.started, 3),
+            **now(),
+            **self._among_ranks(error),
             "seen": self._look(error),
         }
         # The mark is on the exception itself: a reference to it would keep its frames and their tensors alive, and its
@@ -141,6 +216,18 @@ class Recorder:
         failure["text"] = _text(error, is_whole=where != "raised")
         self.failures.append(failure)
         del self.failures[:-8]
+        self._write_rank(where)
+
+    def _write_rank(self, where: str) -> None:
+        """Write at once what a rank is about to tell: a launcher ends the ranks as soon as one of them has failed."""
+        if self.place.rank is not None and where != "raised":
+            self.write()
+
+    def _among_ranks(self, error: BaseException) -> dict[str, Any]:
+        """What is compared with other ranks: collectives so far, shapes in the program's own frame."""
+        if self.place.rank is None:
+            return {}
+        return {"collectives": self.collectives.told(), "sequence": sequence(), **compared(error)}
 
     def _look(self, error: BaseException) -> dict[str, Any]:
         """What the live objects say; of the first failures only, so that a loop that catches many stays quick."""
@@ -169,16 +256,30 @@ class Recorder:
             "schema": SCHEMA,
             "pid": os.getpid(),
             "parent": os.getppid(),
-            "rank": os.environ.get("RANK"),
+            "rank": os.environ.get("RANK") if self.place.rank is None else str(self.place.rank),
+            "place": self.place.told(),
+            "now": now(),
+            "ended": self._is_ended,
+            **self._job(),
             "argv": sys.argv[:50],
             "seconds": round(time.monotonic() - self.started, 3),
             "failures": self.failures,
             **self.parts,
         }
-        path = os.path.join(self._folder, f"{os.getpid()}.json")
+        name = f"{self.place.name}.json"
+        path = os.path.join(self._folder, name)
+        part = f"{path}.{threading.get_ident()}.part"
         try:
-            with open(f"{path}.part", "w", encoding="utf-8") as file:
+            with open(part, "w", encoding="utf-8") as file:
                 json.dump(report, file, default=str)
-            os.replace(f"{path}.part", path)
+            os.replace(part, path)
         except OSError:
             return  # the parent says that no report came
+        self._remove(self._written if self._written != name else "")  # written before the rank was known
+        self._written = name
+
+    def _job(self) -> dict[str, Any]:
+        """What this process shares with others of its job."""
+        if self.place.rank is None or self.place.is_helper:
+            return {}
+        return {"collectives": self.collectives.told(), "sequence": sequence(), "with": software()}

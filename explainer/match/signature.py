@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,11 +39,18 @@ _STANDS = {
 _MISPLACED = 0.8
 
 
-def find_signatures(catalog: Catalog, utterances: Sequence[Utterance]) -> list[SignatureMatch]:
-    """All wordings of the rule base that the utterances show; one match for a signature and an utterance."""
+def find_signatures(
+    catalog: Catalog, utterances: Sequence[Utterance], is_wanted: Callable[[str], bool] = lambda _: True
+) -> list[SignatureMatch]:
+    """All wordings of the rule base that the utterances show; one match for a signature and an utterance.
+
+    `is_wanted` chooses among the signatures by name.
+    """
     found: dict[tuple[str, str, int], SignatureMatch] = {}
     joined = {kind: "\n".join(_texts(utterances, kind)) for kind in ("exception", "warning", "log", "metrics")}
     for name, form in catalog.forms():
+        if not is_wanted(name):
+            continue
         literals = form.get("contains", ())
         for kind in _STANDS[form.get("stands", "exception")]:
             if not joined[kind] or not all(literal in joined[kind] for literal in literals):

@@ -10,7 +10,7 @@ MAX_TEXT = 4000
 _FATAL, _BARE, _WARNING, _LOG, _METRICS = 4.0, 3.6, 1.0, 2.0, 2.5
 _LATER_CHAIN, _MAX_LATER, _WRAPPER, _GROUP, _CONTEXT, _RERAISED = 0.8, 2.4, 1.0, 1.5, 0.5, 2.0
 _SHORT = 12
-_TEARDOWN = ("KeyboardInterrupt", "SystemExit", "BrokenPipeError", "ConnectionResetError", "GeneratorExit", "EOFError")
+TEARDOWN = ("KeyboardInterrupt", "SystemExit", "BrokenPipeError", "ConnectionResetError", "GeneratorExit", "EOFError")
 
 
 class Utterance(NamedTuple):
@@ -40,6 +40,11 @@ def utterances_of(incident: Incident) -> list[Utterance]:
         for index, record in enumerate(incident.warnings)
     )
     return said
+
+
+def utterance_of(record: ExceptionRecord) -> Utterance:
+    """What one exception says, by itself."""
+    return _utterance("exception", 0, record.type, record.message, _FATAL)._replace(frames=record.frames)
 
 
 def log_utterances(incident: Incident) -> list[Utterance]:
@@ -82,7 +87,7 @@ def _saliences(incident: Incident) -> list[float]:
             weight -= _CONTEXT
         if any(other.parent == index for other in records):
             weight -= _GROUP
-        if record.type.rpartition(".")[2] in _TEARDOWN:
+        if record.type.rpartition(".")[2] in TEARDOWN:
             weight -= 3.0
         if incident.rank is not None and record.rank is not None and record.rank != incident.rank:
             weight -= 0.5

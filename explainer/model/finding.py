@@ -8,6 +8,7 @@ from explainer.model.patch import FilePatch
 from explainer.model.rule import LookAlike, Myth
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
+RANK_EVIDENCE = ("first-rank", "odd-rank")  # what the ranks say, which the card tells in its head
 SYMPTOM_LINE = "symptom-line"  # evidence of a line that speaks for a more exact cause, where one of the findings is it
 
 

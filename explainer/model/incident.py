@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from explainer.model.rank import RankStory
 from explainer.model.trace import TracedLine
 
 
@@ -30,6 +31,7 @@ class ExceptionRecord:
 
     `link` says how it hangs on the one before it: "direct_cause", "during_handling", "group_member", "reraised" (a
     DataLoader worker, a replica, a spawned process), or None. `parent` is the index of the group it is a member of.
+    `ranks` are all that printed the same; `rank` is the first of them.
     """
 
     type: str
@@ -39,6 +41,7 @@ class ExceptionRecord:
     link: str | None = None
     parent: int | None = None
     rank: int | None = None
+    ranks: tuple[int, ...] = ()
     log_line: int | None = None
     is_complete: bool = True
     from_traceback: bool = True
@@ -100,7 +103,7 @@ class Incident:
 
     `exceptions` are in the order in which they happened, so that a chain's origin comes first. `forward_frames` is the
     stack that anomaly mode prints for the forward call, `induced_frames` the one of the call that induced it (double
-    backward); `anomaly_node` and `induced_node` name their autograd nodes.
+    backward); `anomaly_node` and `induced_node` name their autograd nodes. `story` tells the ranks of a job apart.
     """
 
     exceptions: tuple[ExceptionRecord, ...] = ()
@@ -115,6 +118,7 @@ class Incident:
     log: tuple[LogLine, ...] = field(default=(), repr=False)
     rank: int | None = None
     ranks: tuple[int, ...] = ()
+    story: RankStory | None = None
     source: str | None = None
     is_cut: bool = False
 

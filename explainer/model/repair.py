@@ -16,7 +16,8 @@ REFUSED = "refused"
 class Run:
     """One run: its exit status, the failure explained (None where it passed), and what its processes reported.
 
-    `is_asked` where a signal for the program came to us, from the keyboard or a scheduler.
+    `is_asked` where a signal for the program came to us, from the keyboard or a scheduler. `is_elsewhere` where the run has
+    rank 0 on another node, whose gradfix tells of the whole job.
     """
 
     status: int
@@ -24,6 +25,7 @@ class Run:
     report: Report | None
     processes: tuple[ProcessReport, ...] = ()
     is_asked: bool = False
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.model.environment import Environment
-from explainer.model.finding import CERTAIN, LIKELY, Culprit, Evidence, Finding
+from explainer.model.finding import CERTAIN, LIKELY, RANK_EVIDENCE, Culprit, Evidence, Finding
 from explainer.model.incident import ExceptionRecord, Incident
 from explainer.model.memory import Changes
 from explainer.model.report import Report, Unknown
@@ -109,7 +109,10 @@ def _headline(incident: Incident, layout: Layout, paint: _Paint) -> Iterator[str
         yield paint.warn(one_line(f"{incident.warnings[0].category}: {incident.warnings[0].message}", 2 * layout.width))
     elif incident.metrics:
         yield paint.warn(f"a training log of {len(incident.metrics)} rows without an exception")
-    if len(incident.ranks) > 1:
+    if incident.story is not None:
+        for said in (*incident.story.says, *incident.story.odd[:2]):
+            yield from (paint.strong(line) for line in wrap(visible(said), layout.width))
+    elif len(incident.ranks) > 1:
         ranks = ", ".join(map(str, incident.ranks[:16])) + (", …" if len(incident.ranks) > 16 else "")
         yield paint.dim(f"seen in ranks {ranks}")
     others = sum(1 for other in incident.exceptions if other is not record and other.type)
@@ -205,7 +208,9 @@ def _neighbours(lines: Sequence[str], room: int, paint: _Paint) -> Iterator[str]
 
 
 def _why(evidence: Sequence[Evidence], layout: Layout, paint: _Paint) -> Iterator[str]:
-    shown = evidence if layout.is_verbose else [one for one in evidence if one.id != "signature"][:5]
+    shown = (
+        evidence if layout.is_verbose else [one for one in evidence if one.id not in ("signature", *RANK_EVIDENCE)][:5]
+    )
     if not shown:
         shown = evidence[:1]
     for index, one in enumerate(shown):

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -64,6 +65,7 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
     timeout: float | None = None,
     is_shown: bool = True,
     on_wait: OnWait | None = None,
+    on_late: OnWait | None = None,
 ) -> Ended:
     """Run `command` to its end, giving each piece of its output to `on_output(stream, bytes)` as it comes.
 
@@ -71,6 +73,7 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
     command, by the terminal itself; SIGTERM and SIGHUP are passed on, and what the command started and left behind is
     ended too. A command that is not shown is ended by any of them, with all that it started, and so are we.
     `on_wait` is called several times a second while the command runs; where it raises, a command that is not shown is ended.
+    After `timeout` seconds it is ended with all that it started, SIGTERM first; `on_late` is called before that.
 
     Raises:
         CannotStart: there is no such program.
@@ -93,7 +96,8 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
     try:
         with _Signals(child, streams, is_shown=is_shown) as signals:
             deadline = start + timeout if timeout is not None else None
-            is_late = _pump(child, streams, on_output, deadline, on_wait)
+            late = _Late(deadline, on_late, is_shown=is_shown)
+            is_late = _pump(child, streams, on_output, late, on_wait)
             status = child.wait()
             signals.end_family()
     finally:
@@ -140,11 +144,11 @@ def _pump(
     child: subprocess.Popen[bytes],
     streams: Sequence[_Stream],
     on_output: OnOutput,
-    deadline: float | None,
+    late: _Late,
     on_wait: OnWait | None,
 ) -> bool:
     """Pass output on until the command has ended and is silent; whether it had to be ended for lateness."""
-    is_late, quiet_since = False, None
+    quiet_since = None
     try:
         with selectors.DefaultSelector() as selector:
             for stream in streams:
@@ -155,9 +159,7 @@ def _pump(
                     on_wait()
                 if _pass_on(selector, on_output):
                     quiet_since = None
-                if deadline is not None and not is_late and time.monotonic() > deadline and child.poll() is None:
-                    is_late = True
-                    _end(child)
+                late.end_when_due(child)
                 if child.poll() is not None:
                     quiet_since = quiet_since or time.monotonic()
                     if time.monotonic() - quiet_since > _AFTER_END:
@@ -165,7 +167,53 @@ def _pump(
     finally:
         for stream in streams:
             stream.close()
-    return is_late
+        late.join()
+    return late.is_late
+
+
+class _Late:
+    """Ends a command once its time is up; in another thread, so that its last words are still passed on."""
+
+    def __init__(self, deadline: float | None, on_late: OnWait | None, *, is_shown: bool) -> None:
+        self._deadline = deadline
+        self._on_late = on_late
+        self._is_shown = is_shown
+        self._thread: threading.Thread | None = None
+        self.is_late = False
+
+    def end_when_due(self, child: subprocess.Popen[bytes]) -> None:
+        """End it, once."""
+        if self._deadline is None or self.is_late or time.monotonic() <= self._deadline or child.poll() is not None:
+            return
+        self.is_late = True
+        self._thread = threading.Thread(target=self._end, args=(child,), daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until all that was to be ended has been."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        try:
+            if self._on_late is not None:
+                self._on_late()
+        finally:
+            (_end_shown if self._is_shown else _end)(child)
+
+
+def _end_shown(child: subprocess.Popen[bytes]) -> None:
+    """End a command that shares our group, and all that it started: SIGTERM, then SIGKILL."""
+    family = descendants(child.pid)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+        until = time.monotonic() + _GRACE
+        while child.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        end_left(family, number)
+        while any_left(family) and time.monotonic() < until:
+            time.sleep(0.05)
 
 
 def _pass_on(selector: selectors.BaseSelector, on_output: OnOutput) -> bool:
@@ -249,8 +297,6 @@ class _Signals:
 
 def threading_is_elsewhere() -> bool:
     """Whether this is not the main thread, where Python takes no signal handlers."""
-    import threading
-
     return threading.current_thread() is not threading.main_thread()
 
 

@@ -29,6 +29,12 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
+def began(pid: int) -> str | None:
+    """When a living process began, as the system counts; None where it has ended."""
+    fields = _fields(str(pid))
+    return fields[_STARTED] if fields is not None else None
+
+
 def end_left(family: dict[int, str], number: signal.Signals) -> None:
     """Send a signal to those that live on; a process that has taken the number of one that ended is left alone."""
     for pid in _left(family):

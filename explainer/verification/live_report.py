@@ -68,18 +68,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         parameters=parameters,
         modules=modules_of(parameters),
         first=tuple(_first(key, one) for key, one in raw.get("first", {}).items()),
-        failures=tuple(
-            Failure(
-                type=one["type"],
-                message=one["message"],
-                where=one["where"],
-                text=one.get("text", ""),
-                steps=tuple(one["steps"].items()),
-                facts=tuple(_facts(one)),
-                traced=(one.get("seen") or {}).get("traced") or {},
-            )
-            for one in raw.get("failures", ())
-        ),
+        failures=tuple(failure_of(one) for one in raw.get("failures", ())),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
@@ -88,6 +77,19 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         autocast=tuple(raw.get("autocast", ())),
         uses=tuple(raw.get("uses", ())),
         machine=Machine(**raw["machine"]) if "machine" in raw else None,
+    )
+
+
+def failure_of(raw: dict[str, Any]) -> Failure:
+    """A failure that a process noted, from the plain data that `live/` keeps."""
+    return Failure(
+        type=raw["type"],
+        message=raw["message"],
+        where=raw["where"],
+        text=raw.get("text", ""),
+        steps=tuple(raw["steps"].items()),
+        facts=tuple(_facts(raw)),
+        traced=(raw.get("seen") or {}).get("traced") or {},
     )
 
 
