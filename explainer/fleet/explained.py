@@ -73,7 +73,7 @@ def explain_source(source: Source, knowledge: str | None) -> tuple[Row, ...]:
 
 def killed_row(source: Source) -> Row:
     """The row of an object whose reader died twice."""
-    return status_row(source, KILLED, "the process that read it died, twice")
+    return status_row(source, KILLED, "the process that read it died, also at a second try")
 
 
 def status_row(source: Source, status: str, detail: str | None) -> Row:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
@@ -17,6 +18,9 @@ from explainer.ingest.source import LOG_SUFFIXES
 
 COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _WANTED = tuple(suffix + end for suffix in LOG_SUFFIXES for end in ("", *COMPRESSED))
+_ANY_JOB = re.compile(
+    r"(?:(?:local[-_]?)?rank|worker|node|stdout|stderr|output|train|main|log|out|err|attempt|\d)[-_.]?\d*", re.IGNORECASE
+)
 _NO_LOG = f"no log in here ({', '.join('*' + one for one in LOG_SUFFIXES)}, also compressed)"
 
 
@@ -51,12 +55,17 @@ def is_pattern(word: str) -> bool:
 
 
 def job_of(address: str, root: str) -> str:
-    """The job of an object: its first folder below `root`, or, where it has none, its name without suffixes."""
+    """The job of an object: its first folder below `root`, or its name without suffixes.
+
+    A name that any job's log could have (`rank3.log`, `stderr`) is none: then it is the folder's.
+    """
     inside = address[len(root) :] if address.startswith(root) else os.path.basename(address)
     parts = [part for part in inside.replace(os.sep, "/").split("/") if part]
     if len(parts) > 1:
         return parts[0]
-    return job_name(parts[-1] if parts else address)
+    name = job_name(parts[-1] if parts else address)
+    folder = os.path.basename(os.path.dirname(address.replace(os.sep, "/")))
+    return folder if folder and _ANY_JOB.fullmatch(name) else name
 
 
 def job_name(name: str) -> str:
@@ -78,20 +87,20 @@ def utc(seconds: float) -> str:
 
 def _list_local(word: str) -> Iterator[Source]:
     if os.path.isdir(word):
-        yield from _walk(word)
+        yield from _walk(word, word)
     elif is_pattern(word) and not os.path.lexists(word):
         root = word[: min(word.find(sign) for sign in "*?[" if sign in word)]
         root = os.path.dirname(root) + os.sep if os.path.dirname(root) else ""
         paths = sorted(glob.glob(word, recursive=True))
         for path in paths:
-            yield from _walk(path) if os.path.isdir(path) else _file(path, root)
+            yield from _walk(path, root) if os.path.isdir(path) else _file(path, root)
         if not paths:
             yield faulty(word, EMPTY, "nothing matches")
     else:
         yield from _file(word, os.path.dirname(word))
 
 
-def _walk(folder: str) -> Iterator[Source]:
+def _walk(folder: str, root: str) -> Iterator[Source]:
     """The logs under a folder; a part of it that cannot be read has a row of its own."""
     failed: list[OSError] = []
     is_any = False
@@ -101,7 +110,7 @@ def _walk(folder: str) -> Iterator[Source]:
             # A pipe or socket in a folder would be waited for without end; one that is named by hand is read.
             if is_log_name(name) and not _is_special(path):
                 is_any = True
-                yield from _file(path, folder)
+                yield from _file(path, root)
     for error in failed:
         yield faulty(str(error.filename or folder), UNREADABLE, (error.strerror or str(error)).lower())
     if not is_any and not failed:

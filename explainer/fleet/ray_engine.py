@@ -6,11 +6,13 @@ that only the object that kills its reader ends as a row that says so.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from explainer.errors import CannotStart, UsageError
@@ -46,7 +48,7 @@ def run_ray(sources: Sequence[Source], settings: Settings, is_stopped: Callable[
             yield index, (killed_row(source),)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _cluster(settings: Settings) -> Iterator[Any]:
     """Ray, connected; ended afterwards where it was begun here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # gradfix sends nothing anywhere, nor what it starts
@@ -67,7 +69,8 @@ def _cluster(settings: Settings) -> Iterator[Any]:
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     try:
-        yield ray
+        with contextlib.redirect_stdout(sys.stderr):  # where Ray tells of processes that died; ours is for rows
+            yield ray
     finally:
         if is_ours:
             ray.shutdown()
@@ -87,26 +90,21 @@ def _count_causes(knowledge: str | None) -> int:
 
 def _map(ray: Any, owed: dict[int, Source], batch: int, settings: Settings) -> Iterator[Answer]:
     items = [{"index": index, "source": _packed(source)} for index, source in owed.items()]
-    blocks = min(-(-len(items) // batch), MAX_BLOCKS) if batch > 1 else len(items)
-    data = ray.data.from_items(items, override_num_blocks=max(blocks, 1)).map_batches(
-        _explain_batch,
-        batch_size=None,
-        batch_format="numpy",
-        fn_kwargs={"knowledge": settings.knowledge},
-        concurrency=settings.workers if not os.environ.get("RAY_ADDRESS") else None,
-        # A batch that dies is asked for again here, smaller; a lone object has one more chance.
-        ray_remote_args_fn=_without_retries if batch > 1 else _with_one_retry,
-    )
+    blocks = max(min(-(-len(items) // batch), MAX_BLOCKS) if batch > 1 else len(items), 1)
+    data = ray.data.from_items(items, override_num_blocks=blocks)
+    with warnings.catch_warnings():
+        # Ray Data retries for ever by itself. Ray 2.60 warns that this way to say so goes in 2.64 and names no other.
+        warnings.filterwarnings("ignore", message=".*ray_remote_args.*")
+        data = data.map_batches(
+            _explain_batch,
+            batch_size=None,
+            batch_format="numpy",
+            fn_kwargs={"knowledge": settings.knowledge},
+            concurrency=None if os.environ.get("RAY_ADDRESS") else min(settings.workers, blocks),
+            max_retries=0 if batch > 1 else 1,  # a batch that dies is asked for again by us, smaller
+        )
     for answer in data.iter_rows():
         yield int(answer["index"]), tuple(from_object(one) for one in json.loads(answer["rows"]))
-
-
-def _without_retries() -> dict[str, Any]:
-    return {"max_retries": 0}
-
-
-def _with_one_retry() -> dict[str, Any]:
-    return {"max_retries": 1}
 
 
 def _explain_batch(batch: dict[str, Any], knowledge: str | None) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""Ends processes that read a certain pipe, and no others: what the out-of-memory killer does to a reader of a huge log."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def readers_killed(pipe: pathlib.Path) -> Iterator[list[int]]:
+    """While this holds, every process that opens the pipe to read it is killed; gives the list of those that were."""
+    killed: list[int] = []
+    is_over = threading.Event()
+    thread = threading.Thread(target=_kill, args=(str(pipe), killed, is_over), daemon=True)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _kill(pipe: str, killed: list[int], is_over: threading.Event) -> None:
+    while not is_over.wait(0.02):
+        try:
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)  # fails while nobody reads
+        except OSError:
+            continue
+        try:
+            readers: list[int] = []
+            while not readers and not is_over.is_set():  # its descriptor shows a moment after its end was opened
+                readers = [pid for pid in _processes() if _reads(pid, pipe)]
+            for pid in readers:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            while any(_reads(pid, pipe) for pid in readers):
+                is_over.wait(0.01)
+        finally:
+            os.close(writer)
+
+
+def _processes() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
+
+
+def _reads(pid: int, pipe: str) -> bool:
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{name}") == pipe for name in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
