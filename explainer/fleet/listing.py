@@ -19,7 +19,8 @@ from explainer.ingest.source import LOG_SUFFIXES
 COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _WANTED = tuple(suffix + end for suffix in LOG_SUFFIXES for end in ("", *COMPRESSED))
 _ANY_JOB = re.compile(
-    r"(?:(?:local[-_]?)?rank|worker|node|stdout|stderr|output|train|main|log|out|err|attempt|\d)[-_.]?\d*", re.IGNORECASE
+    r"(?:(?:local[-_]?)?rank|worker|node|stdout|stderr|output|train|main|log|out|err|attempt|\d)[-_.]?\d*",
+    re.IGNORECASE,
 )
 _NO_LOG = f"no log in here ({', '.join('*' + one for one in LOG_SUFFIXES)}, also compressed)"
 

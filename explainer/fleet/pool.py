@@ -25,6 +25,7 @@ from explainer.fleet.worker import READY, serve
 AHEAD = 3  # objects that a process has at hand, so that it never waits for us
 TRIES = 2
 PATIENCE = 3600.0  # seconds for one object; a store that hangs would hold a process for ever
+_PATIENCE_AT_START = 300.0
 _TICK = 0.25
 _MAX_STILLBORN = 3
 _LARGE = 16 << 20
@@ -130,8 +131,11 @@ class Pool:
                 worker.pending.popleft()
                 worker.since = time.monotonic()
                 yield message
-            elif worker.pending and time.monotonic() - worker.since > self._settings.patience:
+            elif worker.pending and time.monotonic() - worker.since > self._patience(worker):
                 yield from self._replace(at, sources)
+
+    def _patience(self, worker: _Worker) -> float:
+        return self._settings.patience if worker.is_ready else _PATIENCE_AT_START
 
     def _replace(self, at: int, sources: Sequence[Source]) -> Iterator[Answer]:
         """Put a new process in a dead one's place; what it had at hand goes back, what it was reading is its suspect."""
