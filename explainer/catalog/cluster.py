@@ -74,9 +74,9 @@ def _literals(given: tuple[str, ...], messages: tuple[str, ...]) -> tuple[str, .
 
 def _pattern(given: str, messages: tuple[str, ...]) -> str | None:
     """The pattern, where it is safe to run and finds every message."""
-    if not given or "'''" in given or given.endswith("'") or check_pattern(given):
+    if not given.isprintable() or "'''" in given or given.endswith("'") or check_pattern(given):
         return None
-    return given if all(re.search(given, _flat(message)) for message in messages) else None
+    return given if given and all(re.search(given, _flat(message)) for message in messages) else None
 
 
 def _flat(text: str) -> str:

@@ -26,6 +26,7 @@ AHEAD = 3  # objects that a process has at hand, so that it never waits for us
 TRIES = 2
 PATIENCE = 3600.0  # seconds for one object; a store that hangs would hold a process for ever
 _PATIENCE_AT_START = 300.0
+_FAREWELL = 5.0
 _TICK = 0.25
 _MAX_STILLBORN = 3
 _LARGE = 16 << 20
@@ -68,7 +69,7 @@ class _Worker:
         """End the process at once, with what it reads."""
         self.link.close()
         self.process.kill()
-        self.process.join()
+        self.process.join(_FAREWELL)  # one that hangs in the kernel, on a store that is gone, is left behind
 
 
 class Pool:

@@ -13,7 +13,7 @@ from explainer.fleet.row import Row
 from explainer.fleet.triage import Listener, Outcome, Request, triage
 from tests.fleet.logs import write_logs
 
-COUNT = 240
+COUNT = 200
 
 
 class Collector(Listener):
