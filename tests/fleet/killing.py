@@ -25,22 +25,15 @@ def readers_killed(pipe: pathlib.Path) -> Iterator[list[int]]:
 
 
 def _kill(pipe: str, killed: list[int], is_over: threading.Event) -> None:
-    while not is_over.wait(0.02):
-        try:
-            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)  # fails while nobody reads
-        except OSError:
-            continue
-        try:
-            readers: list[int] = []
-            while not readers and not is_over.is_set():  # its descriptor shows a moment after its end was opened
-                readers = [pid for pid in _processes() if _reads(pid, pipe)]
-            for pid in readers:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-            while any(_reads(pid, pipe) for pid in readers):
-                is_over.wait(0.01)
-        finally:
-            os.close(writer)
+    held = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # held open: no reader ever sees its end
+    try:
+        while not is_over.wait(0.02):
+            for pid in _processes():
+                if pid not in killed and _reads(pid, pipe):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+    finally:
+        os.close(held)
 
 
 def _processes() -> Iterator[int]:
