@@ -41,7 +41,14 @@ def _processes() -> Iterator[int]:
 
 
 def _reads(pid: int, pipe: str) -> bool:
+    """Whether a process has the pipe open to read alone; one that we have just forked has our own end for a moment."""
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{name}") == pipe for name in os.listdir(f"/proc/{pid}/fd"))
+        held = [name for name in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{name}") == pipe]
+        return any(_mode(pid, name) == os.O_RDONLY for name in held)
     except OSError:
         return False
+
+
+def _mode(pid: int, descriptor: str) -> int:
+    flags = pathlib.Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text().partition("flags:")[2].split()[0]
+    return int(flags, 8) & os.O_ACCMODE
