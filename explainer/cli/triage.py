@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from explainer.cli.screen import is_coloured, is_terminal, width
-from explainer.errors import UsageError
+from explainer.errors import GradfixError, UsageError
 from explainer.fleet.row import FAULTY, STATUSES, Row, to_object
 from explainer.fleet.source import Source
 from explainer.fleet.summary import Summary
@@ -32,6 +32,12 @@ def run_triage(request: Request, name: str) -> int:
     listener = Rows() if name == "json" else Bar()
     try:
         outcome = triage(request, listener)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # of the outputs: a full disk; one of an input is a row
+        raise GradfixError(
+            f"{error.filename or request.out or 'output'}: {(error.strerror or str(error)).lower()}"
+        ) from None
     finally:
         listener.end()
     if name == "text":

@@ -20,7 +20,7 @@ from explainer.fleet.parquet import maybe_parquet, require_pyarrow
 from explainer.fleet.part import Parts
 from explainer.fleet.pool import Answer, Pool, Settings
 from explainer.fleet.row import Row
-from explainer.fleet.source import Source
+from explainer.fleet.source import Source, is_address
 from explainer.fleet.summary import Summary
 
 SCHEMA = "gradfix.triage/1"
@@ -77,6 +77,8 @@ def triage(request: Request, listener: Listener) -> Outcome:
         KeyboardInterrupt: it was interrupted; what was done is kept in `out`.
     """
     if request.out is not None:
+        if is_address(request.out):
+            raise UsageError(f"--out {request.out}: it is a folder of this machine; copy it from there")
         require_pyarrow()
     elif request.resume:
         raise UsageError("--resume goes on with what lies in a folder: name it with --out")
@@ -103,11 +105,13 @@ def _explain(todo: Sequence[Source], parts: Parts, request: Request, listener: L
     count = 0
     try:
         with hold_signals() as is_asked:
-            for index, rows in _answers(todo, request, is_asked):
-                parts.add(todo[index], rows)
-                listener.advance(todo[index], rows)
-                count += 1
-            parts.flush()
+            try:
+                for index, rows in _answers(todo, request, is_asked):
+                    parts.add(todo[index], rows)
+                    listener.advance(todo[index], rows)
+                    count += 1
+            finally:  # also where an engine fails
+                parts.flush()
     except KeyboardInterrupt:
         return True, count
     return False, count

@@ -73,6 +73,7 @@ REFUSED = {
     "--resume without a folder": (["logs", "--resume"], "name it with --out"),
     "rules that are none": (["logs", "--knowledge", "nowhere"], "nowhere"),
     "an engine that is none": (["logs", "--engine", "spark"], "spark"),
+    "an output in a store": (["logs", "--out", "s3://bucket/out"], "a folder of this machine"),
     "an output that is a file": (["logs", "--out", "wrong.log"], "wrong.log"),
 }
 
