@@ -91,17 +91,16 @@ def measure_logs(count: int, *, with_ray: bool) -> None:
         subprocess.run(["grep", "-rc", "Traceback", folder], stdout=subprocess.DEVNULL)
         grep = time.perf_counter() - start
         print(f"grep -rc Traceback       {grep:7.2f} s  {size / grep:7.1f} MB/s")
-        cpu = os.times()
-        one, (alone, _) = Digest(), (0.0, None)
+        one, before = Digest(), os.times()
         alone, _ = timed(one, folder, workers=1)
-        used = os.times()
-        core = used.children_user + used.children_system - cpu.children_user - cpu.children_system
-        ours = used.user + used.system - cpu.user - cpu.system
+        core, ours = cpu_since(before)
         show("1 worker", alone, size, count, one)
-        print(f"  of it: {core:.1f} s in the worker ({count / core:.0f} logs/s a core), {ours:.1f} s in the parent")
-        two = Digest(count // 2, kill_a_worker)
+        print(f"  CPU: {core:.1f} s in the worker ({count / core:.0f} logs/s a core), {ours:.1f} s in the parent")
+        two, before = Digest(count // 2, kill_a_worker), os.times()
         both, _ = timed(two, folder, workers=2)
         show("2 workers, one killed", both, size, count, two)
+        cores, ours = cpu_since(before)
+        print(f"  CPU: {cores:.1f} s in the workers, {ours:.1f} s in the parent")
         print(f"  {alone / both:.2f} times one worker; rows equal: {one.digest.digest() == two.digest.digest()}")
         out = os.path.join(scratch, "out")
         halt = Digest(count // 2, lambda: signal.raise_signal(signal.SIGINT))
@@ -115,6 +114,13 @@ def measure_logs(count: int, *, with_ray: bool) -> None:
             seconds, _ = timed(other, folder, workers=2, engine="ray")
             show("Ray, 2 processors", seconds, size, count, other)
             print(f"  rows equal: {other.digest.digest() == one.digest.digest()}")
+
+
+def cpu_since(before: os.times_result) -> tuple[float, float]:
+    """The processor seconds of the ended children and of this process."""
+    now = os.times()
+    children = now.children_user + now.children_system - before.children_user - before.children_system
+    return children, now.user + now.system - before.user - before.system
 
 
 def show(name: str, seconds: float, size: float, count: int, listener: Digest) -> None:
