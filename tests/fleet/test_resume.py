@@ -147,3 +147,17 @@ def test_a_damaged_part_is_read_again(tmp_path: pathlib.Path, run_triage) -> Non
     _, rows, read = run_triage(folder, out=out, resume=True, workers=1)
     assert read == 1
     assert rows == before
+
+
+def test_odd_names_survive(tmp_path: pathlib.Path, run_triage) -> None:
+    """Names that are no UTF-8, hold line feeds or reorder text go through parts, Parquet and report."""
+    folder, out = tmp_path / "logs", tmp_path / "out"
+    folder.mkdir()
+    for name in (b"bad\xff\xfe.log", b"new\nline.log", "emoji\U0001f600\u202e.log".encode(), b"quote'\"<b>.log"):
+        with open(os.path.join(os.fsencode(folder), name), "w") as file:
+            file.write(make_log(7))
+    _, rows, _ = run_triage(folder, out=out, workers=1)
+    assert [row["status"] for row in parquet_rows(out)] == ["unknown"] * 4
+    assert "\u202e" not in (out / "report.html").read_text()
+    _, again, read = run_triage(folder, out=out, resume=True, workers=1)
+    assert (again, read) == (rows, 0)
