@@ -37,7 +37,7 @@ class Digest(Listener):
         self.digest, self.rows, self.done, self.peak = hashlib.sha256(), 0, 0, 0
         self._at, self._event = at, event
 
-    def advance(self, source, rows) -> None:
+    def advance(self, source, reading) -> None:
         self.done += 1
         if self.done == self._at:
             self._event()

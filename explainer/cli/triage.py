@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from explainer.cli.screen import is_coloured, is_terminal, width
 from explainer.errors import GradfixError, UsageError
-from explainer.fleet.row import FAULTY, STATUSES, Row, to_object
+from explainer.fleet.row import STATUSES, Reading, Row, to_object
 from explainer.fleet.source import Source
 from explainer.fleet.summary import Summary
 from explainer.fleet.triage import SCHEMA, Listener, Outcome, Request, triage
@@ -75,11 +75,11 @@ class Bar(Listener):
         self._task = self._progress.add_task("reading", total=total, completed=done, told=_megabytes(size))
         self._progress.start()
 
-    def advance(self, source: Source, rows: Sequence[Row]) -> None:
+    def advance(self, source: Source, reading: Reading) -> None:
         """One more."""
         del source
-        self._failures += sum(1 for row in rows if row.is_failure)
-        self._faulty += any(row.status in FAULTY for row in rows)
+        self._failures += reading.failures
+        self._faulty += reading.is_faulty
         if self._progress is not None and self._task is not None:
             told = f"{self._failures} failures" + (f", {self._faulty} not read" if self._faulty else "")
             self._progress.update(self._task, advance=1, told=told)

@@ -6,11 +6,11 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from explainer.disk import replace_file, temporary_of
-from explainer.fleet.row import FAULTY, Row, from_object, to_object
+from explainer.fleet.row import Reading, Row, from_object
 from explainer.fleet.source import Source
 
 MAX_OBJECTS, MAX_SECONDS = 2000, 10.0
@@ -55,17 +55,11 @@ class Parts:
         place = self._places.get(source.key)
         return place is not None and not place.is_faulty and place.version == source.version
 
-    def add(self, source: Source, rows: Iterable[Row]) -> None:
+    def add(self, source: Source, reading: Reading) -> None:
         """Keep the rows of an object; those of a former reading no longer count."""
-        rows = list(rows)
-        is_faulty = any(row.status in FAULTY or row.detail for row in rows) and source.fault is None
-        entry = {
-            "key": source.key,
-            "version": source.version,
-            "faulty": is_faulty,
-            "rows": [to_object(row) for row in rows],
-        }
-        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
+        is_faulty = reading.is_faulty and source.fault is None
+        head = json.dumps({"key": source.key, "version": source.version, "faulty": is_faulty})
+        line = f'{head[:-1]}, "rows": {reading.rows}}}\n'.encode("ascii")
         self._lines.append(line)
         self._waiting.append((source.key, len(line), source.version, is_faulty))
         if len(self._lines) >= MAX_OBJECTS or time.monotonic() - self._flushed > MAX_SECONDS:

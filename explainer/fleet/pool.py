@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from explainer.errors import CannotStart
 from explainer.fleet.explained import killed_row
-from explainer.fleet.row import Row
+from explainer.fleet.row import Reading, reading_of
 from explainer.fleet.source import Source
 from explainer.fleet.worker import READY, serve
 
@@ -31,7 +31,7 @@ _TICK = 0.25
 _MAX_STILLBORN = 3
 _LARGE = 16 << 20
 
-Answer = tuple[int, tuple[Row, ...]]
+Answer = tuple[int, Reading]
 
 
 class Settings(NamedTuple):
@@ -83,7 +83,7 @@ class Pool:
         self._stillborn = 0
 
     def run(self, sources: Sequence[Source], is_stopped: Callable[[], bool]) -> Iterator[Answer]:
-        """The rows of each object with its place in `sources`, as they come; ends early where `is_stopped` says so.
+        """What came of each object with its place in `sources`, as they come; ends early where `is_stopped` says so.
 
         An object whose process dies is tried once more, then answered with a row that says so.
 
@@ -151,7 +151,7 @@ class Pool:
             self._deaths[suspect] += 1
             if self._deaths[suspect] >= TRIES:
                 dead.pending.popleft()
-                yield suspect, (killed_row(sources[suspect]),)
+                yield suspect, reading_of([killed_row(sources[suspect])])
         self._queue.extendleft(reversed(dead.pending))
         self._workers[at] = _Worker(self._settings)
 

@@ -19,7 +19,7 @@ from explainer.errors import CannotStart, UsageError
 from explainer.fleet.explained import catalog_of, explain_source, killed_row
 from explainer.fleet.pool import Answer, Settings
 from explainer.fleet.remote import describe
-from explainer.fleet.row import from_object, to_object
+from explainer.fleet.row import Reading, reading_of
 from explainer.fleet.source import Source
 
 BATCH = 16
@@ -27,7 +27,7 @@ MAX_BLOCKS = 4096
 
 
 def run_ray(sources: Sequence[Source], settings: Settings, is_stopped: Callable[[], bool]) -> Iterator[Answer]:
-    """The rows of each object with its place in `sources`, as they come; ends early where `is_stopped` says so.
+    """What came of each object with its place in `sources`, as they come; ends early where `is_stopped` says so.
 
     Raises:
         UsageError: Ray is not installed.
@@ -37,15 +37,15 @@ def run_ray(sources: Sequence[Source], settings: Settings, is_stopped: Callable[
         _try_out(ray, settings)
         owed = dict(enumerate(sources))
         for batch in (BATCH, 1):
-            for index, rows in _map(ray, owed, batch, settings):
+            for index, reading in _map(ray, owed, batch, settings):
                 if owed.pop(index, None) is not None:
-                    yield index, rows
+                    yield index, reading
                 if is_stopped():
                     return
             if not owed:
                 return
         for index, source in owed.items():
-            yield index, (killed_row(source),)
+            yield index, reading_of([killed_row(source)])
 
 
 @contextlib.contextmanager
@@ -104,13 +104,15 @@ def _map(ray: Any, owed: dict[int, Source], batch: int, settings: Settings) -> I
             max_retries=0 if batch > 1 else 1,  # a batch that dies is asked for again by us, smaller
         )
     for answer in data.iter_rows():
-        yield int(answer["index"]), tuple(from_object(one) for one in json.loads(answer["rows"]))
+        failures, is_faulty = int(answer["failures"]), bool(answer["is_faulty"])
+        yield int(answer["index"]), Reading(rows=str(answer["rows"]), failures=failures, is_faulty=is_faulty)
 
 
 def _explain_batch(batch: dict[str, Any], knowledge: str | None) -> dict[str, Any]:
-    """The rows of a batch's objects; it runs in a process of the cluster."""
-    rows = [[to_object(row) for row in explain_source(_unpacked(text), knowledge)] for text in batch["source"]]
-    return {"index": batch["index"], "rows": [json.dumps(one, ensure_ascii=True) for one in rows]}
+    """What comes of a batch's objects; it runs in a process of the cluster."""
+    readings = [reading_of(explain_source(_unpacked(text), knowledge)) for text in batch["source"]]
+    columns = {name: [getattr(one, name) for one in readings] for name in ("rows", "failures", "is_faulty")}
+    return {"index": batch["index"], **columns}
 
 
 def _packed(source: Source) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -62,6 +63,18 @@ class Row:
         return dict(self.versions).get(package)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What came of one object: its rows as a JSON array, how many are failures, and whether it was not read to its end.
+
+    The JSON is made where the object was read: one process that collects serves many that read.
+    """
+
+    rows: str
+    failures: int
+    is_faulty: bool
+
+
 COLUMNS = tuple(field.name for field in fields(Row))
 
 
@@ -69,6 +82,16 @@ def to_object(row: Row) -> dict[str, Any]:
     """The row as JSON has it: every column in order, `versions` as an object."""
     values = {name: getattr(row, name) for name in COLUMNS}
     return {**values, "shapes": list(row.shapes), "versions": dict(row.versions)}
+
+
+def reading_of(rows: Iterable[Row]) -> Reading:
+    """The rows of one object as they are handed on and kept."""
+    rows = tuple(rows)
+    return Reading(
+        rows=json.dumps([to_object(row) for row in rows], separators=(",", ":")),
+        failures=sum(1 for row in rows if row.is_failure),
+        is_faulty=any(row.status in FAULTY or row.detail for row in rows),
+    )
 
 
 def from_object(values: Mapping[str, Any]) -> Row:

@@ -19,7 +19,7 @@ from explainer.fleet.page import render_report
 from explainer.fleet.parquet import maybe_parquet, require_pyarrow
 from explainer.fleet.part import Parts
 from explainer.fleet.pool import Answer, Pool, Settings
-from explainer.fleet.row import Row
+from explainer.fleet.row import Reading, Row
 from explainer.fleet.source import Source, is_address
 from explainer.fleet.summary import Summary
 
@@ -57,7 +57,7 @@ class Listener:
     def begin(self, total: int, size: int, done: int) -> None:
         """There are `total` objects of `size` bytes as stored, `done` of them from an earlier run."""
 
-    def advance(self, source: Source, rows: Sequence[Row]) -> None:
+    def advance(self, source: Source, reading: Reading) -> None:
         """An object has been explained."""
 
     def row(self, row: Row) -> None:
@@ -106,9 +106,9 @@ def _explain(todo: Sequence[Source], parts: Parts, request: Request, listener: L
     try:
         with hold_signals() as is_asked:
             try:
-                for index, rows in _answers(todo, request, is_asked):
-                    parts.add(todo[index], rows)
-                    listener.advance(todo[index], rows)
+                for index, reading in _answers(todo, request, is_asked):
+                    parts.add(todo[index], reading)
+                    listener.advance(todo[index], reading)
                     count += 1
             finally:  # also where an engine fails
                 parts.flush()

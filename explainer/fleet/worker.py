@@ -5,17 +5,18 @@ from __future__ import annotations
 from multiprocessing.connection import Connection
 
 from explainer.fleet.explained import catalog_of, explain_source
+from explainer.fleet.row import reading_of
 
 READY = "ready"
 
 
 def serve(link: Connection, knowledge: str | None) -> None:
-    """Answer each (place, object) that comes with (place, rows), after a first word that says that this process works."""
+    """Answer each (place, object) that comes with (place, reading), after a first word that says that this process works."""
     catalog_of(knowledge)
     try:
         link.send(READY)
         while True:
             index, source = link.recv()
-            link.send((index, explain_source(source, knowledge)))
+            link.send((index, reading_of(explain_source(source, knowledge))))
     except (EOFError, OSError):
         return  # the one that asked has gone

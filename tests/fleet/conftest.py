@@ -24,7 +24,7 @@ class Collector(Listener):
         self.advanced = 0
         self._on_advance = on_advance
 
-    def advance(self, source, rows) -> None:
+    def advance(self, source, reading) -> None:
         self.advanced += 1
         if self._on_advance is not None:
             self._on_advance(self.advanced)
