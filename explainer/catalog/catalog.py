@@ -36,6 +36,14 @@ class Catalog:
         """The names of the shared signatures, in order."""
         return tuple(sorted(self._signatures))
 
+    def digest(self) -> str:
+        """A short text that differs where any rule does."""
+        import hashlib
+        import json
+
+        rules = json.dumps([self._signatures, self._causes, self.interfaces], sort_keys=True)
+        return hashlib.blake2b(rules.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
     def forms(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every wording as raw data, with the name of its signature."""
         for name, signature in self._signatures.items():

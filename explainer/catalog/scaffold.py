@@ -6,6 +6,7 @@ import os
 import re
 
 from explainer.catalog.check import HEADINGS
+from explainer.catalog.cluster import Seen, form_of, literal_of
 from explainer.errors import RuleError
 
 _CAUSE = """\
@@ -17,19 +18,11 @@ since = "{since}"
 look_alikes = []
 proves_not = "What the message alone does not prove."
 
-[[form]]
-exceptions = ["RuntimeError"]
-contains = ["words of the message that no other message has"]
-
-[[form.sample]]
-torch = "2.13"
-origin = "recorded"
-text = "the message, with words of the message that no other message has"
-
+{form}
 [[evidence]]
 id = "name-what-it-sees"
 reads = "message"
-contains = "words of the message"
+contains = {literal}
 weight = 0.5
 says = "what was seen, and what follows from it"
 
@@ -39,6 +32,16 @@ title = "Say what to write instead"
 kind = "advice"
 applicability = "display"
 because = "what it costs or changes"
+"""
+_FORM = """\
+[[form]]
+exceptions = ["RuntimeError"]
+contains = ["words of the message that no other message has"]
+
+[[form.sample]]
+torch = "2.13"
+origin = "recorded"
+text = "the message, with words of the message that no other message has"
 """
 _BROKEN = '''\
 """One line: what this program wants to do."""
@@ -55,8 +58,10 @@ optimizer.step()
 '''
 
 
-def lay_out(folder: str, cause: str, since: str) -> list[str]:
+def lay_out(folder: str, cause: str, since: str, seen: Seen | None = None) -> list[str]:
     """Write the files of the new cause `family/slug` under `folder`; their paths, relative to it.
+
+    With `seen`, a cluster of a triage, the cause recognises those messages from the start.
 
     Raises:
         RuleError: the id is none, or the folder is there already.
@@ -70,7 +75,12 @@ def lay_out(folder: str, cause: str, since: str) -> list[str]:
         raise RuleError(f"{place}: is there already")
     title = cause.partition("/")[2].replace("-", " ").capitalize()
     files = {
-        "cause.toml": _CAUSE.format(title=title, since=since),
+        "cause.toml": _CAUSE.format(
+            title=title,
+            since=since,
+            form=_FORM if seen is None else form_of(seen),
+            literal='"words of the message"' if seen is None else literal_of(seen),
+        ),
         "README.md": f"# {title}\n" + "".join(f"\n## {heading}\n\n...\n" for heading in HEADINGS),
         "plain/broken.py": _BROKEN,
         "plain/fixed.py": _BROKEN,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from explainer.cli import completion, fix_commands, run_commands, serve_commands, ui_commands
+from explainer.cli import completion, fix_commands, run_commands, serve_commands, triage_commands, ui_commands
 from explainer.cli.options import COLOURS, FORMATS, ExplainOptions
 from explainer.errors import UsageError
 
@@ -139,6 +139,7 @@ def probe(
 fix_commands.add_commands(app)
 run_commands.add_commands(app)
 serve_commands.add_commands(app)
+triage_commands.add_commands(app)
 ui_commands.add_commands(app)
 rules = typer.Typer(
     help="Read and search the rule base.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -231,6 +232,9 @@ def check(
 @rules.command("new")
 def new(
     cause: Annotated[str, typer.Argument(metavar="FAMILY/SLUG", help="The id of the new cause.")],
+    from_cluster: Annotated[
+        Optional[str], typer.Option(metavar="FILE", help="For the messages of this file of a triage's clusters/.")
+    ] = None,
     knowledge: Annotated[Optional[str], typer.Option(metavar="DIR", help="Into this folder of rules.")] = None,
 ) -> None:
     """Lay out the folder of a new cause.
@@ -239,7 +243,7 @@ def new(
     """
     from explainer.cli.authoring import new_cause
 
-    raise typer.Exit(new_cause(cause, knowledge))
+    raise typer.Exit(new_cause(cause, knowledge, from_cluster))
 
 
 @rules.command("record")

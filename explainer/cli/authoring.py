@@ -46,14 +46,18 @@ def _check_recordings(folder: str, knowledge: str | None) -> list[Fault]:
     return [Fault(file, None, fault) for file, fault in told if fault]
 
 
-def new_cause(cause: str, knowledge: str | None) -> int:
-    """Lay out the folder of a new cause and say what to do with it."""
+def new_cause(cause: str, knowledge: str | None, cluster: str | None = None) -> int:
+    """Lay out the folder of a new cause, for the messages of a triage's `cluster` if given, and say what to do with it."""
     from explainer import __version__
+    from explainer.catalog.cluster import read_cluster
     from explainer.catalog.scaffold import lay_out
 
     folder = knowledge or knowledge_folder()
-    for path in lay_out(folder, cause, __version__):
+    seen = read_cluster(cluster) if cluster is not None else None
+    for path in lay_out(folder, cause, __version__, seen):
         print(os.path.join(folder, path))
+    if seen is not None and seen.files:
+        print(f"seen {seen.count} times, first in {seen.files[0]}", file=sys.stderr)
     print(
         f"next: write plain/broken.py, then `gradfix rules record {cause}{_option(knowledge)}`, "
         f"the message and the evidence in cause.toml, the prose, `gradfix rules check {folder}`",

@@ -10,11 +10,11 @@ from explainer.catalog.catalog import Catalog
 from explainer.cli.failure import error_object, fail
 from explainer.cli.options import ExplainOptions
 from explainer.errors import GradfixError, UnreadableInput
+from explainer.ingest.source import LOG_SUFFIXES
 from explainer.model.environment import Environment
 from explainer.model.incident import Incident
 from explainer.model.report import Report
 
-LOG_SUFFIXES = (".log", ".txt", ".out", ".err", ".ipynb", ".stderr", ".stdout")
 MAX_FILES = 10_000
 EXPLAINED, UNRECOGNISED, UNUSABLE = 0, 1, 2
 

@@ -18,6 +18,7 @@ from explainer.model.incident import Incident
 
 CHUNK = 1 << 20
 MAX_NOTEBOOK = 64 << 20
+LOG_SUFFIXES = (".log", ".txt", ".out", ".err", ".ipynb", ".stderr", ".stdout")  # what a folder's logs are named
 
 
 class Readable(Protocol):

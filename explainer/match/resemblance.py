@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from explainer.catalog.catalog import Catalog
 from explainer.match.signature import SignatureMatch
@@ -44,7 +45,7 @@ def nearest(catalog: Catalog, message: str, *, limit: int, cutoff: float = MIN_N
         return []
     from rapidfuzz import fuzz, process
 
-    samples = {(name, sample): _plain(sample) for name, sample in _samples(catalog)}
+    samples = _plain_samples(catalog)
     whole = process.extract(text, samples, scorer=fuzz.ratio, limit=4 * limit, score_cutoff=cutoff)
     begun = {key: plain[: len(text)] for key, plain in samples.items() if len(plain) > len(text)}
     cut = process.extract(text, begun, scorer=fuzz.ratio, limit=4 * limit, score_cutoff=cutoff)
@@ -53,6 +54,12 @@ def nearest(catalog: Catalog, message: str, *, limit: int, cutoff: float = MIN_N
         share = round(score / 100, 2)
         best.setdefault(name, Nearest(signature=name, message=sample, similarity=share, causes=catalog.causes_of(name)))
     return list(best.values())[:limit]
+
+
+@lru_cache(maxsize=4)
+def _plain_samples(catalog: Catalog) -> dict[tuple[str, str], str]:
+    """The samples of all wordings in plain words, by signature and text; made once, as a triage asks for each log."""
+    return {(name, sample): _plain(sample) for name, sample in _samples(catalog)}
 
 
 def _samples(catalog: Catalog) -> Iterator[tuple[str, str]]:

@@ -48,8 +48,9 @@ def find_signatures(
     """
     found: dict[tuple[str, str, int], SignatureMatch] = {}
     joined = {kind: "\n".join(_texts(utterances, kind)) for kind in ("exception", "warning", "log", "metrics")}
-    for name, form in catalog.forms():
-        if not is_wanted(name):
+    everything = "\0".join(joined.values())
+    for rarest, name, form in _by_rarest_literal(catalog):
+        if rarest not in everything or not is_wanted(name):
             continue
         literals = form.get("contains", ())
         for kind in _STANDS[form.get("stands", "exception")]:
@@ -60,6 +61,12 @@ def find_signatures(
                 if key not in found or _is_better(match, found[key]):
                     found[key] = match
     return list(found.values())
+
+
+@lru_cache(maxsize=4)
+def _by_rarest_literal(catalog: Catalog) -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """Every form with its longest literal, "" for none: nearly all forms are out by looking for that one anywhere."""
+    return tuple((max(form.get("contains", ()), key=len, default=""), name, form) for name, form in catalog.forms())
 
 
 def _texts(utterances: Iterable[Utterance], kind: str) -> Iterator[str]:
