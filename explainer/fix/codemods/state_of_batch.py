@@ -1,0 +1,116 @@
+"""A recurrent layer's first state is made for the batch that it gets, not for the batch size of the settings.
+
+`torch.zeros(layers, self.batch_size, hidden)` fails at the last batch of an epoch; its size becomes `x.size(0)`. A method
+that makes the state is handed it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of, raised_at
+from explainer.fix.rewrite import add_argument
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, all_parameters
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
+_SIZES = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
+_CELL = re.compile(r"Input batch size \d+ doesn't match hidden\d? ?batch size \d+")
+_BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
+_NAME = "batch"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit where the failing line gives a recurrent layer a state of another batch size."""
+    message = message_of(context)
+    sizes = _SIZES.search(message)
+    is_batch = sizes is not None and sizes[1] == sizes[4] and sizes[3] == sizes[6] and sizes[2] != sizes[5]
+    if not is_batch and not _CELL.search(message):
+        return
+    program = context.program
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
+            axis = _batch_axis(call, file, program)
+            given = dotted_name(call.args[0])
+            if axis is None or given is None:
+                continue
+            for value in _made(Value(call.args[1], file), program, 0):
+                edits = _edits(value, (file, call), f"{given}.size({axis})", program)
+                if edits:
+                    why = "makes the state for the batch size of the settings; the last batch of an epoch is smaller"
+                    yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.0)
+
+
+def _batch_axis(call: ast.Call, file: SourceFile, program: Program) -> int | None:
+    """Which dimension of a recurrent layer's input is the batch; None for a call of anything else."""
+    for one in resolver_of(program).constructors_of(Value(call.func, file)):
+        names = program.names(one.file)
+        if names.is_call(one.node, *_CELLS):
+            return 0
+        if names.is_call(one.node, *_LAYERS) and isinstance(one.node, ast.Call):
+            first = next((word.value for word in one.node.keywords if word.arg == "batch_first"), None)
+            return 0 if isinstance(first, ast.Constant) and first.value is True else 1
+    return None
+
+
+def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
+    """The batch sizes that a state is made with, followed through names, tuples, methods and shapes."""
+    node = value.node
+    last = (dotted_name(node) or "").rpartition(".")[2]
+    if _BATCH.search(last):
+        yield value
+        return
+    if depth > 8:
+        return
+    resolver = resolver_of(program)
+    if isinstance(node, (ast.Name, ast.Attribute)) and dotted_name(node) is not None:
+        for one in resolver.behind(value):
+            yield from _made(one, program, depth + 1)
+    elif isinstance(node, ast.Call) and (target := resolver.function_of(node, value)) is not None:
+        for one in resolver.returns_of(target, node, value):
+            yield from _made(one, program, depth + 1)
+    else:
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.expr):
+                yield from _made(Value(part, value.file, value.arguments), program, depth + 1)
+            elif isinstance(part, ast.keyword):
+                yield from _made(Value(part.value, value.file, value.arguments), program, depth + 1)
+
+
+def _edits(value: Value, at: tuple[SourceFile, ast.Call], size: str, program: Program) -> tuple[Edit, ...]:
+    """The size written where the state is made: of the input that stands there, else of a new parameter."""
+    file, call = at
+    maker = program.names(value.file).function_of(value.node)
+    user = program.names(file).function_of(call)
+    if maker is None or user is None or (isinstance(value.node, ast.Name) and value.node.id in all_parameters(maker)):
+        return ()
+    if maker is user:
+        return (edit_of(value.file, value.node, size),)
+    calls = resolver_of(program).calls_of(maker, value.file)
+    if len(calls) != 1 or program.names(calls[0][0]).function_of(calls[0][1]) is not user or not _is_plain(maker):
+        return ()
+    where, made = calls[0]
+    taken = all_parameters(maker) | {node.id for node in walk(maker) if isinstance(node, ast.Name)}
+    if _NAME in taken or made.args or made.keywords:
+        return ()
+    last = maker.args.args[-1]
+    parameter = Edit(
+        file=value.file.path, start=value.file.span(last)[1], end=value.file.span(last)[1], new=f", {_NAME}"
+    )
+    return (parameter, edit_of(value.file, value.node, _NAME), add_argument(where, made, size))
+
+
+def _is_plain(maker: Function) -> bool:
+    """Whether a method takes nothing but its object."""
+    arguments = maker.args
+    others = (arguments.posonlyargs, arguments.kwonlyargs, arguments.defaults, arguments.vararg, arguments.kwarg)
+    return len(arguments.args) == 1 and not any(others)
