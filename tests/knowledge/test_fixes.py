@@ -65,8 +65,9 @@ def rules(shape: Shape) -> list[dict]:
     return [rule for rule in shape.raw.get("fix", ()) if rule.get("codemod")]
 
 
-EDITED = [shape for shape in shapes() if rules(shape)]
-CODEMODS = sorted({rule["codemod"] for shape in EDITED for rule in rules(shape)})
+# A rule that is only shown points at a line.
+EDITED = [shape for shape in shapes() if any(rule["applicability"] != "display" for rule in rules(shape))]
+CODEMODS = sorted({rule["codemod"] for shape in shapes() for rule in rules(shape)})
 FIXED = [shape.folder / "fixed.py" for shape in shapes() if (shape.folder / "fixed.py").exists()]
 
 

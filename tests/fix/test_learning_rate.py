@@ -1,0 +1,43 @@
+"""A training that diverged is pointed at the number of its learning rate; nothing is edited."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import best, write
+
+HEAD = "import argparse, json\nimport torch\nnet = torch.nn.Linear(2, 2)\n"
+LINES = {
+    "an argument": ("opt = torch.optim.SGD(net.parameters(), lr=4.0)\n", "opt = torch.optim.SGD(net.parameters(), lr=4.0)"),
+    "a name": ("RATE = 4.0\nopt = torch.optim.SGD(net.parameters(), lr=RATE)\n", "RATE = 4.0"),
+    "an option": (
+        'parser = argparse.ArgumentParser()\nparser.add_argument("--lr", type=float, default=4.0)\n'
+        "args = parser.parse_args()\nopt = torch.optim.SGD(net.parameters(), lr=args.lr)\n",
+        'parser.add_argument("--lr", type=float, default=4.0)',
+    ),
+    "the larger of two": (
+        "a = torch.optim.SGD(net.parameters(), lr=0.1)\nb = torch.optim.SGD(net.parameters(), lr=4.0)\n",
+        "b = torch.optim.SGD(net.parameters(), lr=4.0)",
+    ),
+    "an optimizer's default": ("opt = torch.optim.Adam(net.parameters())\n", "opt = torch.optim.Adam(net.parameters())"),
+    "a schedule": ("opt = torch.optim.lr_scheduler.StepLR\n", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "line"), LINES.values(), ids=LINES)
+def test_the_line_of_the_rate(body: str, line: str | None, tmp_path: pathlib.Path) -> None:
+    """Where its number stands."""
+    proposal = best("learning_rate", write(tmp_path, {"train.py": HEAD + body}))
+    assert (proposal.culprit.code if proposal is not None else None) == line
+    assert proposal is None or not proposal.edits
+
+
+def test_in_a_configuration_file(tmp_path: pathlib.Path) -> None:
+    """A file's rate, also where YAML takes it for a string."""
+    (tmp_path / "config.yaml").write_text("optimizer:\n  lr: 4e-1\n  momentum: 0.9\n")
+    body = 'cfg = yaml.safe_load(open("config.yaml"))\nopt = torch.optim.SGD(net.parameters(), **cfg["optimizer"])\n'
+    proposal = best("learning_rate", write(tmp_path, {"train.py": f"import yaml\n{HEAD}{body}"}))
+    assert proposal is not None
+    assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 2)
