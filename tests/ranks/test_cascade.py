@@ -97,7 +97,7 @@ def test_one_log_for_each_rank(tmp_path) -> None:
         (tmp_path / f"rank{rank}.log").write_text(text)
     names = sorted(str(one) for one in tmp_path.glob("rank*.log"))
     command = [sys.executable, "-m", "gradfix", "explain", "--no-probe", *names]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     card = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert card.returncode == 0
     assert "rank 2 failed with an error of its own; ranks 0, 1 lost another rank or waited for one" in card.stdout
