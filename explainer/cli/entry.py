@@ -41,6 +41,14 @@ def _run(words: list[str]) -> int:
             from explainer.cli.explain import run_explain
 
             return run_explain(options)
+    if words[:1] == ["ui"]:
+        from explainer.cli.quick import parse_ui_quickly
+
+        interface = parse_ui_quickly(words[1:])
+        if interface is not None:
+            from explainer.cli.ui import run_ui
+
+            return run_ui(interface)
     from explainer.cli.app import run_app
 
     return run_app(words)

@@ -1,4 +1,4 @@
-"""Reads the common forms of `gradfix explain` without importing typer, which costs more than explaining does.
+"""Reads the common forms of `gradfix explain` and `ui` without importing typer, which costs more than explaining does.
 
 It understands long options with their values, `-v`, files and `-`; anything else, a mistake included, is left to the
 full command line (`cli.app`), which declares the options and prints help and errors. A test holds the two together.
@@ -7,9 +7,12 @@ full command line (`cli.app`), which declares the options and prints help and er
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from explainer.cli.options import COLOURS, FORMATS, ExplainOptions
+
+if TYPE_CHECKING:
+    from explainer.cli.ui import UiOptions
 
 _VALUES = {
     "--format": "format",
@@ -61,3 +64,21 @@ def _checked(given: dict[str, Any], files: list[str]) -> ExplainOptions | None:
             return None
         given["top"] = int(given["top"])
     return ExplainOptions(files=tuple(files), **given)
+
+
+def parse_ui_quickly(arguments: Sequence[str]) -> UiOptions | None:
+    """The options of `ui ARGUMENTS` where it opens one log, or runs a command; None for all else."""
+    from explainer.cli.ui import UiOptions
+
+    words = list(arguments)
+    at = words.index("--") if "--" in words else len(words)
+    command, words = tuple(words[at + 1 :]), words[:at]
+    given: dict[str, Any] = dict(
+        _SWITCHES[word] for word in words if word in ("--probe", "--no-probe", "--mask", "--no-mask")
+    )
+    files = [word for word in words if word not in _SWITCHES]
+    if len(files) > 1 or any(word.startswith("-") and word != "-" for word in files) or (files and command):
+        return None
+    if len(files) + len(given) < len(words):
+        return None
+    return UiOptions(file=files[0] if files else None, command=command, **given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,10 +36,31 @@ class Callee:
 
 def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Callee, ...]:
     """Every function of the program that the value of an expression may be, each once."""
-    if (program.names(file).qualified(node) or "").startswith(_LIBRARIES):
+    if (program.names(file).qualified(node) or "").startswith(_LIBRARIES) or _is_builtin(node, file):
         return ()
     found = _callees(Value(node, file), resolver_of(program), 0)
     return tuple({one.function: one for one in found}.values())
+
+
+def _is_builtin(node: ast.expr, file: SourceFile) -> bool:
+    """Whether a name is one of Python's own, which the file binds nowhere."""
+    if not isinstance(node, ast.Name) or not hasattr(builtins, node.id):
+        return False
+    return all(isinstance(one.ctx, ast.Load) for one in file.plain_names[node.id]) and node.id not in _names_bound(file)
+
+
+@lru_cache(maxsize=256)
+def _names_bound(file: SourceFile) -> frozenset[str]:
+    """The names of functions, classes, parameters and imports of a file."""
+    found: set[str] = set()
+    for node in file.walk():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+    return frozenset(found)
 
 
 def _callees(value: Value, resolver: Resolver, depth: int) -> Iterator[Callee]:

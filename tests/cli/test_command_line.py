@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explainer.cli.options import ExplainOptions
-from explainer.cli.quick import parse_quickly
+from explainer.cli.quick import parse_quickly, parse_ui_quickly
 from tests.conftest import ROOT
 
 LOG = 'Traceback (most recent call last):\n  File "train.py", line 3, in f\n    loss.backward()\nRuntimeError: grad can be implicitly created only for scalar outputs\n'
@@ -225,6 +225,39 @@ def test_the_quick_reader_is_used() -> None:
     assert parse_quickly(["--no-probe", "--format", "json", "-"]) == ExplainOptions(
         probe=False, format="json", files=("-",)
     )
+
+
+ui_words = st.lists(
+    st.sampled_from(
+        ["a.log", "-", "--", "python", "train.py", "--no-probe", "--probe", "--no-mask", "--mask", "-v", "--web", "--steps", "3",
+         "--root", "--env=e.json", "--help"]
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(ui_words)
+@settings(max_examples=100, deadline=None)
+def test_the_quick_reader_of_ui_agrees_too(arguments: list[str]) -> None:
+    """What it understands, the declared command line understands alike."""
+    from unittest.mock import patch
+
+    from explainer.cli.app import run_app
+    from explainer.cli.ui import UiOptions
+
+    seen: list[UiOptions] = []
+    with patch("explainer.cli.ui.run_ui", lambda options: seen.append(options) or 0):
+        quick = parse_ui_quickly(arguments)
+        if quick is not None:
+            run_app(["ui", *arguments])
+    assert quick is None or seen == [quick]
+
+
+def test_opening_a_log_needs_no_typer() -> None:
+    """The forms that people type."""
+    assert parse_ui_quickly(["train.log"]) is not None
+    assert parse_ui_quickly(["--no-probe", "--", "python", "train.py", "--lr", "1"]) is not None
+    assert parse_ui_quickly(["--web", "train.log"]) is None
 
 
 def test_a_users_module_of_that_name(tmp_path) -> None:
