@@ -252,6 +252,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.slow
 def test_explain_in_an_except(example: tuple[Seed, pathlib.Path]) -> None:
     """`explain(error)` round the program's own main names the same cause, line and fix, without the log that it printed."""
     seed, folder = example

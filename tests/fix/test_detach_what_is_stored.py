@@ -21,7 +21,9 @@ END = """    loss = head(out).sum()
     loss.backward()
     optimizer.step()
 """
-CARRIED = "    out, last = net(torch.randn(5, 2, 4), memory.fetch([0, 1]).unsqueeze(0))\n    memory.store([0, 1], last[0])\n"
+CARRIED = (
+    "    out, last = net(torch.randn(5, 2, 4), memory.fetch([0, 1]).unsqueeze(0))\n    memory.store([0, 1], last[0])\n"
+)
 
 
 def store(body: str, fetch: str = "return torch.stack([self.states.get(key, torch.zeros(4)) for key in keys])") -> str:

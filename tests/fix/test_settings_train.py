@@ -47,7 +47,13 @@ def run(folder: pathlib.Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("arguments", "name", "before", "after"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("arguments", "name", "before", "after"),
+    [
+        pytest.param(*one, marks=[] if name == "two precisions" else pytest.mark.slow, id=name)
+        for name, one in CASES.items()
+    ],
+)
 def test_settings_train(arguments, name, before, after, tmp_path: pathlib.Path, read, catalog) -> None:
     """The run fails, its first culprit lies in the file of settings, and with the first fix it trains."""
     pytest.importorskip("transformers")

@@ -55,8 +55,6 @@ RIGHT = {
 }
 
 
-
-
 @pytest.mark.parametrize(("layer", "body", "message", "wanted"), WRONG.values(), ids=WRONG)
 def test_the_size_of_the_input(layer: str, body: str, message: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
     """The state is made for the input; a second time nothing is left to do."""

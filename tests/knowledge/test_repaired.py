@@ -16,10 +16,10 @@ pytestmark = pytest.mark.torch
 
 SAMPLE = (
     pytest.param("backward/graph-built-outside-loop/lbfgs-closure", marks=pytest.mark.slow),
-    "backward/shared-graph-two-losses/gan",
+    pytest.param("backward/shared-graph-two-losses/gan", marks=pytest.mark.slow),
     "inplace/op-on-saved-tensor/residual-add",
     pytest.param("inplace/parameter-rewritten-in-forward/normalised-in-forward", marks=pytest.mark.slow),
-    "nan/sqrt-at-zero/rmse-loss",
+    pytest.param("nan/sqrt-at-zero/rmse-loss", marks=pytest.mark.slow),
     pytest.param("no-graph/grad-mode-off/decorated-forward", marks=pytest.mark.slow),
     pytest.param("no-graph/numpy-on-grad-tensor/output-to-numpy", marks=pytest.mark.slow),
     pytest.param("optimizer/scheduler-order/before-the-optimizer", marks=pytest.mark.slow),
@@ -53,7 +53,13 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(*one, marks=[] if name == "other gradients" else pytest.mark.slow, id=name)
+        for name, one in OTHERS.items()
+    ],
+)
 def test_what_is_not_as_meant(before: str, after: str, tmp_path: pathlib.Path) -> None:
     """The comparison tells programs apart that train otherwise, and not those that are only written otherwise."""
     pytest.importorskip("torch")

@@ -38,8 +38,13 @@ def ready(shape: Shape) -> None:
         pytest.skip(f"needs {', '.join(missing)}")
 
 
+def marked(shape: Shape):
+    """Several processes of torch each: by hand."""
+    return pytest.param(shape, marks=pytest.mark.slow) if shape.cause.startswith("distributed/") else shape
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", [marked(one) for one in SHAPES], ids=lambda shape: shape.name)
 def test_broken(shape: Shape, runner: Runner, catalog) -> None:
     """The program fails on the installed torch, and what it prints is explained by its cause."""
     ready(shape)
@@ -68,7 +73,7 @@ def explained(run: Run, catalog):
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    "shape", [one for one in SHAPES if (one.folder / "fixed.py").exists()], ids=lambda shape: shape.name
+    "shape", [marked(one) for one in SHAPES if (one.folder / "fixed.py").exists()], ids=lambda shape: shape.name
 )
 def test_fixed(shape: Shape, runner: Runner) -> None:
     """The fixed program ends well; what an optimizer owns has finite gradients, and no group's are all zero."""

@@ -246,7 +246,9 @@ def test_an_interpreter_without_torch(folder) -> None:
 
 @linux
 @pytest.mark.torch
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["Ctrl-C", "SIGTERM"]
+)
 def test_a_repair_that_is_broken_off(folder, number: signal.Signals) -> None:
     """While a fix is on trial: the trial is ended, and the files are as they were."""
     pytest.importorskip("torch")

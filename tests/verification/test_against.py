@@ -72,6 +72,7 @@ def test_the_command_line(tmp_path: pathlib.Path, saved: pathlib.Path) -> None:
     assert "values" not in told["processes"][0]["first"][0]["gradients"][0]
 
 
+@pytest.mark.slow
 def test_the_text(tmp_path: pathlib.Path, saved: pathlib.Path) -> None:
     """Which parameters differ most, what it costs, the modules; no colour in a pipe."""
     (tmp_path / "train.py").write_text(VERDICTS["another loss"][0])

@@ -88,6 +88,7 @@ def test_a_red_verification_is_taken_back(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == text
 
 
+@pytest.mark.slow
 def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     """A new failure behind a fix is the next round; both edits are kept when the end is green."""
     text = BROKEN.replace("        return h\n", "        g = torch.tanh(h)\n        g *= 0.5\n        return g\n")
@@ -119,6 +120,7 @@ def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == text.replace("reentrant=True", "reentrant=False")
 
 
+@pytest.mark.slow
 def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
     """Nothing is said about a run that needs nothing."""
     (tmp_path / "train.py").write_text(RIGHT)
@@ -178,6 +180,7 @@ train("out/second.pt", "out/first.pt")
 """
 
 
+@pytest.mark.slow
 def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> None:
     """What a stage saves can be read back under watch, an optimizer that is done need not step again, and nothing stays."""
     (tmp_path / "train.py").write_text(STAGES)
@@ -284,6 +287,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.slow
 def test_a_write_that_autograd_does_not_see(tmp_path: pathlib.Path) -> None:
     """The program runs through; the trace finds the line, and finds nothing after the edit."""
     (tmp_path / "train.py").write_text(UNSEEN)
@@ -293,6 +297,7 @@ def test_a_write_that_autograd_does_not_see(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == UNSEEN.replace("h.data.mul_(0.5)", "h = h.mul(0.5)")
 
 
+@pytest.mark.slow
 def test_a_fix_that_leaves_another_such_write_is_taken_back(tmp_path: pathlib.Path) -> None:
     """A run that ends well proves nothing where the fault was silent: the trace is asked again."""
     text = UNSEEN.replace("    g.sum()", "    g.data.copy_(g.data * 0.5)\n    g.sum()")
@@ -365,6 +370,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 def test_a_part_without_an_optimizer(tmp_path: pathlib.Path) -> None:
     """An empty group leaves a part of the model untrained: suspect, and repaired with leave."""
     (tmp_path / "train.py").write_text(RATES)

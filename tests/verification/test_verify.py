@@ -82,12 +82,14 @@ second.step()
 """
 
 
+@pytest.mark.slow
 def test_a_program_without_loop_is_past_the_failure_at_its_end(tmp_path: pathlib.Path) -> None:
     """It failed after its optimizers' only steps; it now ends well, and no run of it makes more of them."""
     assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 1), ("1 SGD", 1))).verdict == "green"
     assert verify(tmp_path, STRAIGHT, past=(("0 SGD", 2),)).verdict == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_step_with_a_closure(tmp_path: pathlib.Path) -> None:
     """The gradients that a closure makes inside of the step are seen, and so are those that it does not make."""
     text = """
