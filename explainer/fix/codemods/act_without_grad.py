@@ -16,10 +16,10 @@ from explainer.source.binding import Value
 from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.lineage import Scope, binds, definitions, reads, root_of, scope_of, statements_of, value_of
-from explainer.source.memory import stored_by
 from explainer.source.name import Function
 from explainer.source.once import is_trained
 from explainer.source.program import Program
+from explainer.source.replay import stored_by
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
