@@ -28,6 +28,7 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "nothing is ignored": "loss = F.cross_entropy(torch.randn(4, 3), torch.tensor([0, 1, 2, 0]))\n",
+    "a slice": "loss = F.cross_entropy(x[-100:], y[-100:])\n",
     "a sum already": 'loss = F.cross_entropy(x, y, ignore_index=-1, reduction="sum") / (y != -1).sum()\n',
     "classes of different weight": "loss = F.cross_entropy(x, y, weight=w, ignore_index=-1)\n",
     "one module for two losses": "c = nn.CrossEntropyLoss(ignore_index=0)\na = c(x, y)\nb = c(u, v)\n",

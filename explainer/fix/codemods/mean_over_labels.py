@@ -13,6 +13,7 @@ from explainer.fix.rewrite import operand
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
+from explainer.source.file import SourceFile
 from explainer.source.loss import Loss, find_losses
 from explainer.source.program import Program
 
@@ -28,7 +29,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     losses = [one for one in program.once(find_losses) if one.name in _NAMES and one.reduction == "mean"]
     traced = [statement for _, statement in traced_places(NOT_FINITE, context)]
-    is_marked = any(_IGNORED in one.text for one in program.parsed())
+    is_marked = any(_is_marker(node, one) for one in program.parsed() for node in one.walk())
     for loss in losses:
         is_traced = loss.file.statement(loss.call) in traced
         is_masked = is_marked or "ignore_index" in loss.options
@@ -37,6 +38,14 @@ def propose(context: Context) -> Iterator[Proposal]:
         if edits and (is_traced or is_masked):
             why = "averages over the labels that are not ignored: where a batch has none, that is 0 / 0"
             yield Proposal(edits=edits, culprit=culprit_of(loss.file, loss.call, why), belief=1.0 if is_masked else 0.4)
+
+
+def _is_marker(node: ast.AST, file: SourceFile) -> bool:
+    """Whether a node is the -100 that torch leaves out by itself, and no bound of a slice."""
+    is_number = (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+    )
+    return is_number and node.operand.value == 100 and not isinstance(file.parents.get(node), ast.Slice)  # type: ignore[attr-defined]
 
 
 def _edits(loss: Loss, program: Program) -> tuple[Edit, ...]:
