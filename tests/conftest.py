@@ -19,9 +19,11 @@ SHARED = ROOT.parent / "shared"
 def pytest_configure() -> None:
     """Where the tests are started in the background, Ctrl-C is ignored, and every program that they start would inherit that.
 
-    What the tests' programs do is not remembered, but where a test is about the memory.
+    What the tests' programs do is not remembered, but where a test is about the memory. Their tensors are tiny: a thread
+    each, or two test processes fight for the same cores.
     """
     os.environ["GRADFIX_NO_MEMORY"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -188,7 +188,10 @@ SEEDS = {
 }
 
 
-@pytest.fixture(params=SEEDS)
+SLOW = ("gemma-float16", "llama-factory")  # several trainings each that import transformers and peft
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SEEDS])
 def example(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> tuple[Seed, pathlib.Path]:
     """A seed, and a copy of its example without the log."""
     seed = SEEDS[request.param]

@@ -11,7 +11,7 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import make_patch
 from explainer.model.report import Report
-from explainer.source.program import read_program
+from explainer.source.program import Program, read_program
 from explainer.workflow import explain_incident, plan_report
 from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
@@ -104,12 +104,18 @@ def test_fix_makes_the_fixed_program(shape: Shape, tmp_path: pathlib.Path, catal
     assert [fix.patch for fix in twice] == []
 
 
+@functools.cache
+def right_program(path: pathlib.Path) -> Program:
+    """Read once for all codemods, as one explanation does."""
+    return read_program(str(path.parent), [str(path)])
+
+
 @pytest.mark.parametrize("name", CODEMODS)
 def test_right_programs_stay(name: str) -> None:
     """Without a failure a codemod changes nothing in any program that is right."""
     changed = {}
     for path in FIXED:
-        program = read_program(str(path.parent), [str(path)])
+        program = right_program(path)
         for proposal in find_codemod(name)(Context(program=program)):
             patch = make_patch(proposal.edits, program.files, program.root)
             if str(path.relative_to(KNOWLEDGE)) not in UNREACHED:
