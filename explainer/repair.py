@@ -28,14 +28,13 @@ from explainer.model.repair import (
     Run,
 )
 from explainer.model.report import Report
-from explainer.model.trace import UNOWNED
 from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, ProcessReport, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
-from explainer.verification.unowned import unowned_of
+from explainer.verification.unowned import PARTS, unowned_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
@@ -96,11 +95,11 @@ class Target:
 def target_of(run: Run) -> Target:
     """What a verification of a fix for this run's failure must show."""
     steps = steps_so_far(run.processes)
-    traced = run.report.incident.traced if run.report is not None else ()
+    facts = run.report.incident.facts if run.report is not None else ()
     return Target(
         past=steps if run.status else tuple((name, count - 1) for name, count in steps),
         is_silent=not run.status,
-        is_unowned=not run.status and any(one.kind == UNOWNED for one in traced),
+        is_unowned=not run.status and any(one.name == PARTS for one in facts),
         given=_given(run.processes),
     )
 

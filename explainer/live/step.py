@@ -18,6 +18,7 @@ from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .name import Names
+from .skipped import Skipped
 from .unowned import Unowned
 
 MAX_STEPS_KEPT = 200
@@ -33,6 +34,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
 
     watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
     watcher.unowned.note_makers()
+    watcher.skipped.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -53,7 +55,8 @@ class Watcher:
         self._losses: list[float] = []
         self._told = 0.0
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
-        recorder.at_end += [self.look_at_the_end, self.tell_unowned]
+        recorder.at_end += [self.look_at_the_end, self.tell_unowned, self._tell_skipped]
+        self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
 
     def _key(self, optimizer: Any) -> str:
@@ -127,6 +130,12 @@ class Watcher:
         unowned = self.unowned.at_the_end(self._keep)
         if unowned:
             self._recorder.parts["unowned"] = unowned
+
+    def _tell_skipped(self) -> None:
+        """The optimizers that a GradScaler has kept from stepping."""
+        skipped = self.skipped.at_the_end()
+        if skipped:
+            self._recorder.parts["skipped"] = skipped
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""

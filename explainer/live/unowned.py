@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from .lost import find_lost
 from .name import outermost
 from .trace.place import Places, describe
 
@@ -26,6 +27,7 @@ class Unowned:
         self._places = Places(torch)
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: list[dict[str, Any]] | None = None
+        self._lost: list[tuple[str, str, Any, float]] = []
 
     def note_makers(self) -> None:
         """Remember the line that makes each optimizer."""
@@ -50,6 +52,9 @@ class Unowned:
                 for root in outermost()
                 if any(id(one) in owned for one in root.parameters())
                 and (found := self._looked_at(root, owned, optimizers))["left"]
+            ]
+            self._lost = [
+                (model, name, one, _sum(one)) for model, name, one in find_lost(self._torch, owned) if _trains(one)
             ]
         elif step == LAST:
             for model in self._models or ():
@@ -85,6 +90,15 @@ class Unowned:
             ]
             if names:
                 told.append(_told(model, names))
+        lost: dict[str, list[str]] = {}
+        for kind, name, one, total in self._lost:
+            if id(one) not in owned and _sum(one) == total:
+                lost.setdefault(kind, []).append(name)
+        told += [
+            {"model": kind, "count": len(names), "names": names[:MAX_NAMES], "children": [], "whole": [], "empty": [],
+             "is_lost": True}
+            for kind, names in lost.items()
+        ]  # fmt: skip
         return told
 
     def _optimizers(self) -> Iterator[Any]:

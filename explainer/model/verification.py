@@ -107,6 +107,8 @@ class Gradient:
 class Unowned:
     """Trainable parameters of a model that got gradients and that no optimizer owns, though it owns others of the model.
 
+    `is_lost` where no module holds them either: `names` are then the attributes that are computed from them.
+
     `children` are the parts of the model, `whole` those of which it owns nothing where that is all; `empty` the groups
     without a parameter, by number and optimizer. The line made the optimizer.
     """
@@ -120,6 +122,7 @@ class Unowned:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +167,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """An optimizer whose last `count` of the `asked` calls of `GradScaler.step` made no step."""
+
+    optimizer: str
+    count: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
@@ -186,6 +198,7 @@ class ProcessReport:
     failures: tuple[Failure, ...] = ()
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     unowned: tuple[Unowned, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()

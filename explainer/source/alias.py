@@ -49,6 +49,24 @@ def is_aliased(write: Write, program: Program) -> bool:
     )
 
 
+def is_read_after(write: Write, program: Program) -> bool:
+    """Whether the function reads what a write has made: behind it, or, in a loop, in the next pass."""
+    scope = program.names(write.file).function_of(write.node) or write.file.tree
+    if scope is None or write.name is None:
+        return True
+    loop = write.file.enclosing(write.node, ast.For, ast.While)
+    inside = set(walk(loop)) if loop is not None and loop in set(walk(scope)) else set()
+    return any(
+        dotted_name(node) == write.name and (_place(node) > _place(write.node) or node in inside)
+        for node in walk(scope)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _place(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
 def _is_view_of(value: ast.expr, name: str) -> bool:
     """Whether `value` is the tensor `name` itself, a slice of it, or a view that a method makes."""
     if isinstance(value, ast.Subscript):
@@ -87,7 +105,7 @@ def is_for_others(write: Write, program: Program) -> bool:
         for one in walk(function)
         if isinstance(one, ast.Assign)
     )
-    return not rebound and not _is_returned(function, name)
+    return not rebound and not is_returned(function, name)
 
 
 def _is_registered(write: Write, program: Program) -> bool:
@@ -126,7 +144,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
-def _is_returned(function: ast.AST, name: str) -> bool:
+def is_returned(function: ast.AST, name: str) -> bool:
     """Whether what the function returns is made from the name."""
     return any(
         isinstance(node, ast.Return)

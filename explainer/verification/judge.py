@@ -57,6 +57,9 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     """What makes a run red, of one process."""
     for optimizer in process.not_finite:
         yield f"parameters of {plain_name(optimizer)} are not finite at the end"
+    for one in process.skipped:
+        which = "all" if one.count == one.asked else "the last"
+        yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
     left_out = frozenset(process.left_out)
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)

@@ -16,6 +16,7 @@ from explainer.model.verification import (
     Machine,
     ParameterHealth,
     ProcessReport,
+    Skipped,
     StepRow,
     Unowned,
 )
@@ -71,6 +72,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         failures=tuple(failure_of(one) for one in raw.get("failures", ())),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
+        skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),

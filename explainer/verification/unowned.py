@@ -10,6 +10,7 @@ from explainer.model.trace import UNOWNED, TracedLine
 from explainer.model.verification import ProcessReport, Unowned
 
 MAX_NAMES = 3
+PARTS = "live_parts"  # the fact that is there where a run was seen to train for nobody
 
 
 def unowned_of(processes: Sequence[ProcessReport]) -> tuple[Unowned, ...]:
@@ -30,7 +31,7 @@ def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:
     )  # fmt: skip
     first = unowned[0]
     facts = (
-        Fact(name="live_parts", value=" ".join(first.children)),
+        Fact(name=PARTS, value=" ".join(first.children)),
         Fact(name="live_parts_without_optimizer", value=" ".join(first.whole)),
         Fact(name="live_empty_groups", value=str(len(first.empty))),
     )
@@ -44,6 +45,9 @@ def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:
 
 def said_of(one: Unowned) -> str:
     """The parameters that no optimizer owns, in words."""
+    if one.is_lost:
+        names = ", ".join(f"`{name}`" for name in one.names[:MAX_NAMES])
+        return f"{names} of {one.model} is computed from a Parameter that no module holds: it gets gradients, and no optimizer steps it"
     more = f" and {one.count - MAX_NAMES} more" if one.count > MAX_NAMES else ""
     empty = f"; group {one.empty[0][0]} of {one.empty[0][1]} is empty" if one.empty else ""
     return f"{_counted(one)} get gradients and belong to no optimizer: {', '.join(one.names[:MAX_NAMES])}{more}{empty}"

@@ -112,6 +112,17 @@ opt = torch.optim.Adam([{"params": table, "lr": 0.1}])
         "opt =",
         ["return [(std * torch.randn(4)).requires_grad_(True) for _ in range(count)]"],
     ),
+    "what a module keeps of a parameter": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.null = nn.Parameter(0.02 * torch.randn(dim)).unsqueeze(0)
+        self.tied = nn.Parameter(torch.zeros(dim))
+""",
+        "self.null",
+        ["self.null = nn.Parameter((0.02 * torch.randn(dim)).unsqueeze(0))"],
+    ),
     "bound anew by its update": (
         HEAD
         + """w = torch.zeros(3, requires_grad=True)

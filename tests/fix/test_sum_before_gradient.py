@@ -22,6 +22,10 @@ WRONG = {
         "def score(net, x):\n    x = torch.tensor(x, requires_grad=True)\n    return torch.autograd.grad(outputs=net(x) - x, inputs=x)[0]\n",
         ["-    return torch.autograd.grad(outputs=net(x) - x, inputs=x)[0]", "+    return torch.autograd.grad(outputs=(net(x) - x).sum(), inputs=x)[0]"],
     ),
+    "inputs that a caller hands to a helper": (
+        "def slope(u, x):\n    return torch.autograd.grad(u, x, create_graph=True)[0]\n\ndef residual(net, xt):\n    xt = xt.clone().requires_grad_(True)\n    return slope(net(xt), xt)\n",
+        ["-    return torch.autograd.grad(u, x, create_graph=True)[0]", "+    return torch.autograd.grad(u.sum(), x, create_graph=True)[0]"],
+    ),
     "a flag of its own": (
         "def score(net, x):\n    x.requires_grad = True\n    out = net(x)\n    return torch.autograd.grad(out, x)[0]\n",
         ["-    return torch.autograd.grad(out, x)[0]", "+    return torch.autograd.grad(out.sum(), x)[0]"],
@@ -32,6 +36,7 @@ RIGHT = {
     "weighted by place": "def f(net, x, w):\n    x.requires_grad_(True)\n    return torch.autograd.grad(net(x), x, w)[0]\n",
     "reduced": "def f(net, x):\n    x.requires_grad_(True)\n    return torch.autograd.grad(net(x).sum(), x)[0]\n",
     "of parameters": "def f(net, x):\n    loss = net(x)\n    return torch.autograd.grad(loss, list(net.parameters()))[0]\n",
+    "of what one of the callers trains": "def slope(u, x):\n    return torch.autograd.grad(u, x)[0]\n\ndef f(net, x):\n    x = x.clone().requires_grad_(True)\n    return slope(net(x), x), slope(net(x), net.weight)\n",
     "of weights by name": "def f(net, x, weights):\n    return torch.autograd.grad(net(x), weights)[0]\n",
 }
 

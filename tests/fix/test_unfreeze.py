@@ -125,6 +125,18 @@ loss.backward()
         "loss.backward()",
         ["model.head.requires_grad_(True)"],
     ),
+    "a new layer of a head that is frozen": (
+        HEAD
+        + """model.head[1] = nn.Linear(8, 5)
+model.num_labels = model.classes = 5
+for p in model.parameters():
+    p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["model.head[1].requires_grad_(True)"],
+    ),
     "a helper": (
         HEAD
         + """def freeze(module):

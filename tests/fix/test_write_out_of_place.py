@@ -41,6 +41,27 @@ WRONG = {
 }
 
 
+AT_A_LEAF = {
+    "a view that goes on": (
+        "q = self.queries.expand(4, -1)\nq += self.shift(x)\nreturn self.layer(q)",
+        ["-q += self.shift(x)", "+q = q + self.shift(x)"],
+    ),
+    "an update that nobody reads": ("w = self.fc.weight.view(-1)\nw += x", []),
+    "a running value": (
+        "w = self.table[0]\nfor _ in range(3):\n    w += self.shift(w)\nreturn x",
+        ["-w += self.shift(w)", "+w = w + self.shift(w)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "changes"), AT_A_LEAF.values(), ids=AT_A_LEAF)
+def test_where_a_leaf_refuses(body: str, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """What the forward reads on is written out of place; an update would be lost by that."""
+    line = next(one for one in body.split("\n") if "+=" in one).strip()
+    after = rewritten(tmp_path, "write_out_of_place", program(body), line, options={"at": "raise"})
+    assert [one[:1] + one[1:].lstrip() for one in diff_lines(program(body), after)] == changes
+
+
 def program(body: str) -> str:
     return TOP + "    def forward(self, x):\n" + "".join(f"        {line}\n" for line in body.split("\n"))
 

@@ -54,6 +54,10 @@ class N(nn.Module):
 """,
         "h += 1",
     ),
+    "a value that a helper of the forward returns": (
+        "import torch\nclass N(torch.nn.Module):\n    def shifted(self, x):\n        w = self.fc.weight.view(-1)\n        w += x\n        return w\n",
+        "w += x",
+    ),
     "a tensor that a function was given": (
         "import torch\ndef squash(x):\n    x.mul_(2)\n    return x.sum()\n",
         "x.mul_",
@@ -68,7 +72,57 @@ x += 1
         "x += 1",
     ),
 }
+LION = """import torch
+from torch.optim import Optimizer
+class Lion(Optimizer):
+    def __init__(self, params, lr=1e-4):
+        super().__init__(params, dict(lr=lr))
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.mul_(1 - group["lr"])
+                update = p.grad.sign()
+                p.add_(update, alpha=-group["lr"])
+        return loss
+"""
 WRONG = {
+    "the step of an optimizer": (LION, "p.mul_", ["+    @torch.no_grad()"]),
+    "a step whose closure needs grad mode": (
+        LION.replace("            with torch.enable_grad():\n                loss", "            loss"),
+        "p.mul_",
+        [
+            *("-" + line for line in LION.splitlines()[11:17]),
+            "+            with torch.no_grad():",
+            *("+    " + line for line in LION.splitlines()[11:17]),
+        ],
+    ),
+    "an update of several lines": (
+        """import torch
+def sgd(params, lr, decay):
+    for p in params:
+        p.mul_(1 - lr * decay)
+        change = lr * p.grad
+        p.sub_(change)
+""",
+        "p.mul_",
+        [
+            "-    for p in params:",
+            "-        p.mul_(1 - lr * decay)",
+            "-        change = lr * p.grad",
+            "-        p.sub_(change)",
+            "+    with torch.no_grad():",
+            "+        for p in params:",
+            "+            p.mul_(1 - lr * decay)",
+            "+            change = lr * p.grad",
+            "+            p.sub_(change)",
+        ],
+    ),
     "two updates": (
         """\"\"\"A hand-written gradient step changes the weights in place with grad mode on.\"\"\"
 

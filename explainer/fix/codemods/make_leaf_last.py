@@ -103,7 +103,11 @@ def _elements(value: Value, resolver: Resolver, depth: int) -> Iterator[Value]:
 def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Context) -> Iterator[Proposal]:
     name = dotted_name(node.targets[0])
     leaf = _inner_leaf(node.value, names)
-    if name is None or leaf is None or leaf is node.value or not _is_trained(name, node, file, context):
+    if name is None or leaf is None or leaf is node.value:
+        return
+    # A module trains its parameters; what is computed from one it keeps as a plain tensor.
+    is_meant = name.startswith("self.") and names.is_call(leaf, *_PARAMETERS) and names.class_of(node) is not None
+    if not is_meant and not _is_trained(name, node, file, context):
         return
     edits = _leaf_last(node.value, leaf, file, names)
     if edits is not None:

@@ -12,13 +12,16 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _GRAD = ("torch.autograd.grad", "torch.autograd.functional.grad")
+_DEPTH = 3  # of helpers that hand the inputs on
 _REDUCED = frozenset(("sum", "mean", "item", "logsumexp", "norm", "prod"))
 
 
@@ -46,15 +49,22 @@ def _is_reduced(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCED
 
 
-def _is_input(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:
-    """Whether a name stands for data that was made to require grad, rather than for parameters."""
+def _is_input(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program, depth: int = 0) -> bool:
+    """Whether a name stands for data that was made to require grad, rather than for parameters; also handed in by a caller."""
     if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1:
         node = node.elts[0]
     name, scope = dotted_name(node), scope_of(at, file, program)
     if name is None or scope is None:
         return False
     made = [value_of(one, name) for one in definitions(name, at, scope)]
-    return any(_asks_for_grad(value) for value in made if value is not None) or _is_flagged(name, scope)
+    if any(_asks_for_grad(value) for value in made if value is not None) or _is_flagged(name, scope):
+        return True
+    if made or depth == _DEPTH or not isinstance(node, ast.Name):
+        return False
+    given = [one for one in resolver_of(program).behind(Value(node, file)) if isinstance(one.node, ast.expr)]
+    return bool(given) and all(
+        _is_input(one.node, one.file.statement(one.node), one.file, program, depth + 1) for one in given
+    )
 
 
 def _asks_for_grad(value: ast.expr) -> bool:

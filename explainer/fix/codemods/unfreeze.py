@@ -104,7 +104,7 @@ def _narrowed(freeze: Freeze, context: Context) -> Iterator[Proposal]:
         return
     if on:
         return
-    earlier, later = _replaced(freeze, name)
+    earlier, later = _replaced(freeze, name, context)
     if later is not None:
         return
     if earlier is not None:
@@ -121,16 +121,27 @@ def _is_part(owner: ast.expr, name: str | None) -> bool:
     return name is not None and (dotted_name(owner) or "").startswith(f"{name}.")
 
 
-def _replaced(freeze: Freeze, name: str | None) -> tuple[str | None, str | None]:
+def _replaced(freeze: Freeze, name: str | None, context: Context) -> tuple[str | None, str | None]:
     """The parts of the module that the program made anew before and after it froze all: `model.fc = nn.Linear(...)`."""
     later = earlier = None
     for node in walk_scope(scope_of(freeze.statement, freeze.file)):
-        if isinstance(node, ast.Assign) and name not in (None, "self") and _is_part(node.targets[0], name):
+        if not isinstance(node, ast.Assign) or name in (None, "self") or not _is_made(node.value, freeze.file, context):
+            continue
+        part = node.targets[0]
+        while isinstance(part, ast.Subscript):  # one layer of a Sequential
+            part = part.value
+        if _is_part(part, name):
             if node.lineno < freeze.statement.lineno:
-                earlier = dotted_name(node.targets[0])
+                earlier = freeze.file.segment(node.targets[0])
             else:
-                later = dotted_name(node.targets[0])
+                later = freeze.file.segment(node.targets[0])
     return earlier, later
+
+
+def _is_made(value: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether a value can be a module: what a call gives, but not a number of a configuration."""
+    called = context.program.names(file).qualified(value.func) if isinstance(value, ast.Call) else None
+    return isinstance(value, ast.Call) and called not in ("int", "float", "len", "str", "bool", "max", "min")
 
 
 def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.out_of_place import out_of_place
 from explainer.fix.suspicion import suspect
-from explainer.source.alias import is_aliased, is_for_others
+from explainer.source.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
@@ -25,6 +25,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         belief = suspect(write, context)
         if belief is None or is_for_others(write, context.program):
             continue
+        if context.options.get("at") == "raise" and not is_read_after(write, context.program):
+            continue  # an update: out of place it would be lost
         edits = out_of_place(write)
         if not edits:
             continue

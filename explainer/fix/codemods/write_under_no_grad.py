@@ -1,7 +1,8 @@
 """A parameter is updated or initialised under `torch.no_grad()`: the write is then no part of a graph, and the leaf stays one.
 
 Only where the write is an update of values: one that reads `.grad`, one outside of a forward, or in a method that builds the
-module. Where the loss is meant to go through the write, the tensor is written out of place instead (`write_out_of_place`).
+module. An optimizer's own `step` gets the decorator that those of torch have. Where the loss is meant to go through the write,
+the tensor is written out of place instead (`write_out_of_place`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
+from explainer.source.alias import is_returned
 from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, block_of, changes, definitions, scope_of, value_of
 from explainer.source.name import Function, dotted_name
@@ -32,18 +34,23 @@ def propose(context: Context) -> Iterator[Proposal]:
             return
         function = context.program.names(file).function_of(statement)
         leaf = _leaf(statement, file, context.program) or _of_another(statement)
-        reads_gradient = _reads_gradient(statement)
-        if not reads_gradient and ((function is not None and function.name in _FORWARD) or leaf is None):
+        is_step = function is not None and _is_optimizer_step(function, file, context.program)
+        reads_gradient = _reads_gradient(statement) or is_step or _is_stepped(statement, function)
+        if not reads_gradient and (leaf is None or _is_used_after(statement, function)):
             return
         why = f"writes {leaf or 'a parameter'} in place with grad mode on"
         culprit = culprit_of(file, statement, why)
-        if leaf is not None and _is_whole_initialiser(function, file, context.program):
+        if is_step or (leaf is not None and _is_whole_initialiser(function, file, context.program)):
             assert function is not None
             names = context.program.names(file)
             edit = insert_before(file, function, f"@{_spelled(names.imports)}no_grad()")
             yield Proposal(edits=(edit,), culprit=culprit, belief=2.0)
             return
-        yield Proposal(edits=(_wrapped(file, statement, context.program),), culprit=culprit, belief=2.0)
+        row = _row(file, statement, context.program)
+        loop = file.enclosing(statement, ast.For)
+        if isinstance(loop, ast.For) and _is_stepped(statement, function) and not _is_all_of(row, loop):
+            row = [loop]
+        yield Proposal(edits=(_wrapped(file, row, context.program),), culprit=culprit, belief=2.0)
         return
 
 
@@ -53,6 +60,58 @@ def _is_write(statement: ast.stmt) -> bool:
 
 def _reads_gradient(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in walk(statement))
+
+
+def _is_optimizer_step(function: Function, file: SourceFile, program: Program) -> bool:
+    """Whether a function is the `step` of an optimizer that the program writes, whose closure, if it calls one, has grad mode on."""
+    names = program.names(file)
+    owner = names.class_of(function)
+    if owner is None or function.name != "step" or function.decorator_list:
+        return False
+    if not any((names.qualified(base) or "").startswith("torch.optim.") for base in owner.bases):
+        return False
+    closures = [node for node in walk(function) if isinstance(node, ast.Call) and dotted_name(node.func) == "closure"]
+    return all(_has_grad_mode(node, file, program) for node in closures)
+
+
+def _has_grad_mode(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    block = file.enclosing(node, ast.With)
+    return isinstance(block, ast.With) and any(
+        program.names(file).is_call(item.context_expr, "torch.enable_grad") for item in block.items
+    )
+
+
+def _is_stepped(statement: ast.stmt, function: Function | None) -> bool:
+    """Whether the function reads the gradient of what the statement writes: `p.mul_(1 - lr * decay)`, then `p.add_(p.grad)`."""
+    name = dotted_name(_target(statement))
+    return (
+        name is not None
+        and function is not None
+        and any(
+            isinstance(node, ast.Attribute) and node.attr == "grad" and dotted_name(node.value) == name
+            for node in walk(function)
+        )
+    )
+
+
+def _is_used_after(statement: ast.stmt, function: Function | None) -> bool:
+    """Whether the value that is written goes on to the loss: in a forward, or where what is returned is made from it."""
+    if function is None:
+        return False
+    if function.name in _FORWARD:
+        return True
+    node = _target(statement)
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    name = dotted_name(node)
+    return name is not None and "." not in name and is_returned(function, name)
+
+
+def _is_all_of(row: list[ast.stmt], loop: ast.For) -> bool:
+    """Whether a row of writes is all that a loop writes to what it walks."""
+    walked = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
+    others = [node for node in walk(loop) if isinstance(node, ast.stmt) and node not in row and _is_write(node)]
+    return not any(dotted_name(_target(one)) in walked for one in others)
 
 
 def _target(statement: ast.stmt) -> ast.expr | None:
@@ -143,18 +202,22 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
     return not returned and not makes and not runs and "backward" not in calls
 
 
-def _wrapped(file: SourceFile, statement: ast.stmt, program: Program) -> Edit:
-    """The statement, and the like ones right behind it, in a `with torch.no_grad():` block."""
+def _row(file: SourceFile, statement: ast.stmt, program: Program) -> list[ast.stmt]:
+    """The statement, and the like ones right behind it."""
     block = block_of(statement, file)
-    at = block.index(statement)
     row = [statement]
-    for one in block[at + 1 :]:
+    for one in block[block.index(statement) + 1 :]:
         alike = _is_write(one) and (_leaf(one, file, program) is not None or _reads_gradient(one))
         if not alike or one.lineno != (row[-1].end_lineno or 0) + 1:
             break
         row.append(one)
+    return row
+
+
+def _wrapped(file: SourceFile, row: list[ast.stmt], program: Program) -> Edit:
+    """Statements that follow each other in a `with torch.no_grad():` block."""
     start, end = file.line_start(row[0].lineno), file.span(row[-1])[1]
-    indent = file.indent(statement.lineno)
+    indent = file.indent(row[0].lineno)
     step = "\t" if indent.startswith("\t") else "    "
     lines = [f"{step}{line}" if line.strip() else line for line in file.text[start:end].split("\n")]
     head = f"{indent}with {_spelled(program.names(file).imports)}no_grad():{file.newline}"

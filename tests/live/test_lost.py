@@ -1,0 +1,84 @@
+"""A run that ends well without training: parameters that no module holds, steps that GradScaler leaves out."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.live.test_unowned import run
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+LOST = """import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+        self.scale = nn.Parameter(torch.ones(2)).reshape(1, 2)
+
+    def forward(self, x):
+        return self.fc(x) * self.scale
+
+torch.manual_seed(0)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = net(torch.randn(8, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CAST = "self.scale = nn.Parameter(torch.ones(2)).reshape(1, 2)"
+HELD = {
+    "held by the module as well": LOST.replace(CAST, "self.raw = nn.Parameter(torch.ones(2))\n        self.scale = self.raw[None]")
+    .replace("loss.backward()", "loss.backward(retain_graph=True)"),
+    "stepped by an optimizer": LOST.replace(CAST, "self.made = [nn.Parameter(torch.ones(2))]\n        self.scale = self.made[0][None]")
+    .replace("net.parameters()", "[*net.parameters(), *net.made]").replace("loss.backward()", "loss.backward(retain_graph=True)"),
+    "frozen": LOST.replace("torch.ones(2)", "torch.ones(2), requires_grad=False"),
+}  # fmt: skip
+SCALED = """import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+scaler = torch.amp.GradScaler("cpu", init_scale=65536.0)
+for step in range(30):
+    loss = net(torch.randn(8, 3)).pow(2).mean() * FACTOR
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    scaler.update()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+def test_a_parameter_that_no_module_holds(tmp_path: pathlib.Path) -> None:
+    """It is named by what the module keeps of it."""
+    status, seen, cause = run(tmp_path, LOST)
+    assert (status, cause) == (0, "no-graph/non-leaf-in-optimizer")
+    assert [(one.model, one.names, one.is_lost) for one in seen] == [("Net", ("scale",), True)]
+
+
+@pytest.mark.parametrize("source", HELD.values(), ids=HELD)
+def test_a_parameter_that_somebody_holds(tmp_path: pathlib.Path, source: str) -> None:
+    """A module, an optimizer or nobody's gradient: nothing is said."""
+    assert run(tmp_path, source) == (0, [], None)
+
+
+@pytest.mark.parametrize(
+    ("factor", "cause"), [("float('nan')", True), ("1e36 * (step < 4) + 1", False), ("1.0", False)]
+)
+def test_steps_that_a_scaler_leaves_out(tmp_path: pathlib.Path, factor: str, cause: bool) -> None:  # noqa: FBT001
+    """All of them is a fault; a few at the beginning are how it finds its scale."""
+    status, _, found = run(tmp_path, SCALED.replace("FACTOR", f"({factor})"))
+    assert (status, (found or "").startswith("nan/")) == (0, cause)
