@@ -6,7 +6,8 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
@@ -15,25 +16,20 @@ from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
 
-from explainer.model.journal import APPLIED, Record, Refused
-from explainer.model.report import Report
-from explainer.model.verification import RED
+from explainer.model.verdict import RED
 from explainer.render.visible import one_line
 from explainer.tui.flow import Flow
 from explainer.tui.keys import MAIN, QUIET, TABS, TITLES
-from explainer.tui.screens.environment import EnvironmentPane
 from explainer.tui.screens.finding import FindingPane
-from explainer.tui.screens.fix import FixPane
-from explainer.tui.screens.history import HistoryPane
 from explainer.tui.screens.pane import Pane
-from explainer.tui.screens.rules import RulesPane
-from explainer.tui.screens.verify import VerifyPane
 from explainer.tui.session import NO_REASON, Options, Session, why_no_edit
 from explainer.tui.settings import read_settings, remember
 from explainer.tui.theme import DEFAULTS, THEMES, first_theme, next_theme
 from explainer.tui.widgets.text import prose, styled
 
-PANES: tuple[type[Pane], ...] = (FindingPane, FixPane, VerifyPane, HistoryPane, RulesPane, EnvironmentPane)
+if TYPE_CHECKING:
+    from explainer.model.journal import Record
+    from explainer.model.report import Report
 
 
 class GradfixApp(Flow):
@@ -77,8 +73,7 @@ class GradfixApp(Flow):
             )
         )
         with ContentSwitcher(initial=TABS[0]):
-            for kind, name in zip(PANES, TABS, strict=True):
-                yield kind(self.session, name)
+            yield FindingPane(self.session, TABS[0])  # the others are imported and made when they are first shown
         yield Static(id="status")
         yield Footer(show_command_palette=False, compact=True)
 
@@ -119,10 +114,18 @@ class GradfixApp(Flow):
         """The screen of that name."""
         return self.query_one(f"#{name}", Pane)
 
+    def has_shown(self, name: str) -> bool:
+        """Whether that screen was ever shown."""
+        return any(one.is_built for one in self.query(f"#{name}").results(Pane))
+
     async def action_show(self, name: str) -> None:
         """Show a screen."""
         self.at = name
-        self.query_one(ContentSwitcher).current = name
+        switcher = self.query_one(ContentSwitcher)
+        if not self.query(f"#{name}"):
+            kind = getattr(import_module(f"explainer.tui.screens.{name}"), f"{name.capitalize()}Pane")
+            await switcher.mount(kind(self.session, name))
+        switcher.current = name
         self.query_one(Tabs).active = f"tab-{name}"
         pane = self.pane(name)
         await pane.show()
@@ -160,7 +163,7 @@ class GradfixApp(Flow):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Which keys are offered: those that do something here and now."""
         if not self._is_ready:
-            return True
+            return action == "leave"  # a footer of all the keys would be made and thrown away
         session = self.session
         offered = {
             "fix": self.at != "fix" and session.finding is not None,
@@ -177,6 +180,7 @@ class GradfixApp(Flow):
             "stop": bool(self.doing),
             "explain_next": self.at == "verify" and session.doubted is not None,
             "output": self.at == "verify"
+            and self.has_shown("verify")
             and not self.pane("verify").has_class("-idle")
             and not self.pane("verify").is_wide,
             "undo": bool(session.applied) or self._is_on_applied(),
@@ -213,7 +217,7 @@ class GradfixApp(Flow):
 
     def _is_on_applied(self) -> bool:
         record = self._chosen_record()
-        return record is not None and record.state == APPLIED
+        return record is not None and record.state == "applied"
 
     def _chosen_record(self) -> Record | None:
         return self.pane("history").chosen if self.at == "history" else None
@@ -319,7 +323,7 @@ class GradfixApp(Flow):
             "card": session.card(),
             "diff": (session.fix.patch or session.fix.command or "") if session.fix else "",
             "command": session.command_line,
-            "page": self.pane("rules").page if self.pane("rules").is_built else "",
+            "page": self.pane("rules").page if self.has_shown("rules") else "",
             "record": self._record_diff(),
         }
         if not texts[what]:
@@ -351,6 +355,8 @@ class GradfixApp(Flow):
 
     async def take_back(self, record: Record) -> bool:
         """Undo a patch and say so; a refusal goes to the history, with what stands in the way."""
+        from explainer.model.journal import Refused
+
         done = self.session.undo(record)
         if isinstance(done, Refused):
             await self.action_show("history")
@@ -358,7 +364,7 @@ class GradfixApp(Flow):
             self.notify(f"refused: {done.reason}", title="undo", severity="error", markup=False)
             return False
         names = ", ".join(os.path.relpath(one.file, done.root) for one in done.files)
-        if self.pane("verify").is_built:
+        if self.has_shown("verify"):
             self.pane("verify").take_back(f"{names} as before {done.fix}")
         self.notify(f"{names} as before {done.fix}", title=f"undone {done.id}", markup=False)
         await self.redraw()
@@ -367,7 +373,7 @@ class GradfixApp(Flow):
     async def redraw(self) -> None:
         """Draw again what shows the state of the program."""
         for name in ("fix", "history"):
-            if self.pane(name).is_built:
+            if self.has_shown(name):
                 await self.pane(name).draw()
         self.draw_status()
         self.refresh_bindings()

@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import SuspendNotSupported
 from textual.content import Content
 
 from explainer.errors import CannotStart, UsageError
-from explainer.fix.choice import DISPLAY, Choice
-from explainer.model.incident import Incident
-from explainer.model.journal import Refused
-from explainer.model.repair import Run
-from explainer.model.report import Report
-from explainer.model.verification import GREEN, RED, Verification
+from explainer.model.verdict import GREEN, RED
 from explainer.tui.session import Applied, Explained, Session
 from explainer.tui.settings import remember_command, remembered_command
 from explainer.tui.widgets.text import prose, styled
 from explainer.tui.work import PLAN, READ, RUN, TRACE, VERIFY, Failed, Worker
 from explainer.tui.worker.live import Live
 from explainer.tui.worker.reading import Reading
+
+if TYPE_CHECKING:
+    from explainer.model.incident import Incident
+    from explainer.model.journal import Refused
+    from explainer.model.repair import Run
+    from explainer.model.report import Report
+    from explainer.model.verification import Verification
 
 HOW_TO_READ = """Give a log or a notebook: `gradfix ui train.log`. Or run the program here: `gradfix ui -- python train.py`.
 
@@ -252,6 +254,7 @@ class Flow(Worker):
         applied = session.last
 
         def work(live: Live) -> Verification:
+            from explainer.fix.choice import Choice
             from explainer.repair import prove
             from explainer.verification.verify import verify_command
 
@@ -318,6 +321,8 @@ class Flow(Worker):
         self.start(PLAN, work, done)
 
     async def _trace(self) -> None:
+        from explainer.model.repair import Run
+
         await self._follow_in_verify("tracing")
         session = self.session
         report = session.explained.planned if session.explained is not None else None
@@ -390,6 +395,7 @@ class Flow(Worker):
 
     async def action_apply(self) -> None:
         """Apply the fix that is shown; an unsafe one after a question."""
+        from explainer.fix.choice import DISPLAY
         from explainer.tui.screens.ask import Ask
 
         session = self.session
@@ -416,6 +422,8 @@ class Flow(Worker):
             await self._apply()
 
     async def _apply(self) -> None:
+        from explainer.model.journal import Refused
+
         done = self.session.apply()
         if isinstance(done, Refused):
             self.notify(
@@ -439,6 +447,7 @@ class Flow(Worker):
 
     async def action_edit_fix(self) -> None:
         """Change the fix before it is applied."""
+        from explainer.model.journal import Refused
         from explainer.tui.screens.edit import EditFix
         from explainer.workflow import texts_of
 
@@ -453,6 +462,8 @@ class Flow(Worker):
         self.push_screen(EditFix(texts, lines), self._edited)
 
     async def _edited(self, texts: dict[str, str] | None) -> None:
+        from explainer.model.journal import Refused
+
         if texts is None:
             return
         done = self.session.rewrite(texts)

@@ -12,16 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from explainer.model.finding import Finding, Fix
-from explainer.model.incident import Frame, Incident
-from explainer.model.journal import APPLIED, Record, Refused
-from explainer.model.repair import Run
-from explainer.model.report import Report
-from explainer.model.verification import GREEN, RED, Verification
+from explainer.model.verdict import GREEN, RED
 
+# What the interface shows first needs none of these: each costs milliseconds.
 if TYPE_CHECKING:
     from explainer.catalog.catalog import Catalog
     from explainer.model.environment import Environment
+    from explainer.model.finding import Finding, Fix
+    from explainer.model.incident import Frame, Incident
+    from explainer.model.journal import Record, Refused
+    from explainer.model.repair import Run
+    from explainer.model.report import Report
+    from explainer.model.verification import Verification
     from explainer.repair import Target
     from explainer.run import Job
 
@@ -224,6 +226,7 @@ class Session:
 
     def apply(self) -> Applied | Refused:
         """Write the chosen fix; why not."""
+        from explainer.model.journal import Refused
         from explainer.workflow import apply
 
         if self.planned is None:
@@ -260,6 +263,7 @@ class Session:
 
     def undo(self, record: Record) -> Record | Refused:
         """Take a patch back; why not."""
+        from explainer.model.journal import Refused
         from explainer.workflow import undo
 
         done = undo(record)
@@ -269,6 +273,8 @@ class Session:
 
     def to_undo(self) -> Record | None:
         """The patch that is taken back next: the last one that stands, of this session, else of the project."""
+        from explainer.model.journal import APPLIED
+
         if self.last is not None:
             return self.last.record
         standing = [one for one in self.history() if one.state == APPLIED]
@@ -282,6 +288,7 @@ class Session:
 
     def rewrite(self, texts: dict[str, str]) -> Fix | Refused:
         """Put a person's own text into the chosen fix; why not."""
+        from explainer.model.journal import Refused
         from explainer.render.mask import mask_text
         from explainer.workflow import edit_fix
 
@@ -313,8 +320,8 @@ class Session:
         return shlex.join([_python(), script]) if script else ""
 
     def _frames(self) -> list[Frame]:
-        incident = self.explained.planned.incident if self.explained is not None else Incident()
-        return [frame for record in incident.exceptions for frame in record.frames if frame.library is None]
+        exceptions = self.explained.planned.incident.exceptions if self.explained is not None else ()
+        return [frame for record in exceptions for frame in record.frames if frame.library is None]
 
     def _script(self, frame: Frame) -> str | None:
         from explainer.source.place import place_of

@@ -223,7 +223,7 @@ async def test_a_hundred_megabytes(tmp_path) -> None:
         await until(pilot, lambda: type(app.screen).__name__ == "Help")
         app.simulate_key("escape")
         app.simulate_key("5")
-        await until(pilot, lambda: app.pane("rules").chosen is not None)
+        await until(pilot, lambda: app.has_shown("rules") and app.pane("rules").chosen is not None)
         app.simulate_key("1")
         await until(pilot, lambda: "reading standard input" in shown(pilot) and app._reading.read > 100_000_000)
         writer.kill()

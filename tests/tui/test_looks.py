@@ -96,7 +96,13 @@ async def test_search_with_typos(project) -> None:
     async with opened(project, "train.log") as pilot:
         await press(pilot, "slash")
         await pilot.press(*"sharde mask chekpointing", "enter")
-        await until(pilot, lambda: pilot.app.pane("rules").chosen == "inplace/shared-mask-under-checkpointing")
+        await until(
+            pilot,
+            lambda: (
+                pilot.app.has_shown("rules")
+                and pilot.app.pane("rules").chosen == "inplace/shared-mask-under-checkpointing"
+            ),
+        )
         await see(pilot, "inplace/shared-mask-under-checkpointing")
         await press(pilot, "slash")
         await pilot.press(*"zzzzqqqq")

@@ -11,9 +11,6 @@ from textual.content import Content
 from textual.widgets import OptionList, ProgressBar, Static
 from textual.widgets.option_list import Option
 
-from explainer.model.finding import CERTAIN, LIKELY, Culprit, Finding
-from explainer.model.report import Report, Unknown
-from explainer.render.terminal import main_exception
 from explainer.render.visible import one_line
 from explainer.tui.screens.pane import Pane
 from explainer.tui.widgets.source import SourceView
@@ -22,9 +19,11 @@ from explainer.tui.widgets.text import Item, prose, short, styled
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from explainer.model.finding import Culprit, Finding
+    from explainer.model.report import Report, Unknown
     from explainer.tui.worker.reading import Reading
 
-BELIEF = {CERTAIN: "bold $text-success", LIKELY: "bold $text-warning"}
+BELIEF = {"certain": "bold $text-success", "likely": "bold $text-warning"}  # by confidence, else quiet
 MAX_MESSAGE = 200
 MAX_EVIDENCE = 8
 INTRO = """Nothing is open.
@@ -159,6 +158,8 @@ class FindingPane(Pane):
 
 def _head(report: Report, at: int, count: int) -> Content:
     """What happened, in the user's own names."""
+    from explainer.render.terminal import main_exception
+
     incident = report.incident
     record = main_exception(incident)
     which = f"   failure {at + 1} of {count}, ( ) for the others" if count > 1 else ""
@@ -182,7 +183,7 @@ def _head(report: Report, at: int, count: int) -> Content:
 
 def _row(at: int, finding: Finding) -> Content:
     """A cause in one line."""
-    belief = "certain" if finding.confidence == CERTAIN else f"{finding.confidence} {min(finding.score, 0.99):.0%}"
+    belief = "certain" if finding.confidence == "certain" else f"{finding.confidence} {min(finding.score, 0.99):.0%}"
     return Content.assemble(
         (f"{at + 1} ", "$quiet"),
         (f"{belief:<13}", BELIEF.get(finding.confidence, "$quiet")),

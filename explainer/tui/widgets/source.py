@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from textual.content import Content, Span
 from textual.widgets import Static
 
-from explainer.model.finding import Culprit
 from explainer.render.visible import visible
 from explainer.source.excerpt import MAX_SOURCE
+
+if TYPE_CHECKING:
+    from explainer.model.finding import Culprit
 
 MAX_COLUMNS = 300
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import codecs
 import threading
 from collections import deque
+from typing import TYPE_CHECKING
 
 from explainer.ingest.terminal import strip_decoration
-from explainer.model.verification import LiveStep
 from explainer.render.visible import visible
+
+if TYPE_CHECKING:
+    from explainer.model.verification import LiveStep
 
 MAX_LINES = 5000
 MAX_LINE = 2000

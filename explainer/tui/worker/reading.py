@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import select
+from typing import TYPE_CHECKING
 
 from explainer.errors import Stopped
 from explainer.ingest.terminal import strip_decoration
-from explainer.model.incident import Incident
 from explainer.render.visible import visible
+
+if TYPE_CHECKING:
+    from explainer.model.incident import Incident
 
 TAIL = 200
 _KEPT = 1 << 16
