@@ -44,6 +44,17 @@ class Reach(IntEnum):
     SURE = 2
 
 
+class _Carrier:
+    """A node that hands a value on, when it was last followed, and what its value was then read from."""
+
+    __slots__ = ("file", "followed", "node", "reads")
+
+    def __init__(self, file: SourceFile, node: ast.AST) -> None:
+        self.file, self.node = file, node
+        self.followed = -1
+        self.reads: frozenset[object] | None = None
+
+
 class Flow:
     """The differentiable names of a program. Built once a program; `reach_of` answers for one expression."""
 
@@ -58,28 +69,58 @@ class Flow:
         for file, function in program.functions():
             self._functions.setdefault(function.name, []).append((file, function))
         self._carriers = [
-            (file, [one for one in file.walk() if isinstance(one, _CARRIERS)]) for file in program.parsed()
+            _Carrier(file, one) for file in program.parsed() for one in file.walk() if isinstance(one, _CARRIERS)
         ]
+        # When a name, by its last part, or what a function returns has last changed; the clock counts carriers.
+        self._changed: dict[object, int] = {}
+        self._clock = 0
         self._without_grad: dict[ast.AST, bool] = {}
         self.modules = {name for file in program.parsed() for name in stepped_modules(file)}
-        for _ in range(_ROUNDS):
-            if not self._pass():
-                break
+        self._settle()
         self._open_unseen()
-        for _ in range(_ROUNDS):
-            if not self._pass():
-                break
+        self._settle()
 
     def reach_of(self, node: ast.expr, file: SourceFile) -> Reach:
         """Whether a gradient passes through an expression."""
         return self._value(node, file)
 
+    def _settle(self) -> None:
+        for _ in range(_ROUNDS):
+            if not self._pass():
+                break
+
     def _pass(self) -> bool:
-        before = (dict(self._known), dict(self._returns))
-        for file, nodes in self._carriers:
-            for node in nodes:
-                self._visit(node, file)
-        return before != (self._known, self._returns)
+        """Follow what was never followed, or reads what has changed since; whether there was any."""
+        began = self._clock
+        for one in self._carriers:
+            if one.followed < 0 or self._is_stale(one):
+                one.followed = self._clock
+                self._visit(one.node, one.file)
+                self._clock += 1
+        return self._clock > began
+
+    def _is_stale(self, one: _Carrier) -> bool:
+        if one.reads is None:
+            one.reads = frozenset(self._read_by(one.node))
+        changed = self._changed
+        return any(changed.get(name, -1) >= one.followed for name in one.reads)
+
+    def _read_by(self, node: ast.AST) -> Iterator[object]:
+        """The names, by their last parts, and the functions that a carrier's value comes from."""
+        todo = [node.iter] if isinstance(node, (ast.For, ast.AsyncFor)) else [node]
+        for one in todo:
+            todo += children(one)
+            if isinstance(one, ast.Name):
+                yield one.id
+            elif isinstance(one, ast.Attribute):
+                yield one.attr
+            elif isinstance(one, ast.Call) and (target := self._targets.get(one)) is not None:
+                yield target[1]
+
+    def _learn(self, scope: ast.AST, name: str, reach: Reach) -> None:
+        if reach > self._known.get((scope, name), Reach.NONE):
+            self._known[scope, name] = reach
+            self._changed[name.rpartition(".")[2]] = self._clock
 
     def _visit(self, node: ast.AST, file: SourceFile) -> None:
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
@@ -89,9 +130,10 @@ class Flow:
         elif isinstance(node, ast.Return) and node.value is not None:
             function = self.program.names(file).function_of(node)
             if function is not None:
-                self._returns[function] = max(
-                    self._returns.get(function, Reach.NONE), self._expression(node.value, file)
-                )
+                reach = self._expression(node.value, file)
+                if reach > self._returns.get(function, Reach.NONE):
+                    self._returns[function] = reach
+                    self._changed[function] = self._clock
         elif isinstance(node, ast.Call):
             self._pass_arguments(node, file)
 
@@ -104,8 +146,7 @@ class Flow:
         if not reach:
             return
         for name in bound_names(node):
-            key = (self._scope(node, name, file), name)
-            self._known[key] = max(self._known.get(key, Reach.NONE), reach)
+            self._learn(self._scope(node, name, file), name, reach)
 
     def _scope(self, node: ast.AST, name: str, file: SourceFile) -> ast.AST:
         """What owns a name at a node: the class for `self.x`, the function, or the file."""
@@ -122,8 +163,7 @@ class Flow:
         self._called.add(function)
         for name, value in arguments_of(node, function):
             reach = self._value(value, file)
-            if reach:
-                self._known[function, name] = max(self._known.get((function, name), Reach.NONE), reach)
+            self._learn(function, name, reach)
 
     def target_of(self, node: ast.Call, file: SourceFile) -> tuple[SourceFile, Function] | None:
         """The program's own function that a call runs: a function, a method of the same class, a module's `forward`."""
@@ -165,7 +205,7 @@ class Flow:
                 continue
             for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
                 if argument.arg not in ("self", "cls"):
-                    self._known.setdefault((function, argument.arg), Reach.MAYBE)
+                    self._learn(function, argument.arg, Reach.MAYBE)
 
     def _expression(self, node: ast.expr | ast.AST, file: SourceFile) -> Reach:
         if isinstance(node, (ast.Name, ast.Attribute)):

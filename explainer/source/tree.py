@@ -1,26 +1,28 @@
-"""Syntax trees walked fast: the children of a node are looked for once, however many readers ask."""
+"""Syntax trees walked fast: what is under a node is looked for once, however many readers ask."""
 
 from __future__ import annotations
 
 import ast
-from collections import deque
 from collections.abc import Iterator
 
-_KNOWN = "_gradfix_children"
+_CHILDREN, _UNDER = "_gradfix_children", "_gradfix_under"
 
 
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """The nodes directly under one, as `ast.iter_child_nodes` gives them; kept in the node, whose fields must not change."""
-    known: tuple[ast.AST, ...] | None = node.__dict__.get(_KNOWN)
+    known: tuple[ast.AST, ...] | None = node.__dict__.get(_CHILDREN)
     if known is None:
-        known = node.__dict__[_KNOWN] = tuple(ast.iter_child_nodes(node))
+        known = node.__dict__[_CHILDREN] = tuple(ast.iter_child_nodes(node))
     return known
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all under it, outer ones before inner ones: the order of `ast.walk`."""
-    todo = deque((node,))
-    while todo:
-        one = todo.popleft()
-        todo.extend(children(one))
-        yield one
+    """A node and all under it, outer ones before inner ones: the order of `ast.walk`. Kept in statements, which are asked often."""
+    known: list[ast.AST] | None = node.__dict__.get(_UNDER)
+    if known is None:
+        known = [node]
+        for one in known:
+            known += children(one)
+        if isinstance(node, ast.stmt):
+            node.__dict__[_UNDER] = known
+    return iter(known)
