@@ -9,10 +9,15 @@ _CHILDREN, _UNDER = "_gradfix_children", "_gradfix_under"
 
 
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
-    """The nodes directly under one, as `ast.iter_child_nodes` gives them; kept in the node, whose fields must not change."""
+    """The nodes directly under one, in the order of its fields; kept in the node, whose fields must not change.
+
+    Without Load, Store and Del: every name has one, and its `ctx` tells it.
+    """
     known: tuple[ast.AST, ...] | None = node.__dict__.get(_CHILDREN)
     if known is None:
-        known = node.__dict__[_CHILDREN] = tuple(ast.iter_child_nodes(node))
+        known = node.__dict__[_CHILDREN] = tuple(
+            one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)
+        )
     return known
 
 
@@ -22,7 +27,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     if known is None:
         known = [node]
         for one in known:
-            known += children(one)
+            under = one.__dict__.get(_CHILDREN)
+            known += children(one) if under is None else under
         if isinstance(node, ast.stmt):
             node.__dict__[_UNDER] = known
     return iter(known)

@@ -109,11 +109,11 @@ def _switches_a_write(place: tuple[SourceFile, Function], name: str, program: Pr
     seen: set[_Asked] = set()
     while todo:
         place, name = todo.pop()
-        guarded = {id(node) for node in _guarded(place[1], name)}
-        if any(_writes_state(node) for node in walk(place[1]) if id(node) in guarded):
+        guarded = set(_guarded(place[1], name))
+        if any(_writes_state(node) for node in guarded):
             return True
         for call in (node for node in walk(place[1]) if isinstance(node, ast.Call)):
-            is_guarded = id(call) in guarded
+            is_guarded = call in guarded
             for callee, parameter in _handed_on(call, name, place, program, seen, is_guarded=is_guarded):
                 if (callee[1], parameter, is_guarded) in seen:
                     continue
