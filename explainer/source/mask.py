@@ -15,11 +15,22 @@ from explainer.source.origin import KEEP, origins
 from explainer.source.program import Program
 
 _DEPTH = 8
-_KEEP = KEEP | {"float", "double", "half", "bool", "type", "type_as", "long", "int", "byte", "masked_fill", "masked_fill_"}
+_KEEP = KEEP | {
+    "float",
+    "double",
+    "half",
+    "bool",
+    "type",
+    "type_as",
+    "long",
+    "int",
+    "byte",
+    "masked_fill",
+    "masked_fill_",
+}
 _SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp", "Softmax", "LogSoftmax"})
 _OWNERS = ("torch", "torch.special", "torch.nn", "torch.nn.functional")
 _FULL = {"torch.full": 1, "torch.full_like": 1, "new_full": 1}
-_ZERO_TESTS = {ast.Eq: True, ast.NotEq: False, ast.Gt: False, ast.Lt: True}
 _STRICT, _LOOSE = (ast.Gt, ast.Lt), (ast.GtE, ast.LtE)
 Puts = Callable[[ast.expr, SourceFile], bool]
 
@@ -192,18 +203,24 @@ def _compared(
     node: ast.Compare, value: Value, program: Program, *, shown: bool, below: Callable[..., bool]
 ) -> bool:  # fmt: skip
     """`tril == 0` and `triu > 0`, or two ranges of positions."""
-    names, op, right = program.names(value.file), node.ops[0], node.comparators[0]
-    number = number_of(right, names)
-    if number is not None and type(op) in _ZERO_TESTS:
-        flips = _ZERO_TESTS[type(op)]
-        is_test = number == 0 and not isinstance(op, ast.Lt) or 0 < number <= 1 and isinstance(op, ast.Lt)
-        if number == 1 and isinstance(op, ast.Eq):
-            flips, is_test = False, True
-        return is_test and below(node.left, shown=shown != flips)
+    op, right = node.ops[0], node.comparators[0]
+    number = number_of(right, program.names(value.file))
+    if number is not None:
+        of_ones = _holds_of_ones(op, number)
+        return of_ones is not None and below(node.left, shown=shown == of_ones)
     if not isinstance(op, _LOOSE if shown else _STRICT):
         return False
     sides = [[*origins(replace(value, node=one), program)] for one in (node.left, right)]
     return all(_is_range(side, program) for side in sides)
+
+
+def _holds_of_ones(op: ast.cmpop, number: float) -> bool | None:
+    """Whether a comparison of a matrix of 0 and 1 is true where it is 1, False where it is 0; None for other comparisons."""
+    if number == 0:
+        return {ast.Eq: False, ast.NotEq: True, ast.Gt: True}.get(type(op))
+    if number == 1:
+        return {ast.Eq: True, ast.NotEq: False, ast.Lt: False, ast.GtE: True}.get(type(op))
+    return {ast.Lt: False, ast.Gt: True}.get(type(op)) if 0 < number < 1 else None
 
 
 def _is_range(found: list[Value], program: Program) -> bool:
@@ -244,7 +261,7 @@ def _subject(node: ast.AST) -> ast.expr | None:
 
 
 def _triangle(node: ast.AST, names: Names) -> str | None:
-    """ "above" for what lies strictly above the diagonal of a matrix, "below" for the rest, "other" for another part."""
+    """Which part of a matrix is taken: what lies strictly "above" the diagonal, the rest "below", or an "other" one."""
     if not names.is_call(node, "torch.triu", "torch.tril", ".triu", ".tril") or not isinstance(node, ast.Call):
         return None
     is_upper = (names.qualified(node.func) or "").endswith("triu") or getattr(node.func, "attr", "") == "triu"

@@ -194,3 +194,23 @@ loss.backward()
     proposal = best("finite_mask", write(tmp_path, {"train.py": source}))
     assert proposal is not None
     assert (proposal.belief <= -0.5) == is_causal
+
+
+@pytest.mark.torch
+def test_the_same_gradients_where_a_row_sees_something() -> None:
+    """With the smallest number, or with -1e9 that is added; a row that sees nothing is finite."""
+    torch = pytest.importorskip("torch")
+    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    values = torch.arange(6.0)
+    hidden = torch.tensor([0, 2, 5, 6])[:, None] > torch.arange(6)
+
+    def gradient_of(masked):
+        return torch.autograd.grad((masked.softmax(-1) @ values)[:3].square().sum(), scores)[0]
+
+    meant = gradient_of(scores[:3].masked_fill(hidden[:3], -torch.inf))
+    for masked in (
+        scores.masked_fill(hidden, torch.finfo(scores.dtype).min),
+        scores + torch.zeros(4, 6).masked_fill(hidden, -1e9),
+    ):
+        assert masked.softmax(-1).isfinite().all()
+        torch.testing.assert_close(gradient_of(masked), meant)

@@ -43,7 +43,6 @@ def test_in_a_configuration_file(tmp_path: pathlib.Path) -> None:
     assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 2)
 
 
-
 RATES = {
     "what Adam is given": ("torch.optim.Adam(net.parameters(), lr=3e-3)", False),
     "a warm Adam": ("torch.optim.AdamW(net.parameters(), lr=0.02)", False),
