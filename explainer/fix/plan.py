@@ -33,13 +33,13 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         if len(fixes) >= MAX_PROPOSALS:
             break
         if not proposal.edits:
-            evidence = evidence or _presence(proposal, is_symptom=bool(rule.options.get("symptom")))
+            evidence = evidence or _presence(proposal, is_symptom=_is_symptom(rule, proposal, finding))
             culprits.setdefault((proposal.culprit.file, proposal.culprit.line), proposal.culprit)
             continue
         patch = _patch(rule, proposal, context, faults)
         if patch is None:
             continue
-        evidence = evidence or _presence(proposal, is_symptom=bool(rule.options.get("symptom")))
+        evidence = evidence or _presence(proposal, is_symptom=_is_symptom(rule, proposal, finding))
         culprits.setdefault((proposal.culprit.file, proposal.culprit.line), proposal.culprit)
         if patch.diff not in shown:
             shown.add(patch.diff)
@@ -61,6 +61,19 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         fixes=(*fixes, *others),
         evidence=(*finding.evidence, evidence),
     )
+
+
+def _is_symptom(rule: FixRule, proposal: Proposal, finding: Finding) -> bool:
+    """Whether a line only speaks for a cause that says more; `unless` names the evidence by which the finding stands by itself.
+
+    So does, where `unless` is given, a line of which the codemod is sure.
+    """
+    if not rule.options.get("symptom"):
+        return False
+    unless = rule.options.get("unless")
+    if not isinstance(unless, Sequence):
+        return True
+    return proposal.belief <= 0 and not any(one.id in unless for one in finding.evidence)
 
 
 def _presence(proposal: Proposal, *, is_symptom: bool) -> Evidence:

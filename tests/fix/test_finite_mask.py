@@ -68,3 +68,149 @@ def test_constants_of_float16(tmp_path, head: str, body: str, wanted: list[str])
     source = f"{HEAD}{head}{body}\nloss = scores.softmax(-1).sum()\nloss.backward()\n"
     after = rewritten(tmp_path, "finite_mask", source, "loss.backward()", options={"by_range": True})
     assert changed_lines(source, after) == wanted
+
+
+ADDED = """import math
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Attention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.q, self.k = nn.Linear(dim, dim), nn.Linear(dim, dim)
+    def forward(self, x, bias):
+        scores = self.q(x) @ self.k(x).transpose(-2, -1)
+        SUM
+        return scores.softmax(-1) @ x
+
+def bias_of(pad):
+    n = pad.size(1)
+    MAKE
+
+model = Attention(4)
+x, pad = torch.randn(2, 3, 4), torch.tensor([[True, False, False], [False, False, False]])
+loss = model(x, bias_of(pad)).sum()
+loss.backward()
+"""
+SUMS = {
+    "a sum": "scores = scores + bias",
+    "in place": "scores += bias",
+    "scaled": "scores = (scores + bias) / 2",
+}
+MADE = {
+    "filled": (
+        'return torch.zeros(pad.shape).masked_fill(pad, float("-inf"))[:, None]',
+        "return torch.zeros(pad.shape).masked_fill(pad, -1e9)[:, None]",
+    ),
+    "filled in place": (
+        "bias = torch.zeros(pad.shape)\n    bias.masked_fill_(pad, -math.inf)\n    return bias[:, None]",
+        "bias.masked_fill_(pad, -1e9)",
+    ),
+    "written": (
+        "bias = torch.zeros(pad.shape)\n    bias[pad] = float('-inf')\n    return bias.unsqueeze(1)",
+        "bias[pad] = -1e9",
+    ),
+    "chosen": (
+        "return torch.where(pad, -torch.inf, 0.0)[:, None]",
+        "return torch.where(pad, -1e9, 0.0)[:, None]",
+    ),
+    "0 times infinity": (
+        "return (pad.float() * float('-inf')).unsqueeze(1)",
+        "return (pad.float() * -1e9).unsqueeze(1)",
+    ),
+    "the future and what is padded": (
+        "future = torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)\n"
+        "    return torch.zeros(len(pad), n, n).masked_fill(future | pad[:, None], float('-inf'))",
+        "return torch.zeros(len(pad), n, n).masked_fill(future | pad[:, None], -1e9)",
+    ),
+}
+KEPT = {
+    "what is added to nothing": ("pass", "return torch.zeros(pad.shape).masked_fill(pad, float('-inf'))[:, None]"),
+    "the strict upper half": ("scores += bias", "return torch.triu(torch.full((n, n), float('-inf')), diagonal=1)"),
+    "a program that looks for infinities": (
+        "scores = scores.masked_fill(torch.isinf(bias), -1e9) + bias * 0",
+        "return torch.zeros(pad.shape).masked_fill(pad, float('-inf'))[:, None]",
+    ),
+}
+
+
+@pytest.mark.parametrize("summed", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize(("made", "wanted"), MADE.values(), ids=MADE)
+def test_masks_that_are_added_become_finite(tmp_path, made: str, wanted: str, summed: str) -> None:
+    """A mask that is made elsewhere and added gets a number of which a sum with scores is finite."""
+    source = ADDED.replace("SUM", summed).replace("MAKE", made)
+    after = rewritten(tmp_path, "finite_mask", source, "loss.backward()")
+    assert changed_lines(source, after) == [wanted]
+    assert rewritten(tmp_path, "finite_mask", after, "loss.backward()") == after
+
+
+@pytest.mark.parametrize(("summed", "made"), KEPT.values(), ids=KEPT)
+def test_infinities_that_no_softmax_sums_stay(tmp_path, summed: str, made: str) -> None:
+    """What is not a part of the scores, hides no whole row, or is asked for."""
+    source = ADDED.replace("SUM", summed).replace("MAKE", made)
+    assert rewritten(tmp_path, "finite_mask", source, "loss.backward()") == source
+
+
+CAUSAL = {
+    "the upper half": ("torch.ones(n, n).triu(1).bool()", True),
+    "by name": ("torch.triu(torch.ones(n, n), diagonal=1) > 0", True),
+    "not the lower half": ("~torch.tril(torch.ones(n, n, dtype=torch.bool))", True),
+    "the lower half is 0": ("self.seen[:n, :n] == 0", True),
+    "positions": ("at[None, :] > at[:, None]", True),
+    "one of two": ("pad & torch.ones(n, n).triu(1).bool()", True),
+    "both": ("torch.ones(n, n).triu(1).bool() | (at[None] > at[:, None])", True),
+    "the diagonal too": ("torch.ones(n, n).triu().bool()", False),
+    "less than the lower half": ("torch.tril(torch.ones(n, n), diagonal=-1) == 0", False),
+    "positions up to their own": ("at[None, :] >= at[:, None]", False),
+    "what is padded": ("pad[:, None]", False),
+    "the future or what is padded": ("torch.ones(n, n).triu(1).bool() | pad[:, None]", False),
+    "a limit of its own": ("torch.triu(torch.ones(n, n), diagonal=shift).bool()", False),
+}
+
+
+@pytest.mark.parametrize(("mask", "is_causal"), CAUSAL.values(), ids=CAUSAL)
+def test_a_causal_mask_is_no_suspect(tmp_path, mask: str, is_causal: bool) -> None:
+    """Where each position sees itself no row is empty: such a mask speaks for nothing."""
+    from tests.fix.rewriting import best, write
+
+    source = f"""import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.tril(torch.ones(8, 8)))
+        self.score = nn.Linear(4, 4)
+    def forward(self, x, pad, shift):
+        n = x.size(1)
+        at = torch.arange(n)
+        scores = self.score(x)
+        return scores.masked_fill({mask}, float("-inf")).softmax(-1)
+
+loss = Attention()(torch.randn(2, 4, 4), None, 1).sum()
+loss.backward()
+"""
+    proposal = best("finite_mask", write(tmp_path, {"train.py": source}))
+    assert proposal is not None
+    assert (proposal.belief <= -0.5) == is_causal
+
+
+@pytest.mark.torch
+def test_the_same_gradients_where_a_row_sees_something() -> None:
+    """With the smallest number, or with -1e9 that is added; a row that sees nothing is finite."""
+    torch = pytest.importorskip("torch")
+    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    values = torch.arange(6.0)
+    hidden = torch.tensor([0, 2, 5, 6])[:, None] > torch.arange(6)
+
+    def gradient_of(masked):
+        return torch.autograd.grad((masked.softmax(-1) @ values)[:3].square().sum(), scores)[0]
+
+    meant = gradient_of(scores[:3].masked_fill(hidden[:3], -torch.inf))
+    for masked in (
+        scores.masked_fill(hidden, torch.finfo(scores.dtype).min),
+        scores + torch.zeros(4, 6).masked_fill(hidden, -1e9),
+    ):
+        assert masked.softmax(-1).isfinite().all()
+        torch.testing.assert_close(gradient_of(masked), meant)

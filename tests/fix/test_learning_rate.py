@@ -41,3 +41,23 @@ def test_in_a_configuration_file(tmp_path: pathlib.Path) -> None:
     proposal = best("learning_rate", write(tmp_path, {"train.py": f"import yaml\n{HEAD}{body}"}))
     assert proposal is not None
     assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 2)
+
+
+RATES = {
+    "what Adam is given": ("torch.optim.Adam(net.parameters(), lr=3e-3)", False),
+    "a warm Adam": ("torch.optim.AdamW(net.parameters(), lr=0.02)", False),
+    "what gradient descent is given": ("torch.optim.SGD(net.parameters(), lr=0.5)", False),
+    "a method that scales its steps": ("torch.optim.LBFGS(net.parameters(), lr=1.0)", False),
+    "Adadelta's own default": ("torch.optim.Adadelta(net.parameters(), lr=1.0)", False),
+    "gradient descent's rate for Adam": ("torch.optim.Adam(net.parameters(), lr=0.5)", True),
+    "a comma too far": ("torch.optim.SGD(net.parameters(), lr=10)", True),
+}
+
+
+@pytest.mark.parametrize(("made", "is_far"), RATES.values(), ids=RATES)
+def test_a_rate_far_above_the_usual_speaks_for_divergence(made: str, is_far: bool, tmp_path: pathlib.Path) -> None:
+    """And one that is usual for its optimizer for nothing."""
+    proposal = best("learning_rate", write(tmp_path, {"train.py": f"{HEAD}opt = {made}\n"}))
+    assert proposal is not None
+    assert (proposal.belief > 0) == is_far
+    assert ("far above" in (proposal.culprit.why or "")) == is_far

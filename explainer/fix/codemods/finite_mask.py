@@ -2,6 +2,7 @@
 
 A softmax over nothing but -inf is 0/0. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
+A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite.
 """
 
 from __future__ import annotations
@@ -12,86 +13,96 @@ from collections.abc import Iterator
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, spell
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
-from explainer.source.name import Names
+from explainer.source.mask import Fill, find_fills, is_minus_infinity, is_never_whole, softmax_parts
+from explainer.source.origin import origins
 from explainer.source.precision import find_halves
+from explainer.source.program import Program
 
 _HALF_MAX = 65504.0
+_ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504
+_CAUSAL = -1.3  # a position that sees itself leaves no row empty
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each mask of -inf that a softmax may read."""
+    program = context.program
     if not context.has_failed:
         return
-    by_range = bool(context.options.get("by_range"))
-    if by_range and not any(True for _ in find_halves(context.program)):
+    if context.options.get("by_range"):
+        if any(True for _ in find_halves(program)):
+            yield from _out_of_range(context)
         return
+
+    def puts(value: ast.expr, file: SourceFile) -> bool:
+        return is_minus_infinity(value, file, program)
+
+    fills = list(find_fills(program, puts))
+    parts = softmax_parts(program) if fills and not _is_asked_for(program) else {}
+    flow = flow_of(program)
+    for fill in fills:
+        reach = flow.reach_of(fill.into, fill.file) if fill.into is not None else Reach.NONE
+        if reach and fill.into is not None:
+            yield _proposal(fill, reach, _least(fill.file, fill.into, program), context)
+            continue
+        reach = max((parts.get(node, Reach.NONE) for node in _behind(fill, program)), default=Reach.NONE)
+        if reach:
+            is_half = any(True for _ in find_halves(program))
+            yield _proposal(fill, reach, _ADDED_IN_HALF if is_half else _ADDED, context)
+
+
+def _out_of_range(context: Context) -> Iterator[Proposal]:
+    """An edit for each constant in scores that float16 has not."""
     flow = flow_of(context.program)
+    for fill in find_fills(context.program, lambda value, _: _is_too_low(value)):
+        reach = flow.reach_of(fill.into, fill.file) if fill.into is not None else Reach.NONE
+        if reach and fill.into is not None:
+            yield _proposal(fill, reach, _least(fill.file, fill.into, context.program), context)
+
+
+def _proposal(fill: Fill, reach: Reach, number: str, context: Context) -> Proposal:
     node_name = anomaly_node(context)
-    for file in context.program.parsed():
-        names = context.program.names(file)
+    belief = 0.8 if reach == Reach.SURE else 0.0
+    belief += 1.5 if "Softmax" in node_name else -0.5 if node_name else 0.0
+    hidden = fill.hidden
+    if hidden is not None and is_never_whole(hidden, fill.file, context.program, shown=fill.shown):
+        belief += _CAUSAL
+    why = f"masks with `{fill.file.segment(fill.value)}`, of which a whole row may consist"
+    return Proposal(
+        edits=(edit_of(fill.file, fill.value, number),),
+        culprit=culprit_of(fill.file, fill.node, why),
+        belief=belief + nearness(fill.file, fill.node, context),
+    )
+
+
+def _behind(fill: Fill, program: Program) -> Iterator[ast.AST]:
+    """The nodes by which a fill is part of a sum: itself, and what it is written into in place."""
+    yield fill.node
+    is_written = isinstance(fill.node, ast.Call) and getattr(fill.node.func, "attr", "") == "masked_fill_"
+    if is_written and isinstance(fill.into, ast.Name):
+        yield from (one.node for one in origins(Value(fill.into, fill.file), program))
+
+
+def _is_asked_for(program: Program) -> bool:
+    """Whether a program looks for infinities, so that a mask must keep its own."""
+    for file in program.parsed():
+        names = program.names(file)
         for node in file.walk():
-            filled = _filled(node, names) if isinstance(node, ast.Call) else None
-            if filled is None or not isinstance(node, ast.expr):
-                continue
-            scores, value = filled
-            reach = flow.reach_of(scores, file)
-            if not reach or not _is_too_low(value, names, by_range=by_range):
-                continue
-            belief = (0.8 if reach == Reach.SURE else 0.0) + (
-                1.5 if "Softmax" in node_name else -0.5 if node_name else 0.0
-            )
-            yield Proposal(
-                edits=(edit_of(file, value, _least(file, scores, names)),),
-                culprit=culprit_of(file, node, f"masks with `{file.segment(value)}`, of which a whole row may consist"),
-                belief=belief + nearness(file, node, context),
-            )
+            sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            if any(is_minus_infinity(one, file, program) for one in sides):
+                return True
+            if names.is_call(node, "torch.isinf", "torch.isneginf", ".isinf", ".isneginf"):
+                return True
+    return False
 
 
-def _least(file: SourceFile, scores: ast.expr, names: Names) -> str:
-    return f"{spell(names, 'torch.finfo')}({operand(file, scores)}.dtype).min"
+def _least(file: SourceFile, scores: ast.expr, program: Program) -> str:
+    return f"{spell(program.names(file), 'torch.finfo')}({operand(file, scores)}.dtype).min"
 
 
-def _filled(node: ast.Call, names: Names) -> tuple[ast.expr, ast.expr] | None:
-    """The scores and the value that a call puts in their masked places."""
-    called = names.qualified(node.func) or ""
-    if called in ("torch.where", "torch.masked_fill") and len(node.args) == 3:
-        if called == "torch.masked_fill":
-            return node.args[0], node.args[2]
-        value = next((one for one in node.args[1:] if _infinite(one, names)), None)
-        return (next(one for one in node.args[1:] if one is not value), value) if value is not None else None
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if method in ("masked_fill", "masked_fill_") and isinstance(node.func, ast.Attribute) and len(node.args) == 2:
-        return node.func.value, node.args[1]
-    return None
-
-
-def _is_too_low(value: ast.expr, names: Names, *, by_range: bool) -> bool:
-    """Whether a mask's value is -inf, or with `by_range` a number that float16 has not."""
-    if not by_range:
-        return _infinite(value, names)
+def _is_too_low(value: ast.expr) -> bool:
+    """Whether a mask's value is a number that float16 has not."""
     number = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else None
     return isinstance(number, ast.Constant) and isinstance(number.value, (int, float)) and number.value > _HALF_MAX
-
-
-def _infinite(node: ast.expr, names: Names) -> bool:
-    """Whether an expression is minus infinity, however it is spelled."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = node.operand
-        if names.qualified(inner) in ("math.inf", "torch.inf", "numpy.inf"):
-            return True
-        return _is_float(inner, "inf", "infinity")
-    return _is_float(node, "-inf", "-infinity")
-
-
-def _is_float(node: ast.expr, *words: str) -> bool:
-    if (
-        not isinstance(node, ast.Call)
-        or not isinstance(node.func, ast.Name)
-        or node.func.id != "float"
-        or not node.args
-    ):
-        return False
-    text = node.args[0]
-    return isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.lower() in words

@@ -1,6 +1,7 @@
 """Points at the learning rate of a training that diverged: where its number is written. No edit.
 
-What rate is right, or whether clipping or a warm-up is, the program does not say.
+What rate is right, or whether clipping or a warm-up is, the program does not say. That it is far above what the program's
+optimizers are given does speak for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
+from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.setting import Setting
@@ -17,6 +19,11 @@ from explainer.source.setting_flow import settings_behind
 _NAMES = frozenset({"lr", "learning_rate", "max_lr", "base_lr", "learning-rate"})
 _WHY = "is the rate of the optimizer"
 _NO_WEIGHT = -0.5  # every training has a rate: that one is written speaks for nothing
+_FAR_ABOVE = 1.0
+# Ten times and more what papers and libraries give; Adadelta, LBFGS and Rprop scale their steps by other means.
+_MOST = {
+    "Adam": 0.05, "AdamW": 0.05, "NAdam": 0.05, "RAdam": 0.05, "Adamax": 0.1, "RMSprop": 0.05, "SGD": 2.0, "ASGD": 2.0,
+}  # fmt: skip
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -26,14 +33,31 @@ def propose(context: Context) -> Iterator[Proposal]:
     found = [one for one in (*_in_files(context.program), *_in_code(context.program)) if _rate(one) is not None]
     if found:
         largest = max(found, key=lambda one: _rate(one) or 0.0)
-        yield Proposal(edits=(), culprit=culprit_at(largest.file, largest.span, _WHY), belief=_NO_WEIGHT)
+        above = _far_above(_rate(largest) or 0.0, context.program)
+        why = f"{_WHY}, far above what {above} is usually given" if above else _WHY
+        belief = _FAR_ABOVE if above else _NO_WEIGHT
+        yield Proposal(edits=(), culprit=culprit_at(largest.file, largest.span, why), belief=belief)
         return
-    for file in context.program.parsed():
+    for file, node, _ in _optimizers(context.program):
+        yield Proposal(edits=(), culprit=culprit_of(file, node, "steps at its rate"), belief=_NO_WEIGHT)
+        return
+
+
+def _optimizers(program: Program) -> Iterator[tuple[SourceFile, ast.Call, str]]:
+    """The calls that make an optimizer of torch, with its name."""
+    for file in program.parsed():
         for node in file.walk():
-            called = (context.program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+            called = (program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
             if called.startswith("torch.optim.") and not called.startswith("torch.optim.lr_scheduler."):
-                yield Proposal(edits=(), culprit=culprit_of(file, node, "steps at its rate"), belief=_NO_WEIGHT)
-                return
+                assert isinstance(node, ast.Call)
+                yield file, node, called.rpartition(".")[2]
+
+
+def _far_above(rate: float, program: Program) -> str | None:
+    """The name of the program's one kind of optimizer, where the rate is far above what it is usually given."""
+    kinds = {name for _, _, name in _optimizers(program)}
+    name = kinds.pop() if len(kinds) == 1 else ""
+    return name if rate >= _MOST.get(name, float("inf")) else None
 
 
 def _in_files(program: Program) -> Iterator[Setting]:
