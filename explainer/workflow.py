@@ -229,14 +229,21 @@ def apply(fix: Fix, *, cause: str, root: str, command: str = "") -> Record | Ref
 
 
 def edit_fix(fix: Fix, texts: Mapping[str, str], *, root: str) -> Fix | Refused:
-    """A planned fix with the files as a person has rewritten them: `texts` by their paths; why not, where one does not parse."""
+    """A planned fix with the files as a person has rewritten them: `texts` as of `texts_of`; why not, where one does not parse."""
     from explainer.fix.edited import edit_fix as edited
 
     return edited(fix, texts, root)
 
 
+def lines_of(fix: Fix) -> dict[str, int]:
+    """The first line that a fix changes in each of the texts of `texts_of`, counted from 1."""
+    from explainer.fix.edited import lines_of as lines
+
+    return lines(fix)
+
+
 def texts_of(fix: Fix) -> dict[str, str] | Refused:
-    """The files of a fix by their paths, as they are once it is applied, to be edited; why they cannot be."""
+    """The files of a fix by their paths, and cells of notebooks, as they are once it is applied, to be edited; why they cannot be."""
     from explainer.fix.edited import texts_of as texts
 
     return texts(fix)

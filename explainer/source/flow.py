@@ -107,7 +107,7 @@ class Flow:
 
     def _read_by(self, node: ast.AST) -> Iterator[object]:
         """The names, by their last parts, and the functions that a carrier's value comes from."""
-        todo = [node.iter] if isinstance(node, (ast.For, ast.AsyncFor)) else [node]
+        todo: list[ast.AST] = [node.iter] if isinstance(node, (ast.For, ast.AsyncFor)) else [node]
         for one in todo:
             todo += children(one)
             if isinstance(one, ast.Name):

@@ -449,7 +449,7 @@ class Flow(Worker):
         """Change the fix before it is applied."""
         from explainer.model.journal import Refused
         from explainer.tui.screens.edit import EditFix
-        from explainer.workflow import texts_of
+        from explainer.workflow import lines_of, texts_of
 
         planned = self.session.planned
         if planned is None:
@@ -458,8 +458,7 @@ class Flow(Worker):
         if isinstance(texts, Refused):
             self.notify(texts.reason, severity="warning", markup=False)
             return
-        lines = {one.file: _first_change(one.before, one.after) for one in planned[1].changes}
-        self.push_screen(EditFix(texts, lines), self._edited)
+        self.push_screen(EditFix(texts, lines_of(planned[1])), self._edited)
 
     async def _edited(self, texts: dict[str, str] | None) -> None:
         from explainer.model.journal import Refused
@@ -480,8 +479,12 @@ class Flow(Worker):
             path = os.path.join(session.root, culprit.file)
             if os.path.isfile(path):
                 return path, culprit.line or 1
-        for one in session.planned[1].changes if session.planned is not None else ():
-            return one.file, _first_change(one.before, one.after)
+        if session.planned is not None:
+            from explainer.workflow import lines_of
+
+            for name, line in lines_of(session.planned[1]).items():
+                if os.path.isfile(name):
+                    return name, line
         return None
 
     async def action_editor(self) -> None:
@@ -530,11 +533,3 @@ def _content(path: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-def _first_change(before: bytes, after: bytes) -> int:
-    """The number of the first line that differs."""
-    old, new = before.split(b"\n"), after.split(b"\n")
-    return next(
-        (at for at, (one, other) in enumerate(zip(old, new, strict=False), 1) if one != other), min(len(old), len(new))
-    )

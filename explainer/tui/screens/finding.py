@@ -131,14 +131,15 @@ class FindingPane(Pane):
         await self._fill([Static(id="tail", classes="quiet")], [])
 
     def show_reading(self, reading: Reading) -> None:
-        """How far the reading is: of a file the share, of a pipe the last lines."""
-        bar = self.query_one("#progress", ProgressBar)
-        bar.add_class("-on")
-        bar.update(total=reading.total or None, progress=reading.read)
+        """How far the reading is: of a file the share, of a pipe the last lines. Nothing while the screen is taken down."""
+        for bar in self.query("#progress").results(ProgressBar):
+            bar.add_class("-on")
+            bar.update(total=reading.total or None, progress=reading.read)
         size = f"{reading.read / 1e6:,.1f} MB"
         of = f" of {reading.total / 1e6:,.1f} MB" if reading.total else ""
         name = "standard input" if reading.path == "-" else os.path.basename(reading.path)
-        self.query_one("#head", Static).update(prose(f"reading {name}: {size}{of}   `x` stops"))
+        for head in self.query("#head").results(Static):
+            head.update(prose(f"reading {name}: {size}{of}   `x` stops"))
         if reading.total is None:
             for page in self.query("#tail").results(Static):
                 page.update(Content("\n".join(reading.tail[-max(self.size.height - 6, 4) :])))
