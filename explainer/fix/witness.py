@@ -160,7 +160,8 @@ def _writes_weights(node: ast.AST) -> bool:
     """A call that moves weights, or a loop over parameters that writes in place."""
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name in _WEIGHT_WRITES
+        is_own = isinstance(node.func, ast.Attribute) and dotted_name(node.func.value) == "self"
+        return name in _WEIGHT_WRITES and not is_own  # a method of the same object is read where it stands
     if not isinstance(node, ast.For):
         return False
     parts = {each.attr for each in walk(node.iter) if isinstance(each, ast.Attribute)}

@@ -50,6 +50,10 @@ SEEN = {
         + LOOP + "    step(x, x)\n"
     ),
     "two optimizers behind one backward": LOOP + "    loss = other(net(x)).sum()\n    loss.backward()\n    opt.step()\n    opt_other.step()\n",
+    "a method that is called a step": (
+        "class N(nn.Module):\n    def step(self, x):\n        return net(x)\n    def forward(self, x):\n        return self.step(x)\n"
+        "model = N()\n" + LOOP + "    loss = model(x).sum()\n    loss.backward()\n    opt.step()\n"
+    ),
     "a module made before": (
         "class N(nn.Module):\n    def forward(self, x):\n        return net(x)\nmodel = N().to('cpu')\n"
         + LOOP + "    loss = model(x).sum()\n    loss.backward()\n    opt.step()\n"
