@@ -14,6 +14,7 @@ RIGHT = {
     "made anew in each round": "for t in range(3):\n    w = torch.zeros(2, 3)\n    w[:, 0] = x\n    x = self.net(w)\nreturn x",
     "read by nobody in the loop": "w = torch.zeros(2, 3)\nfor t in range(3):\n    x = self.net(x)\n    w[:, t] = x\nreturn w",
     "read as a copy": "w = x.clone()\nfor t in range(3):\n    y = self.net(w.clone())\n    w[:, 0] = y\nreturn y",
+    "data without a graph": "w = torch.zeros(2, 3)\nfor t in range(3):\n    y = 0.4 * w[:, t]\n    w[:, t] = y + 1\nreturn y",
     "only counted": "w = x.clone()\nfor t in range(len(x)):\n    print(w)\n    keep.append(w)\n    w[:, 0] = t\nreturn w",
     "filled by a helper": "w = x.clone()\nfor t in range(3):\n    fill(w)\n    w[:, 0] = t\nreturn w",
 }  # fmt: skip

@@ -14,7 +14,8 @@ from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
 from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loop_of
+from explainer.source.flow import Reach, flow_of
+from explainer.source.lineage import loop_of, reads
 from explainer.source.name import dotted_name
 from explainer.source.operand import calls_given
 from explainer.source.program import Program
@@ -30,7 +31,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     is_of_weights = context.options.get("of") == "weights"
     for write in () if is_of_weights else find_writes(context.program):
         loop = loop_of(write.node, write.file) if write.kind == SUBSCRIPT else None
-        if loop is not None and write.name is not None:
+        if loop is not None and write.name is not None and _has_graph(write, loop, context.program):
             edits = tuple(_copies(write, loop, context.program))
             if edits:
                 is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)
@@ -40,6 +41,16 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
     yield from _tables(context.program)
     yield from _own_weights(context.program)
+
+
+def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
+    """Whether anything that the loop computes with the tensor has a graph: data that is made before training has none."""
+    assert write.name is not None
+    if calls_given(write.name, write.node, write.file, program):
+        return True  # a module or function, of which the flow may not know that it has weights
+    flow = flow_of(program)
+    used = [one for one in walk(loop) if isinstance(one, (ast.Call, ast.BinOp)) and write.name in reads(one)]
+    return any(flow.reach_of(one, write.file) != Reach.NONE for one in used)
 
 
 def _copies(write: Write, loop: ast.AST, program: Program) -> Iterator[Edit]:
