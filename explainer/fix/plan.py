@@ -44,12 +44,13 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         if patch.diff not in shown:
             shown.add(patch.diff)
             fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
+    seen = _witnessed(cause, context, faults)
     if evidence is None:
         told = traced_first({(one.file, one.line): one for one in finding.culprits}, finding.cause, context)
         return replace(
             finding,
             culprits=tuple(told.values())[:MAX_CULPRITS],
-            evidence=(*finding.evidence, *_absence(cause, context)),
+            evidence=(*finding.evidence, *_absence(cause, context), *seen),
         )
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
@@ -59,7 +60,7 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         finding,
         culprits=tuple(culprits.values())[:MAX_CULPRITS],
         fixes=(*fixes, *others),
-        evidence=(*finding.evidence, evidence),
+        evidence=(*finding.evidence, evidence, *seen),
     )
 
 
@@ -103,6 +104,18 @@ def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
             says="no line of the program that was read fits this cause",
             weight=-0.5,
         )
+
+
+def _witnessed(cause: Cause, context: Context, faults: list[str]) -> tuple[Evidence, ...]:
+    if not any(rule.reads == "source" for rule in cause.evidence):
+        return ()
+    from explainer.fix.witness import witnessed
+
+    try:
+        return tuple(witnessed(cause, context))
+    except Exception as error:  # noqa: BLE001 - one broken reader must not cost the answer
+        faults.append(f"{cause.id}: {type(error).__name__}: {error}")
+        return ()
 
 
 def _propose(

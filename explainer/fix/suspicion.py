@@ -10,7 +10,8 @@ from explainer.fix.crash import raised_at
 from explainer.fix.trace import traced_places
 from explainer.model.trace import WRITE
 from explainer.source.eval_only import is_eval_only
-from explainer.source.operation import Operation, is_named
+from explainer.source.operand import calls_given
+from explainer.source.operation import SAVES_OUTPUT, Operation, is_named
 from explainer.source.tree import walk
 from explainer.source.write import ARGUMENT, Write
 
@@ -28,19 +29,45 @@ def suspect(write: Write, context: Context) -> float | None:
     node = re.sub(r"(?:Backward)?\d*$", "", node)
     if not context.has_failed:
         return 0.0 if write.is_needed else None
+    if write.is_needed is False:
+        return UNLIKELY if _is_traced(write, context) else None
     belief = 1.0 if write.is_needed else 0.0
     if node:
-        # A result that was saved keeps the node that made it; an operand that was saved shows the node of the last write.
-        is_made = write.overwrites is not None and is_named(write.overwrites, node)
-        is_last = write.makes is not None and is_named(Operation(write.makes, ()), node)
-        # What a caller handed in is unknown: the write's own operation alone does not rule it out.
-        belief += 2.0 if is_made else 1.5 if is_last else -1.5 if write.overwrites else -0.6 if write.makes else 0.0
+        belief += _named(write, node, context)
     belief += _nearness(write, context)
     if is_eval_only(write.node, write.file):
         belief -= 1.5  # it ran because the model was in evaluation mode: that is the fault, and this its symptom
     elif belief <= UNLIKELY and _is_traced(write, context):
         return UNLIKELY
     return belief if belief > UNLIKELY else None
+
+
+def _named(write: Write, node: str, context: Context) -> float:
+    """What the message's node says of a write: a saved result keeps the node that made it, a saved operand shows the last write's.
+
+    Read on torch 2.13: a result is saved as it is made, so at version 0, unless the operation that made it was in place;
+    a view that was saved shows AsStrided once its base, or another view of it, is written.
+    """
+    expected = context.fields.get("expected")
+    if node == "AsStrided" and _is_viewed(write, context):
+        return 1.0
+    made = [one for one in write.overwrites if one is not None and is_named(one, node)]
+    if isinstance(expected, int):
+        made = [one for one in made if one.name not in SAVES_OUTPUT or one.is_in_place == (expected > 0)]
+    if made:
+        return 2.0
+    if write.makes is not None and is_named(Operation(write.makes, ()), node):
+        return 1.5
+    # What a caller handed in, or what a branch made that is not known, does not rule the write out.
+    is_known = bool(write.overwrites) and None not in write.overwrites
+    return -1.5 if is_known else -0.6 if write.makes else 0.0
+
+
+def _is_viewed(write: Write, context: Context) -> bool:
+    """Whether the tensor that is written was given to a module or function before, which may have saved a view of it."""
+    if write.name is None:
+        return False
+    return bool(calls_given(write.name, write.node, write.file, context.program))
 
 
 def _is_traced(write: Write, context: Context) -> bool:

@@ -22,7 +22,8 @@ def typed_fields(groups: Mapping[str, str | None]) -> Fields:
     """The named groups of a match as values, with what follows from them.
 
     A group named `...shape` adds `...ndim`, `...numel`, `...first`, `...second`, `...last` and `...square`; one named `...dtype` or `...type` adds
-    `...dtype` under torch's own name and `...device`; `node` adds `op`; `version` with `expected` adds `gap`; a saved
+    `...dtype` under torch's own name and `...device`; `node` adds `op`; `version` with `expected` adds `gap`, and
+    `rounds` where all rounds wrote `gap` times; a saved
     and a recomputed shape add `ratio` and `differing`.
     """
     fields: Fields = {}
@@ -81,7 +82,10 @@ def _add_dtype(fields: Fields, prefix: str, text: str) -> None:
 def _add_relations(fields: Fields) -> None:
     version, expected = fields.get("version"), fields.get("expected")
     if isinstance(version, int) and isinstance(expected, int):
-        fields["gap"] = version - expected
+        gap = version - expected
+        fields["gap"] = gap
+        if gap >= 2 and expected >= gap and expected % gap == 0:
+            fields["rounds"] = expected // gap  # as many writes in each round, and none before the first
     saved, again = fields.get("saved_shape"), fields.get("recomputed_shape")
     if isinstance(saved, tuple) and isinstance(again, tuple) and len(saved) == len(again):
         pairs = [(old, new) for old, new in zip(saved, again, strict=True) if old != new]

@@ -143,7 +143,7 @@ def reaching(name: str, node: ast.AST, file: SourceFile) -> list[Bound]:
     reached: list[Bound] = []
     for one in reversed(before):
         reached.append(one)
-        if not one.fills and _dominates(one.statement, node, file):
+        if not one.fills and dominates(one.statement, node, file):
             return reached
     loop = file.enclosing(node, ast.For, ast.While, ast.AsyncFor)
     if loop is not None and scope_of(loop, file) is scope:
@@ -168,7 +168,7 @@ def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
         above = file.parents.get(above)
 
 
-def _dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
+def dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     """Whether a binding is always executed before the node: its block lies around the node."""
     if _holds(statement, node, file):
         return True

@@ -28,11 +28,20 @@ SAVES_OUTPUT = frozenset(
         "Rsqrt",
         "Reciprocal",
         "Elu",
+        "Exp2",
         "Expm1",
         "Tan",
         "Cumprod",
+        "LinalgVectorNorm",
+        "Logsumexp",
+        "Std",
+        "Prod",
+        "Amax",
+        "Amin",
+        "ScaledDotProductAttention",
     }
 )
+_SAVES_OUTPUT_IN_PLACE = frozenset({"Elu"})  # the plain form saves its input
 # Backward reads an operand.
 SAVES_INPUT = frozenset(
     {
@@ -77,15 +86,33 @@ _ALIKE = {
     },
     "View": {"View", "UnsafeView", "Reshape", "ReshapeAlias", "AsStrided", "Clone"},
     "NativeLayerNorm": {"NativeLayerNorm", "LayerNorm"},
+    "ScaledDotProductAttention": {
+        "ScaledDotProductAttention",
+        "ScaledDotProductFlashAttentionForCpu",
+        "ScaledDotProductFlashAttention",
+        "ScaledDotProductEfficientAttention",
+        "ScaledDotProductCudnnAttention",
+    },
     "Elu": {"Elu", "Selu", "Celu"},
 }
 
 
+# Where `inplace` stands among the positional arguments of a module; one later in its function, behind the input.
+INPLACE_OF_MODULE = {
+    "ReLU": 0, "ReLU6": 0, "SiLU": 0, "SELU": 0, "Hardswish": 0, "Hardsigmoid": 0, "Mish": 0, "ELU": 1, "CELU": 1, "LeakyReLU": 1,
+    "Dropout": 1, "Dropout2d": 1, "Dropout3d": 1, "Threshold": 2, "Hardtanh": 2, "RReLU": 2,
+}  # fmt: skip
+INPLACE_OF_FUNCTION = {
+    "relu": 1, "relu6": 1, "silu": 1, "selu": 1, "hardswish": 1, "mish": 1, "elu": 2, "celu": 2, "leaky_relu": 2, "dropout": 3,
+}  # fmt: skip
+
+
 class Operation(NamedTuple):
-    """An operation and its operands; `name` is autograd's, without `Backward0`."""
+    """An operation and its operands; `name` is autograd's, without `Backward0`. Its result may be its first operand's memory."""
 
     name: str
     operands: tuple[ast.expr, ...]
+    is_in_place: bool = False
 
 
 def operation_of(node: ast.expr | None, file: SourceFile, program: Program, depth: int = 0) -> Operation | None:
@@ -104,6 +131,11 @@ def operation_of(node: ast.expr | None, file: SourceFile, program: Program, dept
     if not isinstance(node, ast.Call) or depth > _DEPTH:
         return None
     return _called(node, names) or _module_called(node, file, program, depth)
+
+
+def saves_output(operation: Operation) -> bool:
+    """Whether the operation's backward reads its own result."""
+    return operation.name in SAVES_OUTPUT and (operation.is_in_place or operation.name not in _SAVES_OUTPUT_IN_PLACE)
 
 
 def operator_name(operator: ast.AST) -> str | None:
@@ -128,10 +160,21 @@ def _called(node: ast.Call, names: Names) -> Operation | None:
     owner, _, last = called.rpartition(".")
     operands = tuple(one for one in node.args if not isinstance(one, ast.Starred))
     if owner in ("torch", "torch.nn.functional", "torch.special", "torch.linalg"):
-        return Operation(node_name(last), operands)
-    if isinstance(node.func, ast.Attribute) and node_name(node.func.attr) in _KNOWN and not owner.startswith("self"):
-        return Operation(node_name(node.func.attr), (node.func.value, *operands))
+        is_in_place = last.endswith("_") or is_inplace(node, INPLACE_OF_FUNCTION.get(last))
+        return Operation(node_name(last), operands, is_in_place)
+    if owner.startswith(("torch.nn", "self")):
+        return None  # a module, or the call of one
+    if isinstance(node.func, ast.Attribute) and node_name(node.func.attr) in _KNOWN:
+        return Operation(node_name(node.func.attr), (node.func.value, *operands), node.func.attr.endswith("_"))
     return None
+
+
+def is_inplace(call: ast.Call, place: int | None) -> bool:
+    """Whether a call says `inplace=True`, by name or as the positional argument at `place`."""
+    given = [one.value for one in call.keywords if one.arg == "inplace"]
+    if place is not None and len(call.args) > place:
+        given.append(call.args[place])
+    return any(isinstance(one, ast.Constant) and one.value is True for one in given)
 
 
 def node_name(function: str) -> str:
@@ -157,15 +200,25 @@ def _module_called(node: ast.Call, file: SourceFile, program: Program, depth: in
     if owner in ("torch.nn", "torch.nn.modules"):
         if last == "Sequential" and call.args and isinstance(call.args[-1], ast.Call):
             return _of_constructor(call.args[-1], where, program, node, depth)
-        return Operation(_MODULES.get(last, last), tuple(node.args))
+        return _of_layer(call, last, node)
     return _of_class(called, program, node, depth)
+
+
+def _of_layer(call: ast.Call, name: str, node: ast.Call) -> Operation:
+    return Operation(_MODULES.get(name, name), tuple(node.args), is_inplace(call, INPLACE_OF_MODULE.get(name)))
+
+
+def layer_operation(call: ast.Call, file: SourceFile, program: Program) -> Operation | None:
+    """What a layer of torch.nn computes, by the call that makes it; None for other classes."""
+    owner, _, last = (program.names(file).qualified(call.func) or "").rpartition(".")
+    return _of_layer(call, last, call) if owner == "torch.nn" else None
 
 
 def _of_constructor(call: ast.Call, file: SourceFile, program: Program, node: ast.Call, depth: int) -> Operation | None:
     called = program.names(file).qualified(call.func) or ""
     owner, _, last = called.rpartition(".")
     if owner == "torch.nn":
-        return Operation(_MODULES.get(last, last), tuple(node.args))
+        return _of_layer(call, last, node)
     return _of_class(called, program, node, depth)
 
 
@@ -184,7 +237,7 @@ def _of_class(called: str, program: Program, node: ast.Call, depth: int) -> Oper
         bound = program.names(file).assignments(value.id, forward)
         value = bound[-1].value if bound and not isinstance(bound[-1], ast.AugAssign) else None
     inner = operation_of(value, file, program, depth + 1)
-    return Operation(inner.name, tuple(node.args)) if inner else None
+    return Operation(inner.name, tuple(node.args), inner.is_in_place) if inner else None
 
 
 def constructor_of(func: ast.expr, file: SourceFile, program: Program) -> tuple[SourceFile, ast.Call] | None:

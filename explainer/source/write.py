@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
-from explainer.source.name import Function, bound_names, dotted_name
-from explainer.source.operation import SAVES_INPUT, SAVES_OUTPUT, Operation, node_name, operation_of, operator_name
+from explainer.source.name import dotted_name
+from explainer.source.operand import is_operand_before
+from explainer.source.operation import Operation, node_name, operation_of, operator_name, saves_output
+from explainer.source.private import is_private, operation_above
 from explainer.source.program import Program
 from explainer.source.setting import Setting
 from explainer.source.setting_flow import members_behind, settings_behind
@@ -51,9 +54,10 @@ _NUMBERS = (
 class Write:
     """One in-place write. `target` is the expression whose tensor changes, `name` its dotted name where it has one.
 
-    `node` is the statement (augmented and subscript assignments) or the call. `overwrites` is the operation that made
-    the value, `makes` the write's own operation; `is_needed` says whether a backward reads the old value: True by what
-    the source shows, None where it does not show. `settings` are where an `inplace` argument comes from, if not from here.
+    `node` is the statement (augmented and subscript assignments) or the call. `overwrites` are the operations that may have
+    made the value, None among them for what is not known; `makes` is the write's own operation. `is_needed` says whether a
+    backward reads the old value: True and False by what the source shows, None where it does not show. `settings` are where
+    an `inplace` argument comes from, if not from here.
     """
 
     kind: str
@@ -61,7 +65,7 @@ class Write:
     node: ast.stmt | ast.Call
     target: ast.expr
     name: str | None
-    overwrites: Operation | None = None
+    overwrites: tuple[Operation | None, ...] = ()
     makes: str | None = None
     is_needed: bool | None = None
     settings: tuple[Setting, ...] = ()
@@ -226,16 +230,25 @@ def is_without_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
 
 
 def _judged(write: Write, program: Program) -> Write:
-    """`write` with the operation whose value it overwrites, and whether a backward needs that value."""
-    definition = definition_before(write.name, write.node, write.file, program) if write.name else None
-    made = definition if definition is not None else (None if write.name else write.target)
-    operation = operation_of(made, write.file, program)
+    """`write` with the operations whose value it overwrites, and whether a backward needs that value."""
+    if write.name:
+        made = operations_before(write.name, write.node, write.file, program)
+    elif isinstance(write.target, ast.Call) and write.target is write.node:  # the constructor of an activation
+        made = (operation_above(write.target, write.file, program),)
+    else:
+        made = (operation_of(write.target, write.file, program),)
+    write = replace(write, overwrites=made)
     if _is_by_mode(write):
-        return replace(write, overwrites=operation)
-    if operation is not None and operation.name in SAVES_OUTPUT:
-        return replace(write, overwrites=operation, is_needed=True)
-    is_read = write.name is not None and _is_operand_between(write, program)
-    return replace(write, overwrites=operation, is_needed=True if is_read else None)
+        return write
+    if any(one is not None and saves_output(one) for one in made):
+        return replace(write, is_needed=True)
+    if write.name is not None:
+        is_read = is_operand_before(write.name, write.node, write.file, program)
+        return replace(write, is_needed=True if is_read else None)
+    is_alone = (
+        write.kind == ARGUMENT and isinstance(write.node, ast.Call) and is_private(write.node, write.file, program)
+    )
+    return replace(write, is_needed=False if is_alone else None)
 
 
 def _is_by_mode(write: Write) -> bool:
@@ -245,47 +258,5 @@ def _is_by_mode(write: Write) -> bool:
         above = write.file.parents.get(above)
         tests = walk(above.test) if isinstance(above, (ast.If, ast.IfExp)) else ()
         if any(getattr(one, "attr", getattr(one, "id", "")) == "training" for one in tests):
-            return True
-    return False
-
-
-def definition_before(name: str, node: ast.AST, file: SourceFile, program: Program) -> ast.expr | None:
-    """What `name` was last assigned before `node` in the same function; in the class's `__init__` for `self.name`."""
-    scope: Function | ast.Module | None = program.names(file).function_of(node) or file.tree
-    if scope is None:
-        return None
-    before = [
-        one
-        for one in program.names(file).assignments(name, scope)
-        if isinstance(one, ast.Assign) and (one.end_lineno or 0, one.end_col_offset or 0) < _place(node)
-    ]
-    return before[-1].value if before and dotted_name(before[-1].targets[0]) == name else None
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset  # type: ignore[attr-defined]
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
-
-
-def _is_operand_between(write: Write, program: Program) -> bool:
-    """Whether an operation that keeps its operands read the target's name after its last definition and before the write."""
-    scope = program.names(write.file).function_of(write.node) or write.file.tree
-    if scope is None or write.name is None:
-        return False
-    bound = [one for one in walk(scope) if isinstance(one, ast.stmt) and write.name in set(bound_names(one))]
-    last = max((_place(one) for one in bound if _end(one) < _place(write.node)), default=(0, 0))
-    for node in walk(scope):
-        # What the write itself computes with the old value counts too: `h += self.conv(h)`.
-        if not isinstance(node, ast.expr) or node is write.node or not last < _place(node) < _end(write.node):
-            continue
-        operation = operation_of(node, write.file, program)
-        if (
-            operation
-            and operation.name in SAVES_INPUT
-            and any(dotted_name(one) == write.name for one in operation.operands)
-        ):
             return True
     return False

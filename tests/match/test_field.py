@@ -31,6 +31,15 @@ def test_a_scalar_has_no_last_dimension() -> None:
     assert (fields["ndim"], fields["numel"], "last" in fields) == (0, 1, False)
 
 
+@pytest.mark.parametrize(
+    ("version", "expected", "rounds"),
+    [("11", "9", None), ("2", "1", None), ("3", "2", None), ("2", "0", None), ("12", "10", 5), ("4", "2", 1)],
+)
+def test_rounds_of_equally_many_writes(version: str, expected: str, rounds: int | None) -> None:
+    """Where each round wrote as often as the last one, counted from 0, the rounds are counted."""
+    assert typed_fields({"version": version, "expected": expected}).get("rounds") == rounds
+
+
 def test_saved_and_recomputed() -> None:
     """Two shapes that differ in one dimension give their ratio."""
     fields = typed_fields(

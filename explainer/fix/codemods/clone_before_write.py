@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.suspicion import suspect
 from explainer.source.alias import is_aliased, is_for_others
+from explainer.source.name import dotted_name
+from explainer.source.tree import walk
 from explainer.source.write import SUBSCRIPT, Write, find_writes
 
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
@@ -31,14 +33,26 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _is_cloned(write: Write) -> bool:
-    """Whether the statement before the write has made the copy already."""
+    """Whether the statement before the write has made the copy already, or is a write that needs it as well."""
     above = write.file.parents.get(write.node)
     for name in ("body", "orelse", "finalbody"):
         block = getattr(above, name, None) or []
         if write.node in block:
             at = block.index(write.node)
             before = block[at - 1] if at else None
-            return (
-                isinstance(before, ast.Assign) and write.file.segment(before) == f"{write.name} = {write.name}.clone()"
-            )
+            if not isinstance(before, ast.Assign):
+                return False
+            is_copy = write.file.segment(before) == f"{write.name} = {write.name}.clone()"
+            return is_copy or (_is_part_of(before.targets[0], write) and not _reads_itself(write))
     return False
+
+
+def _is_part_of(target: ast.expr, write: Write) -> bool:
+    return isinstance(target, ast.Subscript) and dotted_name(target.value) == write.name
+
+
+def _reads_itself(write: Write) -> bool:
+    """Whether the written value is computed from the tensor, so that autograd may save it between the two writes."""
+    if not isinstance(write.node, ast.Assign):
+        return True
+    return any(dotted_name(one) == write.name for one in walk(write.node.value))

@@ -10,28 +10,19 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
 from explainer.fix.result import take_results
 from explainer.model.patch import Edit
+from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
-from explainer.source.operation import SAVES_OUTPUT, is_named, operation_of
+from explainer.source.operation import (
+    INPLACE_OF_FUNCTION,
+    INPLACE_OF_MODULE,
+    is_named,
+    operation_of,
+    saves_output,
+)
+from explainer.source.private import is_private
 from explainer.source.program import Program
-from explainer.source.write import definition_before, is_without_grad
+from explainer.source.write import is_without_grad
 
-# Where `inplace` stands among the positional arguments of a module; one later in its function, behind the input.
-_PLACES = {
-    "ReLU": 0, "ReLU6": 0, "SiLU": 0, "SELU": 0, "Hardswish": 0, "Hardsigmoid": 0, "Mish": 0, "ELU": 1, "CELU": 1, "LeakyReLU": 1,
-    "Dropout": 1, "Dropout2d": 1, "Dropout3d": 1, "Threshold": 2, "Hardtanh": 2, "RReLU": 2,
-}  # fmt: skip
-_FUNCTIONS = {
-    "relu": 1,
-    "relu6": 1,
-    "silu": 1,
-    "selu": 1,
-    "hardswish": 1,
-    "mish": 1,
-    "elu": 2,
-    "celu": 2,
-    "leaky_relu": 2,
-    "dropout": 3,
-}
 _NOT_VALUES = ("torch.nn.init.", "torch.nn.utils.", "torch._")
 
 
@@ -55,7 +46,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _positional(node: ast.Call, file: SourceFile, program: Program) -> Edit | None:
     owner, _, last = (program.names(file).qualified(node.func) or "").rpartition(".")
-    table = _PLACES if owner == "torch.nn" else _FUNCTIONS if owner == "torch.nn.functional" else {}
+    table = INPLACE_OF_MODULE if owner == "torch.nn" else INPLACE_OF_FUNCTION if owner == "torch.nn.functional" else {}
     place = table.get(last)
     if place is None or len(node.args) <= place:
         return None
@@ -91,10 +82,15 @@ def _belief(node: ast.Call, file: SourceFile, context: Context) -> float:
     said = str(context.fields.get("node") or context.fields.get("op") or "")
     said = re.sub(r"(?:Backward)?\d*$", "", said)
     belief = 0.4 + sum(1.5 for where, one in forward_places(context) if where is file and one is file.statement(node))
+    if is_private(node, file, context.program):
+        return belief - 1.5  # a layer that does not need its own result is all that had it
     value = node.args[0] if node.args else None
     if isinstance(value, ast.Name):
-        value = definition_before(value.id, node, file, context.program)
-    made = operation_of(value, file, context.program) if value is not None else None
-    if made is not None:
-        belief += 1.5 if said and is_named(made, said) else 0.5 if made.name in SAVES_OUTPUT else -0.5
-    return belief
+        made = operations_before(value.id, node, file, context.program)
+    else:
+        made = (operation_of(value, file, context.program),)
+    if said and any(one is not None and is_named(one, said) for one in made):
+        return belief + 1.5
+    if any(one is not None and saves_output(one) for one in made):
+        return belief + 0.5
+    return belief if None in made else belief - 0.5

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
+from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loop_of
+from explainer.source.flow import Reach, flow_of
+from explainer.source.lineage import loop_of, reads
 from explainer.source.name import dotted_name
+from explainer.source.operand import calls_given
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.write import SUBSCRIPT, Write, find_writes
@@ -25,13 +28,14 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     near = [statement for _, statement in forward_places(context)]
-    for write in find_writes(context.program):
+    is_of_weights = context.options.get("of") == "weights"
+    for write in () if is_of_weights else find_writes(context.program):
         loop = loop_of(write.node, write.file) if write.kind == SUBSCRIPT else None
-        if loop is not None and write.name is not None:
-            edits = tuple(_copies(write, loop))
+        if loop is not None and write.name is not None and _has_graph(write, loop, context.program):
+            edits = tuple(_copies(write, loop, context.program))
             if edits:
                 is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)
-                why = f"writes into `{write.name}`, of which the graph holds the part that was read before"
+                why = f"writes into `{write.name}`, of which the graph holds what was read before"
                 yield Proposal(
                     edits=edits, culprit=culprit_of(write.file, write.node, why), belief=1.0 + (1.0 if is_near else 0.0)
                 )
@@ -39,20 +43,44 @@ def propose(context: Context) -> Iterator[Proposal]:
     yield from _own_weights(context.program)
 
 
-def _copies(write: Write, loop: ast.AST) -> Iterator[Edit]:
-    """`.clone()` behind each part of the tensor that the loop reads as an operand."""
-    for node in walk(loop):
-        if (
-            not isinstance(node, ast.Subscript)
-            or not isinstance(node.ctx, ast.Load)
-            or dotted_name(node.value) != write.name
-        ):
-            continue
-        above = write.file.parents.get(node)
-        if isinstance(above, ast.Attribute) and above.attr in ("clone", "shape", "detach", "item", "size"):
-            continue
-        end = write.file.span(node)[1]
-        yield Edit(file=write.file.path, start=end, end=end, new=".clone()")
+def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
+    """Whether anything that the loop computes with the tensor has a graph: data that is made before training has none."""
+    assert write.name is not None
+    if calls_given(write.name, write.node, write.file, program):
+        return True  # a module or function, of which the flow may not know that it has weights
+    flow = flow_of(program)
+    used = [one for one in walk(loop) if isinstance(one, (ast.Call, ast.BinOp)) and write.name in reads(one)]
+    return any(flow.reach_of(one, write.file) != Reach.NONE for one in used)
+
+
+def _copies(write: Write, loop: ast.AST, program: Program) -> Iterator[Edit]:
+    """`.clone()` behind each part of the tensor that the loop reads as an operand, and behind what it hands to a module."""
+    places = dict.fromkeys(write.file.span(node)[1] for node in walk(loop) if _is_part(node, write))
+    assert write.name is not None
+    for call in calls_given(write.name, write.node, write.file, program):
+        is_inside = loop.lineno <= call.lineno <= (loop.end_lineno or 0)  # type: ignore[attr-defined]
+        is_used = not isinstance(
+            write.file.parents.get(call), ast.Expr
+        )  # a call without a result writes what it is given
+        if is_inside and is_used:
+            places |= dict.fromkeys(write.file.span(one)[1] for one in call.args if _is_whole(one, write))
+    yield from (Edit(file=write.file.path, start=end, end=end, new=".clone()") for end in sorted(places))
+
+
+def _is_part(node: ast.AST, write: Write) -> bool:
+    if (
+        not isinstance(node, ast.Subscript)
+        or not isinstance(node.ctx, ast.Load)
+        or dotted_name(node.value) != write.name
+    ):
+        return False
+    above = write.file.parents.get(node)
+    return not (isinstance(above, ast.Attribute) and above.attr in ("clone", "shape", "detach", "item", "size"))
+
+
+def _is_whole(node: ast.expr, write: Write) -> bool:
+    """Whether an argument is the tensor, or a view of it that a method makes: parts are found as such."""
+    return not isinstance(node, ast.Subscript) and seen_through(node)[0] == write.name
 
 
 def _tables(program: Program) -> Iterator[Proposal]:

@@ -12,6 +12,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.out_of_place import out_of_place
 from explainer.fix.suspicion import suspect
 from explainer.source.alias import is_aliased, is_for_others, is_read_after
+from explainer.source.operation import saves_output
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
@@ -41,6 +42,8 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _why(write: Write) -> str:
-    made = f", the result of {write.overwrites.name}," if write.overwrites else ""
+    known = [one.name for one in write.overwrites if one is not None]
+    kept = [one.name for one in write.overwrites if one is not None and saves_output(one)]
+    made = f", the result of {(kept or known)[0]}," if known else ""
     name = f"`{write.name}`" if write.name else "its input"
     return f"writes {name}{made} in place"
