@@ -25,6 +25,7 @@ from explainer.source.tree import walk
 
 _HALVES = frozenset({"float16", "bfloat16"})
 _WORDS = {"half": "float16", "bfloat16": "bfloat16", "float": FLOAT32, "float16": "float16", "float32": FLOAT32}
+_UP = 0.8  # below `cast_input`, which knows a model that was cast as a whole
 _WEIGHTED = re.compile(r"torch\.nn\.(?:(?:Lazy)?(?:Linear|Conv\w+)|\w*Norm\w*|LSTM|GRU|RNN|Bilinear)$")
 _HOLDS = frozenset({"torch.nn.Sequential", "torch.nn.TransformerEncoder", "torch.nn.MultiheadAttention"})
 _PRODUCTS = (
@@ -60,8 +61,8 @@ def _dtype(context: Context, side: str) -> str | None:
     return _WORDS.get(last)
 
 
-def _proposal(edits: tuple[Edit, ...], file: SourceFile, node: ast.AST, why: str) -> Proposal:
-    return Proposal(edits=edits, culprit=culprit_of(file, node, why), belief=2.0)
+def _proposal(edits: tuple[Edit, ...], file: SourceFile, node: ast.AST, why: str, belief: float = 2.0) -> Proposal:
+    return Proposal(edits=edits, culprit=culprit_of(file, node, why), belief=belief)
 
 
 def _layers(statement: ast.stmt, file: SourceFile, program: Program, *, is_half: bool) -> list[ast.Call]:
@@ -111,7 +112,7 @@ def _at_layers(calls: list[ast.Call], file: SourceFile, context: Context, *, is_
         if all(weights) and not _uses_autocast(context.program):
             casts = zip(alike, weights, strict=True)
             edits = tuple(put_method(file, one.args[0], f".to({weight}.dtype)") for one, weight in casts)
-            yield _proposal(edits, file, calls[0], "has a weight in half precision and gets float32")
+            yield _proposal(edits, file, calls[0], "has a weight in half precision and gets float32", _UP)
 
 
 def _weight(call: ast.Call, file: SourceFile, program: Program) -> str | None:
