@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import changed_lines, rewritten, write
 
 HEAD = """import datetime
 import numpy as np
@@ -154,3 +154,21 @@ def test_the_repaired_program_runs(tmp_path, name: str) -> None:
     with pytest.raises(IndexError):
         exec(source, {"__name__": "train"})  # noqa: S102 - the program of this test
     exec(after, {"__name__": "train"})  # noqa: S102 - the program of this test
+
+
+@pytest.mark.parametrize(("is_cured", "lines"), [(True, [7, 3]), (False, [3, 7])], ids=["cured", "not cured"])
+def test_the_lookup_leads_where_it_is_cured(tmp_path, is_cured: bool, lines: list[int]) -> None:
+    """The line that made the index comes first only where no edit stands at the lookup."""
+    from explainer.fix.codemod import Context
+    from explainer.fix.trace import traced_first
+    from explainer.model.finding import Culprit
+    from explainer.model.incident import Incident
+    from explainer.model.trace import INDEX, TracedLine
+
+    loaded = write(tmp_path, {"train.py": HEAD})
+    (path,) = loaded.files
+    seen = TracedLine(kind=INDEX, operation="embedding", file="train.py", line=3, says="makes the integers")
+    context = Context(program=loaded, incident=Incident(traced=(seen,)))
+    known = {(path, 7): Culprit(file=path, line=7, why="looks up")}
+    found = traced_first(known, "shape/index-out-of-range", context, is_cured=is_cured)
+    assert [line for _, line in found] == lines
