@@ -54,7 +54,7 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         )
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
-    culprits = traced_first(culprits, finding.cause, context)
+    culprits = traced_first(culprits, finding.cause, context, is_cured=bool(fixes))
     others = [fix for fix in finding.fixes if fix.id not in {fix.id.partition("~")[0] for fix in fixes}]
     return replace(
         finding,

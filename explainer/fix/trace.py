@@ -62,9 +62,13 @@ def traced_belief(proposal: Proposal, cause: str, context: Context) -> float:
     return gained
 
 
-def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
-    """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked."""
+def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: bool = False) -> Culprits:
+    """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked.
+
+    Where an edit cures the lookup of a refused index, its line leads, and the line that made the index follows.
+    """
     led: Culprits = {}
+    after: Culprits = {}
     for one, path in _lines(cause, context):
         if (
             one.is_guess or one.kind == PARTED or cause in _ELSEWHERE
@@ -73,8 +77,9 @@ def traced_first(culprits: Culprits, cause: str, context: Context) -> Culprits:
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)
         code = file.line(one.line).strip() if file is not None else None
-        led[path, one.line] = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
-    return {**led, **{key: value for key, value in culprits.items() if key not in led}}
+        made = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
+        (after if is_cured and one.kind == INDEX else led)[path, one.line] = made
+    return {**led, **{key: value for key, value in culprits.items() if key not in led}, **after}
 
 
 def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:

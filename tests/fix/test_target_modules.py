@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.fix.projection import DEFAULTS, names_for
 from tests.fix.rewriting import best, changed_lines, rewritten, write
 
 HEAD = """from peft import LoraConfig, get_peft_model
@@ -25,6 +26,14 @@ model = get_peft_model(LlamaForCausalLM.from_pretrained("x"), LoraConfig(target_
     "an open pattern": (
         HEAD
         + """config = LoraConfig(target_modules=r".*layers\\.\\d+\\.q_proj")
+""",
+        "",
+    ),
+    "models of two architectures": (
+        HEAD
+        + """from transformers import BloomModel, GPT2Model
+config = LoraConfig(target_modules=["q_proj"])
+models = [BloomModel.from_pretrained("x"), GPT2Model.from_pretrained("y")]
 """,
         "",
     ),
@@ -55,6 +64,64 @@ model = get_peft_model(GPT2LMHeadModel.from_pretrained("x"), LoraConfig(target_m
 """,
         "",
         ['TARGETS = ["c_attn"]'],
+    ),
+    "a field of a dataclass": (
+        HEAD
+        + """from dataclasses import asdict, dataclass, field
+from transformers import AutoModelForCausalLM, GPTNeoXConfig
+
+
+@dataclass
+class Lora:
+    r: int = 4
+    target_modules: list[str] = field(default_factory=lambda: ['q_proj', 'v_proj'])
+
+
+base = AutoModelForCausalLM.from_config(GPTNeoXConfig(hidden_size=32))
+model = get_peft_model(base, LoraConfig(**asdict(Lora())))
+""",
+        "",
+        ["target_modules: list[str] = field(default_factory=lambda: ['query_key_value'])"],
+    ),
+    "a field of another name, a tuple": (
+        HEAD
+        + """from dataclasses import dataclass
+from transformers import AutoConfig, AutoModel
+
+
+@dataclass
+class Lora:
+    layers: tuple = ("q_proj", "v_proj")
+
+
+def build(cfg):
+    base = AutoModel.from_config(AutoConfig.for_model("falcon", hidden_size=32))
+    return get_peft_model(base, LoraConfig(target_modules=list(cfg.layers)))
+""",
+        "",
+        ['layers: tuple = ("query_key_value",)'],
+    ),
+    "an entry of a dictionary": (
+        HEAD
+        + """from transformers import BertModel
+LORA = {"r": 4, "target_modules": ["q_proj", "k_proj", "v_proj"]}
+model = get_peft_model(BertModel.from_pretrained("x"), LoraConfig(**LORA))
+""",
+        "",
+        ['LORA = {"r": 4, "target_modules": ["query", "key", "value"]}'],
+    ),
+    "an option that is split": (
+        HEAD
+        + """import argparse
+from transformers import AutoModelForCausalLM
+parser = argparse.ArgumentParser()
+parser.add_argument("--lora-targets", default="q_proj,v_proj")
+args = parser.parse_args()
+base = AutoModelForCausalLM.from_pretrained("EleutherAI/pythia-70m")
+model = get_peft_model(base, LoraConfig(target_modules=args.lora_targets.split(",")))
+""",
+        "",
+        ['parser.add_argument("--lora-targets", default="query_key_value")'],
     ),
     "one string": (
         HEAD
@@ -106,16 +173,63 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
 
 
 @pytest.mark.torch
-def test_the_table_is_peft_s_own() -> None:
-    """The projections that are written for an architecture are those that PEFT takes for it."""
+def test_the_defaults_are_peft_s_own() -> None:
+    """What stands as the default of an architecture is what PEFT takes for it."""
     constants = pytest.importorskip("peft.utils.constants")
-    from explainer.fix.codemods.target_modules import _PROJECTIONS
+    own = constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    assert {name: list(value) for name, value in DEFAULTS.items()} == {name: own.get(name) for name in DEFAULTS}
 
-    own = {
-        name.replace("_", "").replace("-", ""): value
-        for name, value in constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.items()
-    }
-    assert {name: own.get(name.lower()) for name in _PROJECTIONS} == _PROJECTIONS
+
+@pytest.mark.torch
+@pytest.mark.parametrize("architecture", ["gpt_neox", "gpt2", "t5", "bert", "phi3", "distilbert", "opt", "vit", "mpt"])
+def test_names_for_an_architecture_are_its_own(architecture: str) -> None:
+    """Every name that is given for an architecture ends the path of a layer that transformers builds for it."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    config = transformers.AutoConfig.for_model(architecture, num_hidden_layers=1, num_layers=1, n_layers=1)
+    with torch.device("meta"):
+        paths = [name for name, _ in transformers.AutoModel.from_config(config).named_modules()]
+    names = ["wq", "wk", "wv"] if architecture != "vit" else ["query", "key", "value"]
+    answers = names_for(architecture, names)
+    assert answers
+    assert all(any(path.endswith(f".{one}") for path in paths) for one in answers[0])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "names", "wanted"),
+    [
+        ("gpt_neox", ["q_proj", "v_proj"], ["query_key_value"]),
+        ("llama", ["query_key_value"], ["q_proj", "v_proj"]),
+        ("bert", ["q_proj", "k_proj", "v_proj"], ["query", "key", "value"]),
+        ("gpt2", ["q_proj", "v_proj", "o_proj"], ["c_attn", "attn.c_proj"]),
+        ("gpt_neox", ["up_proj", "down_proj"], ["dense_h_to_4h", "dense_4h_to_h"]),
+        ("bert", ["my_layer", "q_proj"], ["query", "value"]),
+        ("vit", ["q_proj", "v_proj"], ["query", "value"]),
+        ("vit", ["query", "value"], ["q_proj", "v_proj"]),
+    ],
+)
+def test_names_are_translated(architecture: str, names: list[str], wanted: list[str]) -> None:
+    """A default stands for a default, other lists are taken projection by projection."""
+    assert names_for(architecture, names)[0] == wanted
+
+
+def test_another_list_stays(tmp_path) -> None:
+    """The message names the list that fits nothing; one for another model of the program is left alone."""
+    source = (
+        HEAD
+        + """from transformers import GPT2LMHeadModel
+small = LoraConfig(target_modules=["c_fc"])
+model = get_peft_model(GPT2LMHeadModel.from_pretrained("x"), LoraConfig(target_modules=["q_proj"]))
+"""
+    )
+    after = rewritten(
+        tmp_path,
+        "target_modules",
+        source,
+        message="Target modules {'q_proj'} not found in the base model. Please check the target modules and try again.",
+    )
+    assert changed_lines(source, after) == [
+        'model = get_peft_model(GPT2LMHeadModel.from_pretrained("x"), LoraConfig(target_modules=["c_attn"]))'
+    ]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ BY_HAND: dict[str, str] = {
     "nan/ill-conditioned-linear-algebra/equal-singular-values": "a tie is broken by noise, or the formula changed",
     "optimizer/option-conflict/tied-weight-in-two-groups": "which group keeps the tied weight is the author's choice",
     "optimizer/sparse-gradient/dense-in-sparse-adam": "the dense layers need an optimizer of their own, with options of its own",
+    "peft/weights-shape-mismatch/other-base": "which base the adapter was trained on stands beside the adapter",
     "precision/scaler-misuse/optimizer-without-gradients": "the optimizer is built too early; where it belongs is not local",
     "shape/index-out-of-range/token-id": "the number of rows comes from the tokenizer",
     "shape/operand-mismatch/longer-than-the-position-table": "the text or the table: which one is wrong is the author's to say",

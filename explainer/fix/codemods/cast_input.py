@@ -21,6 +21,7 @@ from explainer.source.origin import origins
 from explainer.source.precision import is_module
 from explainer.source.program import Program
 
+_HALF = frozenset({"float16", "bfloat16", "Half", "BFloat16"})
 _BELIEFS = {PROMOTION: 1.6, CONVERSION: 1.2}
 _WHY = {PROMOTION: "is float64, as one of its operands is", CONVERSION: "keeps NumPy's float64"}
 
@@ -44,9 +45,15 @@ def propose(context: Context) -> Iterator[Proposal]:
                 firsts += births[:1]
                 yield from _at_births(births, context, seen, is_model=id(call) not in losses)
                 yield from _at_call(value, births, call, context, seen)
-        elif dtypes & {"float16", "bfloat16", "Half", "BFloat16"} and is_module(call.func, file, context.program):
+        elif dtypes & _HALF and not _gets_half(context) and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
     yield from _together(firsts, context.program)
+
+
+def _gets_half(context: Context) -> bool:
+    """Whether the message says that the input is the one in half precision: then its cast is not to half precision."""
+    left, right = (str(context.fields.get(f"{side}_dtype")) for side in ("left", "right"))
+    return left in _HALF and right not in _HALF and right != "None"
 
 
 def _together(firsts: Sequence[Birth], program: Program) -> Iterator[Proposal]:

@@ -1,6 +1,6 @@
 """`cross_entropy(logits, labels)` becomes `cross_entropy(logits, labels - 1)` where the labels count from 1.
 
-Only where the source shows the labels: a list of constants from 1 up to the number of classes, or `randint(1, n + 1, ...)`.
+Only where the source shows the labels: a list of constants from 1 up to the number of classes, `randint(1, n + 1, ...)`, months.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
 from explainer.source.binding import Value
+from explainer.source.integer import span_of
 from explainer.source.loss import find_losses
 from explainer.source.name import Names
 from explainer.source.number import number_of
@@ -44,11 +45,18 @@ def _counts_from_one(value: Value, names: Names, context: Context) -> bool:
     node = value.node
     top = context.fields.get("target") or context.fields.get("index")
     if not isinstance(node, ast.Call) or not node.args:
-        return False
+        return _goes_from_one(value, top, context)
     called = names.qualified(node.func) or ""
     if called in ("torch.tensor", "torch.as_tensor", "torch.LongTensor"):
         labels = [number_of(one, names) for one in walk(node.args[0]) if isinstance(one, ast.Constant)]
         known = [one for one in labels if one is not None]
         return bool(known) and min(known) == 1 and (top is None or max(known) == float(str(top)))
-    low = number_of(node.args[0], names)
-    return called == "torch.randint" and len(node.args) > 2 and low == 1
+    if called == "torch.randint" and len(node.args) > 2:
+        return number_of(node.args[0], names) == 1
+    return _goes_from_one(value, top, context)
+
+
+def _goes_from_one(value: Value, top: object, context: Context) -> bool:
+    """Whether the source shows numbers from 1 to the label that was refused."""
+    span = span_of(value, context.program)
+    return span is not None and span.low == 1 and (top is None or span.high == int(str(top)))

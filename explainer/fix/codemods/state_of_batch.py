@@ -67,7 +67,8 @@ def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
     node = value.node
     last = (dotted_name(node) or "").rpartition(".")[2]
     if _BATCH.search(last):
-        yield value
+        if not any(_is_of_a_tensor(one.node) for one in resolver_of(program).behind(value)):
+            yield value
         return
     if depth > 8:
         return
@@ -84,6 +85,11 @@ def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
                 yield from _made(Value(part, value.file, value.arguments), program, depth + 1)
             elif isinstance(part, ast.keyword):
                 yield from _made(Value(part.value, value.file, value.arguments), program, depth + 1)
+
+
+def _is_of_a_tensor(node: ast.expr) -> bool:
+    """Whether a size was read off a tensor, `x.size(0)` or `x.shape`: then it is no setting."""
+    return any(isinstance(one, ast.Attribute) and one.attr in ("size", "shape") for one in walk(node))
 
 
 def _edits(value: Value, at: tuple[SourceFile, ast.Call], size: str, program: Program) -> tuple[Edit, ...]:

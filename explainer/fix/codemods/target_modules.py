@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
+from explainer.fix.crash import message_of
+from explainer.fix.projection import architecture_of_class, architecture_of_release, known_architecture, names_for
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of
+from explainer.source.binding import Value, bounds_of, find_calls
+from explainer.source.declared import declared_values, is_literal_list
 from explainer.source.file import SourceFile
+from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.setting import Setting
 
-# The attention projections that PEFT itself takes for these architectures, read from its table (0.21).
-_PROJECTIONS = {
-    "Bloom": ["query_key_value"], "GPTNeoX": ["query_key_value"], "Falcon": ["query_key_value"], "GPT2": ["c_attn"],
-    "GPTBigCode": ["c_attn"], "GPTJ": ["q_proj", "v_proj"], "GPTNeo": ["q_proj", "v_proj"], "OPT": ["q_proj", "v_proj"],
-    "Llama": ["q_proj", "v_proj"], "Mistral": ["q_proj", "v_proj"], "Qwen2": ["q_proj", "v_proj"], "T5": ["q", "v"],
-    "Bert": ["query", "value"], "Roberta": ["query", "value"], "XLMRoberta": ["query", "value"], "Electra": ["query", "value"],
-    "Mixtral": ["q_proj", "v_proj"], "Gemma": ["q_proj", "v_proj"], "Bart": ["q_proj", "v_proj"],
-}  # fmt: skip
 _LAYERS = ("torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d")
+_DEPTH = 4
+_LATER = 0.4  # a second answer for the same list
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each `target_modules` that fits nothing."""
     if not context.has_failed:
         return
+    seen: set[ast.AST] = set()
     for file in context.program.parsed():
         for node in file.walk():
             if isinstance(node, ast.keyword) and node.arg == "target_modules":
-                yield from _settled(node.value, file, context)
+                yield from _settled(node.value, file, context, seen)
+    for value in declared_values("target_modules", context.program):
+        yield from _settled(value.node, value.file, context, seen)
     for document in context.program.documents("target_modules"):
         for setting in document.named("target_modules"):
             yield from _in_a_file(setting, context)
@@ -42,17 +43,18 @@ def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
     """The names as a configuration file gives them: one string of several, or a list of which this model has none."""
     value = setting.value
     if isinstance(value, str) and _is_enumeration(value):
-        new: list[str] | None = [one.strip() for one in value.split(",")]
+        new = [[one.strip() for one in value.split(",")]]
         why = f'"{value}" is one pattern for PEFT, which no module is called'
     elif isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-        new = _of_architecture(context) or _of_own_layers(value, context)
-        new = new if new and not set(new) & set(value) else None
+        new = _fitting(value, context) if _is_meant(value, context) else []
         why = f"names {', '.join(value)}, which this model does not have"
     else:
         return
-    edit = set_value(setting, new) if new else None
-    if isinstance(edit, Edit):
-        yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=2.0)
+    for at, names in enumerate(new):
+        edit = set_value(setting, names)
+        if isinstance(edit, Edit):
+            culprit = culprit_at(setting.file, setting.span, why)
+            yield Proposal(edits=(edit,), culprit=culprit, belief=2.0 - at * _LATER)
 
 
 def _is_enumeration(text: str) -> bool:
@@ -60,17 +62,50 @@ def _is_enumeration(text: str) -> bool:
     return "," in text and re.fullmatch(r"[\w.,\s]+", text) is not None
 
 
-def _settled(value: ast.expr, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    for one in [Value(value, file), *resolver_of(context.program).behind(Value(value, file))]:
+def _settled(
+    value: ast.expr, file: SourceFile, context: Context, seen: set[ast.AST], depth: int = 0
+) -> Iterator[Proposal]:
+    """The edits of what a value comes from: a literal, here or where its name, field or option is declared."""
+    bare, is_split = _bare(value)
+    if isinstance(bare, ast.Attribute) or (isinstance(bare, ast.Subscript) and isinstance(bare.slice, ast.Constant)):
+        last = bare.attr if isinstance(bare, ast.Attribute) else str(bare.slice.value)  # type: ignore[attr-defined]
+        found = [Value(bare, file), *declared_values(last, context.program)]
+    else:
+        found = [Value(bare, file)]
+    for one in [*found, *resolver_of(context.program).behind(Value(bare, file))]:
+        if one.node in seen:
+            continue
         if isinstance(one.node, ast.Constant) and isinstance(one.node.value, str):
-            yield from _string(one.node, one.file, value, file)
-        elif isinstance(one.node, (ast.List, ast.Tuple)):
+            seen.add(one.node)
+            yield from _string(one.node, one.file, value, file, context, is_split=is_split)
+        elif is_literal_list(one.node):
+            seen.add(one.node)
             yield from _listed(one.node, one.file, context)
+        elif one.node is not bare and depth < _DEPTH:
+            yield from _settled(one.node, one.file, context, seen, depth + 1)
 
 
-def _string(node: ast.Constant, file: SourceFile, use: ast.expr, where: SourceFile) -> Iterator[Proposal]:
+def _bare(value: ast.expr) -> tuple[ast.expr, bool]:
+    """What is handed on by `list(...)` and cut by `.split(...)`, and whether it was cut."""
+    is_split = False
+    while isinstance(value, ast.Call):
+        func = value.func
+        if isinstance(func, ast.Name) and func.id in ("list", "tuple", "set", "sorted") and len(value.args) == 1:
+            value = value.args[0]
+        elif isinstance(func, ast.Attribute) and func.attr == "split":
+            value, is_split = func.value, True
+        else:
+            break
+    return value, is_split
+
+
+def _string(
+    node: ast.Constant, file: SourceFile, use: ast.expr, where: SourceFile, context: Context, *, is_split: bool
+) -> Iterator[Proposal]:
     text = str(node.value)
-    if _is_enumeration(text):
+    if is_split:
+        yield from _cut_string(node, text, file, context)
+    elif _is_enumeration(text):
         separator = ", " if ", " in text else ","
         if use is node:
             new = "[" + ", ".join(f'"{one.strip()}"' for one in text.split(",")) + "]"
@@ -81,11 +116,31 @@ def _string(node: ast.Constant, file: SourceFile, use: ast.expr, where: SourceFi
             culprit=culprit_of(where, use, f'"{text}" is one pattern for PEFT, which no module is called'),
             belief=2.0,
         )
+    elif re.fullmatch(r"\w+", text) and f"modules {text} not found" in message_of(context):
+        names = next(iter(_fitting([text], context)), [text])
+        yield Proposal(
+            edits=(edit_of(file, node, "[" + ", ".join(f'"{one}"' for one in names) + "]"),),
+            culprit=culprit_of(file, node, f'"{text}" is a pattern for a whole path, which no module has'),
+            belief=2.0,
+        )
     elif (edit := _opened(node, text, file)) is not None:
         yield Proposal(
             edits=(edit,),
             culprit=culprit_of(file, node, "spells a path that this class of model does not have"),
             belief=1.5,
+        )
+
+
+def _cut_string(node: ast.Constant, text: str, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """Names in one string that the program cuts at commas or spaces."""
+    separator = next((one for one in (", ", ",", " ") if one in text), ",")
+    names = [one.strip() for one in text.split(separator)]
+    quote = file.segment(node)[-1]
+    for at, new in enumerate(_fitting(names, context) if _is_meant(names, context) else ()):
+        yield Proposal(
+            edits=(edit_of(file, node, f"{quote}{separator.join(new)}{quote}"),),
+            culprit=culprit_of(file, node, f"names {', '.join(names)}, which this model does not have"),
+            belief=2.0 - at * _LATER,
         )
 
 
@@ -99,32 +154,86 @@ def _opened(node: ast.Constant, text: str, file: SourceFile) -> Edit | None:
     return edit_of(file, node, f"{head}{quote}.*{text[found.start() :]}{quote}")
 
 
-def _listed(node: ast.List | ast.Tuple, file: SourceFile, context: Context) -> Iterator[Proposal]:
+def _listed(node: ast.expr, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    assert isinstance(node, (ast.List, ast.Tuple, ast.Set))
     names = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    if len(names) != len(node.elts) or not names:
+    if len(names) != len(node.elts) or not names or not _is_meant(names, context):
         return
-    new = _of_architecture(context) or _of_own_layers(names, context)
-    if new and not set(new) & set(names):
-        text = "[" + ", ".join(f'"{one}"' for one in new) + "]"
+    for at, new in enumerate(_fitting(names, context)):
         yield Proposal(
-            edits=(edit_of(file, node, text),),
+            edits=(edit_of(file, node, _spelled(new, node, file)),),
             culprit=culprit_of(file, node, f"names {', '.join(names)}, which this model does not have"),
-            belief=2.0,
+            belief=2.0 - at * _LATER,
         )
 
 
-def _of_architecture(context: Context) -> list[str] | None:
-    """The projections of the class of transformers that is wrapped."""
-    for where in context.program.parsed():
-        for node in where.walk():
-            called = (context.program.names(where).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
-            found = re.match(r"transformers\.(?:TF)?(\w+?)(?:For\w+|Model|LMHeadModel)(?:\.from_\w+)?$", called)
-            if found and found[1] in _PROJECTIONS:
-                return _PROJECTIONS[found[1]]
-    return None
+def _spelled(names: Sequence[str], node: ast.List | ast.Tuple | ast.Set, file: SourceFile) -> str:
+    """The names in the brackets and quotes of those that they replace: a tuple may be a field's default, a list not."""
+    quote = file.segment(node.elts[0])[-1]
+    inner = ", ".join(f"{quote}{one}{quote}" for one in names)
+    text = file.segment(node)
+    if isinstance(node, ast.Tuple):
+        inner += "," if len(names) == 1 else ""
+        return f"({inner})" if text.startswith("(") else inner
+    return f"{text[0]}{inner}{text[-1]}"
 
 
-def _of_own_layers(names: list[str], context: Context) -> list[str] | None:
+def _is_meant(names: Sequence[str], context: Context) -> bool:
+    """Whether the message speaks of these names; another list of the program may fit its own model."""
+    found = re.search(r"Target modules \{([^}]*)\} not found", message_of(context))
+    return found is None or set(re.findall(r"""['"]([^'"]+)['"]""", found[1])) == set(names)
+
+
+def _fitting(names: Sequence[str], context: Context) -> list[list[str]]:
+    """The lists of names that the wrapped model has, the likeliest first."""
+    architectures = _architectures(context)
+    if len(architectures) == 1:
+        return names_for(next(iter(architectures)), names)
+    own = _of_own_layers(names, context) if not architectures else None
+    return [own] if own and not set(own) & set(names) else []
+
+
+def _architectures(context: Context) -> set[str]:
+    """The `model_type` of what is wrapped; where that does not show, of all models of transformers in the program."""
+    program = context.program
+    resolver = resolver_of(program)
+    wrapped: set[str] = set()
+    for name in ("get_peft_model", "add_adapter"):
+        for file, call in resolver.calls_named(name):
+            model = call.args[0] if call.args and name == "get_peft_model" else getattr(call.func, "value", None)
+            for made in resolver.constructors_of(Value(model, file)) if model is not None else ():
+                wrapped |= _architecture_of(made, program)
+    if wrapped:
+        return wrapped
+    return {found for file, call in find_calls(program) for found in _architecture_of(Value(call, file), program)}
+
+
+def _architecture_of(made: Value, program: Program) -> set[str]:
+    """What one constructor builds: by its class, its configuration, or the name it is published under."""
+    call = made.node
+    if not isinstance(call, ast.Call):
+        return set()
+    called = program.names(made.file).qualified(call.func) or ""
+    named = architecture_of_class(called)
+    if named is not None:
+        return {named}
+    first = next(iter(call.args), None) or next((one.value for one in call.keywords if one.arg == "config"), None)
+    if first is None or not called.startswith("transformers.Auto"):
+        return set()
+    values = [Value(first, made.file, made.arguments)]
+    values += resolver_of(program).behind(values[0])
+    texts = [one.node.value for one in values if isinstance(one.node, ast.Constant)]
+    if called.endswith(".for_model"):
+        return {found for one in texts if (found := known_architecture(str(one))) is not None}
+    if called.endswith(".from_pretrained"):
+        return {found for one in texts if (found := architecture_of_release(str(one))) is not None}
+    if not called.endswith(".from_config"):
+        return set()
+    configs = resolver_of(program).constructors_of(values[0])
+    return {found for one in configs if one.node is not call for found in _architecture_of(one, program)}
+
+
+def _of_own_layers(names: Sequence[str], context: Context) -> list[str] | None:
     """Layers of the program's own classes that begin like the wanted ones: `q_proj` for `query`."""
     layers: dict[str, None] = {}
     for file in context.program.parsed():

@@ -20,9 +20,9 @@ def save_adapter(model, folder):
 
 torch.manual_seed(0)
 base = make_base()
-base.resize_token_embeddings(34)
 with tempfile.TemporaryDirectory() as folder:
     save_adapter(make_base(), folder)
+    base.resize_token_embeddings(34)
     model = PeftModel.from_pretrained(base, folder, is_trainable=True)
 
 tokens = torch.randint(0, 32, (2, 8))

@@ -1,0 +1,137 @@
+"""`nn.LSTM(3, 32)` becomes `nn.LSTM(3, 32, batch_first=True)` where what it gets has the batch first.
+
+Without it the layer reads (time, batch, features) and runs over the samples. Where the program reads the layer's output time
+first, the input is transposed instead. Only where the source shows how the batch is laid out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import add_argument, put_method
+from explainer.source.binding import Value, find_calls, reaching, scope_of
+from explainer.source.file import SourceFile
+from explainer.source.layout import batch_axis, says_batch_first
+from explainer.source.name import dotted_name
+from explainer.source.number import number_of
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
+_DEPTH = 4
+_REDUCTIONS = frozenset({"mean", "sum", "max", "amax", "min", "std", "logsumexp", "select", "unbind", "flip"})
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each recurrent layer that runs over the batch."""
+    if not context.has_failed:
+        return
+    program = context.program
+    runs: dict[ast.Call, list[tuple[SourceFile, ast.Call]]] = {}
+    made: dict[ast.Call, SourceFile] = {}
+    for file, call in find_calls(program):
+        for one in resolver_of(program).constructors_of(Value(call.func, file)) if call.args else ():
+            if isinstance(one.node, ast.Call) and one.node is not call and _is_time_first(one.node, one.file, program):
+                runs.setdefault(one.node, []).append((file, call))
+                made[one.node] = one.file
+    for layer, calls in runs.items():
+        if all(_gets_batch_first(call, file, program) for file, call in calls):
+            yield from _proposals(layer, made[layer], calls, program)
+
+
+def _is_time_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether a call makes a recurrent layer that reads (time, batch, features): it says nothing else."""
+    return program.names(file).is_call(call, *_LAYERS) and not any(
+        one.arg in ("batch_first", None) for one in call.keywords
+    )
+
+
+def _gets_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    axis = batch_axis(Value(call.args[0], file), program)
+    state = call.args[1] if len(call.args) > 1 else None
+    stated = state is not None and says_batch_first(call.args[0], Value(state, file), program)
+    return axis == 0 or (axis is None and stated)
+
+
+def _proposals(
+    layer: ast.Call, file: SourceFile, calls: list[tuple[SourceFile, ast.Call]], program: Program
+) -> Iterator[Proposal]:
+    readings = {one for where, call in calls for one in _readings(call, where, program)}
+    if _OPEN in readings or len(readings) > 1:
+        return
+    why = "reads (time, batch, features) and gets (batch, time, features)"
+    if _TIME_FIRST in readings:
+        edits = tuple(put_method(where, call.args[0], ".transpose(0, 1)") for where, call in calls)
+        title = "Put time first where the layer is called: its output is read so"
+    else:
+        edits = (add_argument(file, layer, "batch_first=True"),)
+        title = None
+    yield Proposal(edits=edits, culprit=culprit_of(file, layer, why), belief=2.6, title=title)
+
+
+def _readings(call: ast.Call, file: SourceFile, program: Program) -> Iterator[str]:
+    """How the output is read where it is taken apart by positions; the last state has the batch second either way."""
+    above = file.parents.get(call)
+    if isinstance(above, ast.Subscript) and above.value is call:
+        is_output = isinstance(above.slice, ast.Constant) and above.slice.value == 0
+        if not is_output:
+            return
+        yield from _read(above, file, program)
+        above = file.parents.get(above)
+    if isinstance(above, ast.Assign):
+        target = above.targets[0]
+        target = target.elts[0] if isinstance(target, (ast.Tuple, ast.List)) and target.elts else target
+        yield from _read_as(target, above, file, program, 0)
+
+
+def _read_as(target: ast.expr, made: ast.Assign, file: SourceFile, program: Program, depth: int) -> Iterator[str]:
+    """How a name that an assignment gives to the output is read, and the names that hold what becomes of it."""
+    name = dotted_name(target)
+    for node in walk(scope_of(made, file)) if name is not None and depth < _DEPTH else ():
+        is_it = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if (
+            not is_it
+            or dotted_name(node) != name
+            or not any(one.statement is made for one in reaching(name or "", node, file))
+        ):
+            continue
+        assert isinstance(node, (ast.Name, ast.Attribute))
+        found = list(_read(node, file, program))
+        yield from found
+        statement = file.statement(node)
+        if not found and isinstance(statement, ast.Assign) and statement is not made:
+            yield from _read_as(statement.targets[0], statement, file, program, depth + 1)
+        elif not found and isinstance(statement, ast.Return) and _is_handed_on(node, statement):
+            yield _OPEN
+
+
+def _is_handed_on(node: ast.expr, statement: ast.Return) -> bool:
+    """Whether a function returns the output as it is, alone or in a tuple: others then read it."""
+    value = statement.value
+    return node is value or (isinstance(value, (ast.Tuple, ast.List)) and node in value.elts)
+
+
+def _read(node: ast.expr, file: SourceFile, program: Program) -> Iterator[str]:
+    """How one use of the output reads it."""
+    above = file.parents.get(node)
+    names = program.names(file)
+    if isinstance(above, ast.Subscript) and above.value is node:
+        parts = above.slice.elts if isinstance(above.slice, ast.Tuple) else [above.slice]
+        if isinstance(parts[0], ast.Slice) and len(parts) > 1 and not isinstance(parts[1], ast.Slice):
+            yield _BATCH_FIRST
+        elif not isinstance(above.slice, ast.Tuple) and number_of(parts[0], names) is not None:
+            yield _TIME_FIRST
+        elif len(parts) > 1 and isinstance(parts[0], ast.Call) and names.is_call(parts[0], "torch.arange"):
+            yield _BATCH_FIRST
+        elif not isinstance(parts[0], ast.Slice):
+            yield _OPEN
+    elif isinstance(above, ast.Attribute) and above.attr in _REDUCTIONS:
+        call = file.parents.get(above)
+        given = [*call.args, *(one.value for one in call.keywords)] if isinstance(call, ast.Call) else []
+        dimension = number_of(given[0], names) if given else None
+        if dimension in (0, 1):
+            yield _TIME_FIRST if dimension == 0 else _BATCH_FIRST

@@ -1,0 +1,133 @@
+"""A recurrent layer that gets the batch first is told so; one whose output is read time first gets its input transposed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+PROGRAM = """import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def collate(items):
+    x = pad_sequence([s for s, _ in items]{padding})
+    return x, torch.tensor([k for _, k in items])
+
+
+class Net(nn.Module):
+    def __init__(self, hidden=8):
+        super().__init__()
+        self.norm = nn.LayerNorm(3)
+        self.rnn = nn.GRU(3, hidden{option})
+        self.head = nn.Linear(hidden, 2)
+
+    def forward(self, x):
+        {read}
+
+
+def main():
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(12, 5, 3), torch.randint(0, 2, (12,)))
+    net = Net()
+    for x, y in DataLoader(data, batch_size=4{loader}):
+        loss = nn.functional.cross_entropy(net(x{moved}), y)
+        loss.backward()
+    return net
+
+
+if __name__ == "__main__":
+    main()
+"""
+LAST = "_, h = self.rnn(x)\n        return self.head(h[-1])"
+
+
+def program(read: str = LAST, **given: str) -> str:
+    """A training program whose forward is `read`."""
+    parts = {"padding": "", "option": "", "loader": "", "moved": "", **given}
+    return PROGRAM.format(read=read, **parts)
+
+
+TOLD = ["self.rnn = nn.GRU(3, hidden, batch_first=True)"]
+RIGHT = {
+    "told already": program(option=", batch_first=True"),
+    "told by a setting": program(option=", batch_first=hidden > 4"),
+    "time first by the padding": program(loader=", collate_fn=collate"),
+    "transposed by the caller": program(moved=".transpose(0, 1)"),
+    "permuted in the forward": program("_, h = self.rnn(x.permute(1, 0, 2))\n        return self.head(h[-1])"),
+    "one sequence": program("_, h = self.rnn(x.unsqueeze(0))\n        return self.head(h[-1])"),
+    "packed": program(
+        "_, h = self.rnn(nn.utils.rnn.pack_padded_sequence(x, [5], True))\n        return self.head(h[-1])"
+    ),
+    "read both ways": program("out, h = self.rnn(x)\n        return self.head(out[-1] + out[:, -1])"),
+    "handed on": program("out, h = self.rnn(x)\n        return out, self.head(h[-1])"),
+    "a loader that does not batch": program(loader=" and None").replace("batch_size=4 and None", "batch_size=None"),
+}
+WRONG = {
+    "the last state": (program(), TOLD),
+    "the last state of a padded batch": (
+        program(padding=", batch_first=True", loader=", collate_fn=collate"),
+        TOLD,
+    ),
+    "behind other layers": (program("_, h = self.rnn(self.norm(x.float()))\n        return self.head(h[-1])"), TOLD),
+    "the whole output, batch first": (
+        program("out, h = self.rnn(x)\n        last = self.head(out)[:, -1] + h[-1].sum()\n        return out[:, -1] + last"),
+        TOLD,
+    ),
+    "the last output, time first": (
+        program("out, _ = self.rnn(x)\n        out = self.head(out)\n        return out[-1]"),
+        ["out, _ = self.rnn(x.transpose(0, 1))"],
+    ),
+    "a first state of the batch": (
+        program(
+            "n = x.size(0)\n        state = torch.zeros(1, n, 8)\n        _, h = self.rnn(x, state)\n        return self.head(h[-1])"
+        ),
+        TOLD,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
+def test_other_layouts_stay(tmp_path, source: str) -> None:
+    """Layers that are told, inputs that are time first, and outputs that are read both ways are left alone."""
+    assert rewritten(tmp_path, "batch_first", source, "loss =") == source
+
+
+@pytest.mark.parametrize(("source", "wanted"), WRONG.values(), ids=WRONG)
+def test_the_layout_is_told(tmp_path, source: str, wanted: list[str]) -> None:
+    """The edit follows how the output is read; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "batch_first", source, "loss =")
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "batch_first", after, "loss =") == after
+
+
+def test_a_first_state_is_not_turned_round(tmp_path) -> None:
+    """A state made for `x.size(0)` samples is right: it is the layer that reads the batch second."""
+    source = WRONG["a first state of the batch"][0].replace("n = x", "batch = x").replace("1, n, 8", "1, batch, 8")
+    message = "Expected hidden size (1, 5, 8), got [1, 4, 8]"
+    assert rewritten(tmp_path, "state_of_batch", source, "_, h =", message=message) == source
+    after = rewritten(tmp_path, "batch_first", source, "_, h =", message=message)
+    assert changed_lines(source, after) == TOLD
+
+
+@pytest.mark.torch
+def test_both_edits_make_one_gradient(tmp_path) -> None:
+    """The layer that is told and the input that is transposed train alike; before, the loss refuses what it gets."""
+    torch = pytest.importorskip("torch")
+    sources = [program(), program("out, _ = self.rnn(x)\n        return self.head(out[-1])")]
+    gradients = []
+    for source in sources:
+        with pytest.raises(ValueError, match="batch_size"):
+            ran(source)
+        after = rewritten(tmp_path, "batch_first", source, "loss =")
+        gradients.append([one.grad for one in ran(after).parameters()])
+    assert all(torch.allclose(a, b) for a, b in zip(*gradients, strict=True) if a is not None and b is not None)
+
+
+def ran(source: str):
+    """The module of a program after its training."""
+    space: dict = {"__name__": "train"}
+    exec(source, space)  # noqa: S102 - the program of this test
+    return space["main"]()
