@@ -14,7 +14,7 @@ from explainer.source.binding import Value, all_parameters, scope_of
 from explainer.source.callee import callees_of
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
-from explainer.source.origin import KEEP
+from explainer.source.origin import KEEP, walked_dictionary
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -60,6 +60,8 @@ def batch_axis(value: Value, program: Program, depth: int = 0) -> int | None:
         return _of_loader(value, program, depth)
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
         return batch_axis(replace(value, node=node.elts[value.pick], pick=None), program, depth + 1)
+    if isinstance(node, ast.DictComp) and (source := walked_dictionary(node)) is not None:
+        return batch_axis(replace(value, node=source), program, depth + 1)
     if isinstance(node, (ast.Name, ast.Attribute)) and dotted_name(node) is not None:
         found = [_carried(one, value) for one in resolver_of(program).behind(value)]
         return _agreed(batch_axis(one, program, depth + 1) for one in found if one.node is not node)

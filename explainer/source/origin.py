@@ -65,7 +65,7 @@ def _taken(value: Value, program: Program, resolver: Resolver, depth: int) -> It
                 for key, item in zip(one.node.keys, one.node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == pick:
                         yield from origins(replace(one, node=item), program, depth + 1)
-            elif isinstance(one.node, ast.DictComp) and (walked := _walked(one.node)) is not None:
+            elif isinstance(one.node, ast.DictComp) and (walked := walked_dictionary(one.node)) is not None:
                 yield from origins(replace(one, node=walked, pick=pick), program, depth + 1)
             elif one.pick is None:
                 yield replace(one, pick=pick)
@@ -76,7 +76,7 @@ def _taken(value: Value, program: Program, resolver: Resolver, depth: int) -> It
         yield from _element(made, pick, program, depth + 1)
 
 
-def _walked(node: ast.DictComp) -> ast.expr | None:
+def walked_dictionary(node: ast.DictComp) -> ast.expr | None:
     """The dictionary whose items a comprehension hands on: `batch` of `{k: v.to(d) for k, v in batch.items()}`."""
     source = node.generators[0].iter
     is_items = isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"

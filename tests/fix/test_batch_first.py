@@ -71,6 +71,13 @@ WRONG = {
         program(padding=", batch_first=True", loader=", collate_fn=collate"),
         TOLD,
     ),
+    "an entry of a batch that was moved": (
+        program()
+        .replace("for x, y in", "for batch in")
+        .replace("        loss =", "        batch = {k: v.to('cpu') for k, v in batch.items()}\n        loss =")
+        .replace("net(x), y", "net(batch['x']), batch['y']"),
+        TOLD,
+    ),
     "behind other layers": (program("_, h = self.rnn(self.norm(x.float()))\n        return self.head(h[-1])"), TOLD),
     "the whole output, batch first": (
         program("out, h = self.rnn(x)\n        last = self.head(out)[:, -1] + h[-1].sum()\n        return out[:, -1] + last"),
