@@ -50,7 +50,7 @@ def run(folder: pathlib.Path) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("arguments", "name", "before", "after"),
     [
-        pytest.param(*one, marks=[] if name == "two precisions" else pytest.mark.slow, id=name)
+        pytest.param(*one, marks=[] if name == "saving without evaluation" else pytest.mark.slow, id=name)
         for name, one in CASES.items()
     ],
 )

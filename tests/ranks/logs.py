@@ -59,9 +59,13 @@ Root Cause (first observed failure):
 
 
 class Log(NamedTuple):
-    """A log with what it should be read as: the rank that failed first, its cause, and the ranks that failed after it."""
+    """A log with what it should be read as: the rank that failed first, its cause, and the ranks that failed after it.
+
+    `alone` is what the first rank printed.
+    """
 
     text: str
+    alone: str
     first: int
     cause: str
     victims: frozenset[int]
@@ -133,4 +137,4 @@ def make_log(seed: int) -> Log:
             lines.append(f"srun: error: node01: task {seen}: Exited with exit code 1")
         else:
             lines += LAUNCHER.format(rank=seen, site=SITE).splitlines()
-    return Log("\n".join(lines) + "\n", first, cause, frozenset(victims))
+    return Log("\n".join(lines) + "\n", text + "\n", first, cause, frozenset(victims))

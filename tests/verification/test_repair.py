@@ -77,6 +77,7 @@ def test_without_fix_nothing_is_written(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == BROKEN
 
 
+@pytest.mark.slow  # the interface's own test of it runs always
 def test_a_red_verification_is_taken_back(tmp_path: pathlib.Path) -> None:
     """The in-place fault is cured and the program fails elsewhere all the same: the file is as it was."""
     text = BROKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    open('no/such/folder')\n")
