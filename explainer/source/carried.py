@@ -53,6 +53,8 @@ def _training_loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | as
     for one in calls:
         for loop in loops_of(one.statement, one.file):
             yield one.file, loop, one.statement
+    if not functions:
+        return
     flow = flow_of(program)
     for file in program.parsed():
         for node in file.walk():

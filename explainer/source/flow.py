@@ -68,21 +68,29 @@ class Flow:
         self._functions: dict[str, list[tuple[SourceFile, Function]]] = {}
         for file, function in program.functions():
             self._functions.setdefault(function.name, []).append((file, function))
-        self._carriers = [
-            _Carrier(file, one) for file in program.parsed() for one in file.walk() if isinstance(one, _CARRIERS)
-        ]
+        self._carriers: list[_Carrier] = []
         # When a name, by its last part, or what a function returns has last changed; the clock counts carriers.
         self._changed: dict[object, int] = {}
         self._clock = 0
         self._without_grad: dict[ast.AST, bool] = {}
         self.modules = {name for file in program.parsed() for name in stepped_modules(file)}
-        self._settle()
-        self._open_unseen()
-        self._settle()
+        self._is_followed = False
 
     def reach_of(self, node: ast.expr, file: SourceFile) -> Reach:
         """Whether a gradient passes through an expression."""
+        if not self._is_followed:
+            self._follow()
         return self._value(node, file)
+
+    def _follow(self) -> None:
+        """Follow every value of the program: costly, and for nothing where only the targets of calls are asked for."""
+        self._is_followed = True
+        self._carriers = [
+            _Carrier(file, one) for file in self.program.parsed() for one in file.walk() if isinstance(one, _CARRIERS)
+        ]
+        self._settle()
+        self._open_unseen()
+        self._settle()
 
     def _settle(self) -> None:
         for _ in range(_ROUNDS):
