@@ -16,6 +16,7 @@ from explainer.source.tree import walk
 from explainer.source.write import ARGUMENT, Write
 
 UNLIKELY = -1.0
+_MANY = 4
 
 
 def suspect(write: Write, context: Context) -> float | None:
@@ -34,7 +35,7 @@ def suspect(write: Write, context: Context) -> float | None:
     belief = 1.0 if write.is_needed else 0.0
     if node:
         belief += _named(write, node, context)
-    belief += _nearness(write, context)
+    belief += _nearness(write, context) + _often(write, context)
     if is_eval_only(write.node, write.file):
         belief -= 1.5  # it ran because the model was in evaluation mode: that is the fault, and this its symptom
     elif belief <= UNLIKELY and _is_traced(write, context):
@@ -61,6 +62,14 @@ def _named(write: Write, node: str, context: Context) -> float:
     # What a caller handed in, or what a branch made that is not known, does not rule the write out.
     is_known = bool(write.overwrites) and None not in write.overwrites
     return -1.5 if is_known else -0.6 if write.makes else 0.0
+
+
+def _often(write: Write, context: Context) -> float:
+    """Where the tensor was written many times, a write in a loop is likelier than one that runs once."""
+    version = context.fields.get("version")
+    is_many = isinstance(version, int) and version >= _MANY
+    loop = write.file.enclosing(write.node, ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+    return 0.3 if is_many and isinstance(loop, (ast.For, ast.While)) else 0.0
 
 
 def _is_viewed(write: Write, context: Context) -> bool:

@@ -27,6 +27,21 @@ for epoch in range(3):
 """,
         "loss.backward()",
     ),
+    "a weight that the command line gives": (
+        """import argparse
+import torch
+args = argparse.ArgumentParser().parse_args()
+net = torch.nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+w = min(1.0, 0.5 * args.weight)
+for x in torch.randn(3, 4, 3):
+    loss = w * net(x).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "loss.backward()",
+    ),
     "data before the loop": (
         """import torch
 from torch import nn, optim

@@ -27,6 +27,28 @@ for chunk in signal.split(20):
 """,
         "loss.backward()",
     ),
+    "an object of the program": (
+        """import torch
+class Ensemble:
+    def __init__(self):
+        self.z = torch.zeros(4, 2)
+    def targets(self, i):
+        return self.z[i]
+    def update(self, i, p):
+        self.z[i] = 0.6 * self.z[i] + 0.4 * p
+net = torch.nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+ensemble = Ensemble()
+for i, x in enumerate(torch.randn(4, 3)):
+    p = net(x).softmax(-1)
+    loss = (p - ensemble.targets(i)).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    ensemble.update(i, p)
+""",
+        "loss.backward()",
+    ),
     "a new state for each step": (
         """import torch
 from torch import nn, optim

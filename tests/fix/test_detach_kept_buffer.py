@@ -48,3 +48,46 @@ def test_the_kept_value_is_detached(tmp_path: pathlib.Path, line: str, wanted: s
 def test_others_stay(tmp_path: pathlib.Path, line: str) -> None:
     """Nothing there has a graph, or it is no buffer."""
     assert rewritten(tmp_path, "detach_kept_buffer", program(line)) == program(line)
+
+
+ENSEMBLE = """import torch
+
+class Ensemble:
+    def __init__(self, n):
+        self.z = torch.zeros(n, 2)
+        self.seen = []
+
+    def targets(self, i):
+        return self.z[i] / 2
+
+    def update(self, i, p):
+        self.z[i] = 0.6 * self.z[i] + 0.4 * p
+        self.seen[i] = p
+
+net = torch.nn.Linear(3, 2)
+ensemble, counts = Ensemble(4), {}
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for i, x in enumerate(torch.randn(4, 3)):
+    p = net(x).softmax(-1)
+    BEFORE
+    loss = (p - ensemble.targets(i)).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    AFTER
+    counts.update({i: 1})
+"""
+UPDATE, NOTHING = "ensemble.update(i, p)", "opt.step()"
+
+
+def test_what_an_object_keeps_for_the_next_step(tmp_path: pathlib.Path) -> None:
+    """Written behind the backward it is a constant of the steps to come."""
+    source = ENSEMBLE.replace("BEFORE", "i = int(i)").replace("AFTER", UPDATE)
+    after = rewritten(tmp_path, "detach_kept_buffer", source)
+    assert after == source.replace("0.6 * self.z[i] + 0.4 * p", "(0.6 * self.z[i] + 0.4 * p).detach()")
+    assert rewritten(tmp_path, "detach_kept_buffer", after) == after
+
+
+def test_what_this_step_reads(tmp_path: pathlib.Path) -> None:
+    """Written before the backward it may be part of this step's loss."""
+    source = ENSEMBLE.replace("BEFORE", UPDATE).replace("AFTER", NOTHING)
+    assert rewritten(tmp_path, "detach_kept_buffer", source) == source

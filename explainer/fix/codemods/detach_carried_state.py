@@ -19,6 +19,7 @@ from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp)
@@ -32,7 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     found = [
         (one, made)
         for one in find_carried(program)
-        if _is_in_loss(one, program) and (made := _cure(one, program)) is not None
+        if not _is_object(one, program) and _is_in_loss(one, program) and (made := _cure(one, program)) is not None
     ]
     if len(found) > 1:  # each of them alone ties the steps together
         edits = dict.fromkeys(edit for _, (each, _, _) in found for edit in each)
@@ -40,6 +41,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(edits=tuple(edits), culprit=culprit_of(one.file, guilty, why), belief=1.9)
     for one, (each, guilty, why) in found:
         yield Proposal(edits=each, culprit=culprit_of(one.file, guilty, why), belief=1.5)
+
+
+def _is_object(one: Carried, program: Program) -> bool:
+    """Whether the value is an object of a class of the program, which has no `detach` of its own."""
+    made = one.start
+    found = resolver_of(program).find_class(made.func, one.file) if isinstance(made, ast.Call) else None
+    return found is not None and not any(getattr(each, "name", "") == "detach" for each in found[1].body)
 
 
 def _cure(one: Carried, program: Program) -> Found | None:

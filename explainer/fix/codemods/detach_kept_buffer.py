@@ -1,4 +1,8 @@
-"""Detaches what a module binds to a registered buffer outside of its constructor: a buffer is state, which nobody trains."""
+"""Detaches what a module binds to a registered buffer outside of its constructor: a buffer is state, which nobody trains.
+
+So is a tensor that an object of another kind makes in its constructor and fills afterwards, once a step's backward is done:
+a running average, a memory bank, an ensemble of predictions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
+from explainer.source.callee import callees_of
+from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
+from explainer.source.lineage import before
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
@@ -26,6 +36,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 for method in owner.body if buffers else ():
                     if isinstance(method, ast.FunctionDef) and method.name != "__init__":
                         yield from _bound(method, buffers, file, context)
+                yield from _filled(owner, file, context)
 
 
 def _buffers(owner: ast.ClassDef) -> Iterator[str]:
@@ -53,6 +64,52 @@ def _bound(method: ast.FunctionDef, buffers: set[str], file: SourceFile, context
                 culprit=culprit_of(file, node, "keeps what it is given in a buffer, with its graph"),
                 belief=1.2,
             )
+
+
+def _filled(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """What a method that runs behind the backward writes into a tensor of an object that is no module."""
+    program = context.program
+    names = program.names(file)
+    if any(
+        (names.qualified(base) or "").startswith(("torch.", "lightning.", "pytorch_lightning.")) for base in owner.bases
+    ):
+        return
+    tensors = {
+        name
+        for node in walk(owner)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and (names.qualified(node.value.func) or "").rpartition(".")[::2] in {("torch", one) for one in _MAKES}
+        and (name := dotted_name(node.targets[0]) or "").startswith("self.")
+    }
+    for method in owner.body if tensors else ():
+        if not isinstance(method, ast.FunctionDef) or method.name == "__init__" or not _runs_after(method, program):
+            continue
+        for node in walk(method):
+            if not isinstance(node, ast.Assign) or len(node.targets) != 1 or is_without_grad(node, file, program):
+                continue
+            target = node.targets[0].value if isinstance(node.targets[0], ast.Subscript) else node.targets[0]
+            if dotted_name(target) in tensors and not _is_plain(node.value):
+                why = f"keeps what it is given in `{dotted_name(target)}`, with its graph"
+                edit = put_method(file, node.value, ".detach()")
+                yield Proposal(edits=(edit,), culprit=culprit_of(file, node, why), belief=1.8)
+
+
+def _runs_after(method: ast.FunctionDef, program: Program) -> bool:
+    """Whether every call of a method stands behind the backward of its training loop: this step's loss reads nothing of it."""
+    calls = [
+        (file, call)
+        for file, call in resolver_of(program).calls_named(method.name)
+        if any(one.function is method for one in callees_of(call.func, file, program))
+    ]
+    loops = [(file, loop, step) for file, loop, step in training_loops(program)]
+    return bool(calls) and all(
+        any(
+            where is file and call in set(walk(loop)) and before(step, file.statement(call))
+            for where, loop, step in loops
+        )
+        for file, call in calls
+    )
 
 
 def _is_plain(value: ast.expr) -> bool:
