@@ -28,6 +28,7 @@ from explainer.model.repair import (
     Run,
 )
 from explainer.model.report import Report
+from explainer.model.trace import STARVING_CUT
 from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, ProcessReport, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.against import used_by, verify_with_twin
@@ -38,6 +39,7 @@ from explainer.verification.unowned import PARTS, unowned_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
+INFERENCE = "inplace/inference-tensor"
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
@@ -135,11 +137,11 @@ def prove(
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
         proof = replace(proof, verdict=RED, reasons=(why,))
     if proof.verdict == GREEN and (target.is_silent or choice.finding.cause.startswith("inplace/")):
-        proof = _without_silence(job, target, proof)
+        proof = _without_silence(job, target, proof, choice.finding.cause)
     return proof
 
 
-def _without_silence(job: Job, target: Target, proof: Verification) -> Verification:
+def _without_silence(job: Job, target: Target, proof: Verification, cause: str) -> Verification:
     """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
 
     A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
@@ -147,7 +149,9 @@ def _without_silence(job: Job, target: Target, proof: Verification) -> Verificat
     # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
     first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)
     traced = verify_command(job.command, job.root, replace(job.watch, past=first, trace=True))
-    seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in SILENT]
+    # What ran in inference mode trained nothing before the edit either: that was the author's to say.
+    kinds = SILENT - {STARVING_CUT} if cause == INFERENCE else SILENT
+    seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in kinds]
     if not seen:
         return proof
     reasons = tuple(f"{os.path.relpath(one.file, job.root)}:{one.line}: {one.says}" for one in seen)

@@ -31,7 +31,7 @@ class Utterance(NamedTuple):
 def utterances_of(incident: Incident) -> list[Utterance]:
     """Everything that an incident's exceptions and warnings say."""
     said = [
-        _utterance("exception", index, record.type, record.message, salience)._replace(frames=record.frames)
+        _utterance("exception", index, record.type, _said(record), salience)._replace(frames=record.frames)
         for index, (record, salience) in enumerate(zip(incident.exceptions, _saliences(incident), strict=True))
         if record.type or record.message
     ]
@@ -44,7 +44,15 @@ def utterances_of(incident: Incident) -> list[Utterance]:
 
 def utterance_of(record: ExceptionRecord) -> Utterance:
     """What one exception says, by itself."""
-    return _utterance("exception", 0, record.type, record.message, _FATAL)._replace(frames=record.frames)
+    return _utterance("exception", 0, record.type, _said(record), _FATAL)._replace(frames=record.frames)
+
+
+def _said(record: ExceptionRecord) -> str:
+    """The message; of an assertion that gives none the line itself: `assert not torch.isnan(out).any()`."""
+    if record.message or record.type.rpartition(".")[2] != "AssertionError" or not record.frames:
+        return record.message
+    code = (record.frames[-1].code or "").strip()
+    return code if code.startswith("assert ") else record.message
 
 
 def log_utterances(incident: Incident) -> list[Utterance]:

@@ -12,6 +12,7 @@ from explainer.model.incident import ExceptionRecord, Incident
 from explainer.model.interface import Change
 from explainer.model.patch import Patch
 from explainer.source.program import read_program
+from tests.fix.rewriting import rewritten
 
 FAILED = Incident(exceptions=(ExceptionRecord(type="RuntimeError", message="failed"),))
 TO_BF16 = {"swap": ["fp16=true -> fp16=false, bf16=true"], "gpu": "bf16"}
@@ -117,6 +118,34 @@ def test_renamed_argument(argument: str, files: dict, wanted: tuple | None, tmp_
     assert proposed("renamed_argument", tmp_path, files, fields=fields, changes=changes) == (
         [dict([wanted])] if wanted else []
     )
+
+
+MOVED = {
+    "to a configuration above": (
+        "c = Conf(a=1)\nt = Args(model, args=c, beta=0.1)\n",
+        "c = Conf(a=1, beta=0.1)\nt = Args(model, args=c)\n",
+    ),
+    "to one that is made in place": ("t = Args(args=Conf(), beta=0.1)\n", "t = Args(args=Conf(beta=0.1))\n"),
+    "a value that is made later": ("c = Conf(a=1)\nb = 0.1\nt = Args(args=c, beta=b)\n", None),
+    "a configuration that has it": ("c = Conf(beta=1)\nt = Args(args=c, beta=0.1)\n", None),
+    "another configuration": ("c = Other(a=1)\nt = Args(args=c, beta=0.1)\n", None),
+}
+
+
+@pytest.mark.parametrize(("source", "wanted"), MOVED.values(), ids=MOVED)
+def test_an_argument_that_moved(source: str, wanted: str | None, tmp_path: pathlib.Path) -> None:
+    """It goes into the configuration that the trainer is given, with its value."""
+    change = Change(library="lib", kind="argument", of="Args", old="beta", new="Conf.beta", write="x", checked="run")
+    source = f"from lib import Args, Conf, Other\n{source}"
+    after = rewritten(
+        tmp_path,
+        "renamed_argument",
+        source,
+        "t = Args",
+        fields={"callee": "Args.__init__", "argument": "beta"},
+        changes=lambda owner, name: [change] if (owner, name) == ("Args", "beta") else [],
+    )
+    assert after == (f"from lib import Args, Conf, Other\n{wanted}" if wanted else source)
 
 
 INPLACE = {

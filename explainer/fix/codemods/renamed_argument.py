@@ -1,7 +1,8 @@
 """Writes an argument under the name that the installed release has, where it is written: in Python or in a configuration file.
 
-What the name became is read from the table of the libraries' interfaces. The value moves along. An argument that went without
-a successor, and of which the table says that nothing is to be written, is taken out.
+What the name became is read from the table of the libraries' interfaces. The value moves along, also from a trainer to the
+configuration that it is given. An argument that went without a successor, and of which the table says that nothing is to be
+written, is taken out.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
+from explainer.fix.crash import raised_at
+from explainer.fix.rewrite import add_argument, remove_argument
 from explainer.fix.setting_edit import remove, rename_key
 from explainer.model.interface import Change
 from explainer.model.patch import Edit
+from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.resolve import resolver_of
 from explainer.source.setting import COMMAND, ITEM, KEYWORD, Setting
 from explainer.source.setting_flow import members_behind
 from explainer.source.setting_python import read_python
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -50,6 +57,9 @@ def _owners(context: Context) -> list[str]:
 
 
 def _proposals(context: Context, name: str, owner: str, change: Change) -> Iterator[Proposal]:
+    if change.new is not None and change.new_place[0] != change.of:
+        yield from _moved(context, name, change)
+        return
     places = list(_places(context, name, owner))
     best = max((belief for _, belief in places), default=0.0)
     for setting, belief in places:
@@ -64,6 +74,48 @@ def _proposals(context: Context, name: str, owner: str, change: Change) -> Itera
                 title=f"Write `{change.new}` for `{change.old}`" if change.new else f"Take `{change.old}` out",
                 because=change.note or f"it is what {_release(change)} takes",
             )
+
+
+def _moved(context: Context, name: str, change: Change) -> Iterator[Proposal]:
+    """`DPOTrainer(args=config, beta=0.1)` becomes `DPOTrainer(args=config)` where `config` is made with `beta=0.1`."""
+    owner, new = change.new_place
+    for file, statement in raised_at(context):
+        for call in walk(statement):
+            given = {one.arg: one for one in call.keywords} if isinstance(call, ast.Call) else {}
+            if name not in given or not isinstance(call, ast.Call):
+                continue
+            config = given.get("args") or given.get("config")
+            made = list(resolver_of(context.program).constructors_of(Value(config.value, file))) if config else []
+            node = made[0].node if len(made) == 1 else None
+            if not isinstance(node, ast.Call) or (dotted_name(node.func) or "").rpartition(".")[2] != owner:
+                continue
+            where, value = made[0].file, given[name].value
+            if any(one.arg in (new, None) for one in node.keywords) or not _is_known_at(value, file, node, where):
+                continue
+            edits = (
+                remove_argument(file, call, given[name]),
+                add_argument(where, node, f"{new}={file.segment(value)}"),
+            )
+            yield Proposal(
+                edits=edits,
+                culprit=culprit_of(file, given[name].value, f"gives an argument that `{owner}` takes now"),
+                belief=2.0,
+                title=f"Give `{new}` to `{owner}`",
+                because=change.note or f"it is what {_release(change)} takes",
+            )
+
+
+def _is_known_at(value: ast.expr, file: SourceFile, node: ast.Call, where: SourceFile) -> bool:
+    """Whether what a value reads is bound already where another call of the same function, or of the same file, stands."""
+    read = {one.id for one in walk(value) if isinstance(one, ast.Name)}
+    scope = scope_of(value, file)
+    if not read:
+        return True
+    if where is not file or scope_of(node, where) is not scope:
+        return False
+    at = where.statement(node)
+    own = {bound.name for bound in bounds_of(scope) if getattr(bound.statement, "lineno", 0) >= at.lineno}
+    return not read & own
 
 
 def _edit(setting: Setting, change: Change) -> Edit | str:

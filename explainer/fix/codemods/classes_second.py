@@ -1,0 +1,70 @@
+"""`cross_entropy(logits, labels)` becomes `cross_entropy(logits.transpose(1, 2), labels)` for a sequence of predictions.
+
+The criterion reads dimension 1 as the classes. Of logits (batch, length, classes) and labels (batch, length) it says "Expected
+target size [batch, classes], got [batch, length]".
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import raised_at
+from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.integer import integer_of
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_FUNCTIONS = ("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss")
+_CRITERIA = ("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss")
+_CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no other dimension
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the criterion on the line that raised."""
+    wanted, given = (
+        [int(one) for one in re.findall(r"\d+", str(context.fields.get(name) or ""))]
+        for name in ("wanted_shape", "target_shape")
+    )
+    if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0] or abs(wanted[1] - given[1]) <= _CUT:
+        return
+    for file, statement in list(raised_at(context))[:1]:
+        calls = [node for node in walk(statement) if _is_criterion(node, file, context.program)]
+        for call in calls if len(calls) == 1 else ():
+            assert isinstance(call, ast.Call)
+            is_shown = _has_layer_of(wanted[1], context.program)
+            yield Proposal(
+                edits=(put_method(file, call.args[0], ".transpose(1, 2)"),),
+                culprit=culprit_of(file, call, f"reads dimension 1 as the classes, of which there are {wanted[1]}"),
+                belief=2.0 if is_shown else 1.0,
+                applicability=None if is_shown else "unsafe",
+                because=None
+                if is_shown
+                else f"right where {wanted[1]} is the number of classes, and not another length",
+            )
+
+
+def _is_criterion(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], ast.Starred):
+        return False
+    if program.names(file).is_call(node, *_FUNCTIONS):
+        return True
+    made = [one for one in resolver_of(program).constructors_of(Value(node.func, file)) if one.node is not node]
+    return bool(made) and all(program.names(one.file).is_call(one.node, *_CRITERIA) for one in made)
+
+
+def _has_layer_of(size: int, program: Program) -> bool:
+    """Whether a linear layer of the program, which puts its output last, gives so many values."""
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call) and program.names(file).is_call(node, "torch.nn.Linear"):
+                given = next((one.value for one in node.keywords if one.arg == "out_features"), None)
+                given = given or (node.args[1] if len(node.args) > 1 else None)
+                if given is not None and integer_of(Value(given, file), program) == size:
+                    return True
+    return False

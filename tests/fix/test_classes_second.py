@@ -1,0 +1,62 @@
+"""A criterion that gets a sequence of predictions is given the classes as dimension 1."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.codemod import Proposal
+from tests.fix.rewriting import best, failed, line_of, write
+
+HEAD = """import torch
+from torch import nn
+from torch.nn import functional as F
+CLASSES = 10
+head, criterion = nn.Linear(8, CLASSES), nn.CrossEntropyLoss()
+logits, labels = head(torch.randn(12, 46, 8)), torch.randint(10, (12, 46))
+"""
+
+
+def proposed(folder: pathlib.Path, line: str, wanted: str = "[12, 10]", given: str = "[12, 46]") -> Proposal | None:
+    source = HEAD + line + "\n"
+    return best(
+        "classes_second",
+        write(folder, {"train.py": source}),
+        incident=failed({"train.py": line_of(source, line)}),
+        fields={"wanted_shape": wanted, "target_shape": given},
+    )
+
+
+@pytest.mark.parametrize("call", ["criterion(logits, labels)", "F.cross_entropy(logits, labels, reduction='sum')"])
+def test_the_classes_come_second(tmp_path: pathlib.Path, call: str) -> None:
+    """The first argument is transposed; as the layer has so many outputs, without a doubt."""
+    done = proposed(tmp_path, f"loss = {call}")
+    assert done is not None
+    (edit,) = done.edits
+    text = (tmp_path / "train.py").read_text()
+    assert (text[: edit.start] + edit.new + text[edit.end :]).splitlines()[-1] == f"loss = {call}".replace(
+        "logits,", "logits.transpose(1, 2),"
+    )
+    assert done.applicability is None
+
+
+def test_a_number_that_no_layer_has(tmp_path: pathlib.Path) -> None:
+    """It may be another length: the edit is unsafe."""
+    done = proposed(tmp_path, "loss = criterion(logits, labels)", wanted="[12, 23]")
+    assert done is not None
+    assert done.applicability == "unsafe"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted", "given"),
+    [
+        ("loss = criterion(logits, labels)", "[12, 45]", "[12, 46]"),
+        ("loss = criterion(logits, labels)", "[6, 10]", "[12, 46]"),
+        ("loss = criterion(logits, labels)", "[12, 10, 10]", "[12, 46, 46]"),
+        ("loss = F.mse_loss(logits, labels)", "[12, 10]", "[12, 46]"),
+    ],
+)
+def test_other_faults_stay(tmp_path: pathlib.Path, line: str, wanted: str, given: str) -> None:
+    """A cut end, another batch, an image, another criterion."""
+    assert proposed(tmp_path, line, wanted, given) is None
