@@ -27,6 +27,8 @@ from explainer.tui.settings import read_settings, remember
 from explainer.tui.theme import DEFAULTS, THEMES, first_theme, next_theme
 from explainer.tui.widgets.text import prose, styled
 
+GRACE = 20.0  # seconds from a signal to the end, of which what runs may take fifteen
+
 if TYPE_CHECKING:
     from explainer.model.journal import Record
     from explainer.model.report import Report
@@ -54,7 +56,7 @@ class GradfixApp(Flow):
     def __init__(self, options: Options) -> None:
         super().__init__(Session(options))
         self.at = TABS[0]
-        self._is_ready = False
+        self._is_ready = self._is_leaving_for_sure = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = first_theme(read_settings().get("theme"))
@@ -94,7 +96,7 @@ class GradfixApp(Flow):
 
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
-                asyncio.get_running_loop().add_signal_handler(number, self.leave_now)
+                asyncio.get_running_loop().add_signal_handler(number, self._leave_for_sure)
         if os.isatty(0) and not self.is_headless:
             self.set_interval(1.0, self._leave_a_dead_terminal)
 
@@ -106,7 +108,22 @@ class GradfixApp(Flow):
         watch.register(0, select.POLLHUP)
         with suppress(OSError):
             if any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in watch.poll(0)):
-                self.leave_now()
+                self._leave_for_sure()
+
+    def _leave_for_sure(self) -> None:
+        """Leave, also where Textual waits for ever for a terminal that has gone to take what is still to be drawn."""
+        import threading
+
+        def end() -> None:
+            self.end_work()
+            os._exit(1)
+
+        if not self.is_headless and not self._is_leaving_for_sure:
+            self._is_leaving_for_sure = True
+            timer = threading.Timer(GRACE, end)
+            timer.daemon = True
+            timer.start()
+        self.leave_now()
 
     # Screens.
 
