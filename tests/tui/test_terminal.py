@@ -232,3 +232,39 @@ def test_a_terminal_that_goes_without_a_signal(project) -> None:
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     pytest.fail("it is still there")
+
+
+def test_a_terminal_that_takes_nothing_more(project) -> None:
+    """Textual waits for its last drawing to be taken; a signal ends the interface all the same."""
+    import fcntl
+    import pty
+    import signal
+    import struct
+    import termios
+    import time
+
+    code = (
+        "import sys, explainer.tui.app as app\napp.GRACE = 1.0\n"
+        "from explainer.cli.entry import main\nsys.exit(main(['ui', '--no-probe', 'train.log']))"
+    )
+    child, master = pty.fork()
+    if not child:
+        os.chdir(project)
+        os.environ.update(TERM="xterm-256color", PYTHONPATH=str(ROOT))
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    seen = b""
+    while b"Environment" not in seen:
+        seen += os.read(master, 65536)
+    for wide in range(80, 110):  # each size is drawn anew, and nobody reads it
+        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, wide, 0, 0))
+        time.sleep(0.05)
+    os.kill(child, signal.SIGTERM)
+    for _ in range(300):
+        if os.waitpid(child, os.WNOHANG)[0]:
+            os.close(master)
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(master)
+    pytest.fail("it is still there")
