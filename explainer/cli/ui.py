@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shlex
@@ -80,6 +81,8 @@ def _open(options: UiOptions, source: str | None) -> int:
     stream = None if _is_served() else _take_keyboard()
     if source == "-" and stream is None and not _is_served():
         raise UsageError("- reads a pipe, and standard input is a terminal: give a log, or pipe one in")
+    # Until the first screen stands next to nothing is thrown away; the application collects again from then on.
+    gc.disable()
     # What the program prints is to be seen as it is printed; a pipe would keep it back.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     from explainer.tui.app import GradfixApp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterable
@@ -88,6 +89,7 @@ class GradfixApp(Flow):
         self.follow()
         self._is_ready = True
         self.draw_status()
+        gc.enable()  # `cli.ui` has switched it off for the start
         self.call_after_refresh(self.begin)
 
     def _leave_on_signals(self) -> None:
