@@ -63,6 +63,8 @@ class Worker(App[int]):
             self._thread.join(ENDING)
 
     async def _end(self, result: T | Failed, done: Callable[[T | Failed], Awaitable[None]]) -> None:
+        if not self.is_running:  # the screens are being taken down
+            return
         self.fetch()
         self.doing, self._is_ending = "", True
         self.refresh_bindings()
