@@ -19,7 +19,7 @@ from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
 
 from explainer.model.verdict import RED
 from explainer.render.visible import one_line
-from explainer.tui.flow import Flow
+from explainer.tui.fixing import Fixing
 from explainer.tui.keys import MAIN, QUIET, TABS, TITLES
 from explainer.tui.screens.finding import FindingPane
 from explainer.tui.screens.pane import Pane
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from explainer.model.report import Report
 
 
-class GradfixApp(Flow):
+class GradfixApp(Fixing):
     """`gradfix ui`."""
 
     TITLE = "gradfix"
@@ -235,8 +235,10 @@ class GradfixApp(Flow):
         return "not on this screen: 1 is the finding, 2 its fixes, 3 the verification"
 
     def _is_on_applied(self) -> bool:
+        from explainer.model.journal import APPLIED
+
         record = self._chosen_record()
-        return record is not None and record.state == "applied"
+        return record is not None and record.state == APPLIED
 
     def _chosen_record(self) -> Record | None:
         return self.pane("history").chosen if self.at == "history" else None

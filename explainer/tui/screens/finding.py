@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from explainer.model.report import Report, Unknown
     from explainer.tui.worker.reading import Reading
 
-BELIEF = {"certain": "bold $text-success", "likely": "bold $text-warning"}  # by confidence, else quiet
 MAX_MESSAGE = 200
 MAX_EVIDENCE = 8
 INTRO = """Nothing is open.
@@ -184,10 +183,13 @@ def _head(report: Report, at: int, count: int) -> Content:
 
 def _row(at: int, finding: Finding) -> Content:
     """A cause in one line."""
-    belief = "certain" if finding.confidence == "certain" else f"{finding.confidence} {min(finding.score, 0.99):.0%}"
+    from explainer.model.finding import CERTAIN, LIKELY
+
+    style = {CERTAIN: "bold $text-success", LIKELY: "bold $text-warning"}.get(finding.confidence, "$quiet")
+    belief = "certain" if finding.confidence == CERTAIN else f"{finding.confidence} {min(finding.score, 0.99):.0%}"
     return Content.assemble(
         (f"{at + 1} ", "$quiet"),
-        (f"{belief:<13}", BELIEF.get(finding.confidence, "$quiet")),
+        (f"{belief:<13}", style),
         styled(finding.cause, "bold"),
         styled(f"  {finding.title}", ""),
     )
