@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import best, diff_lines, rewritten, write
+from tests.fix.rewriting import best, diff_lines, line_of, rewritten, write
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nfrom collections import OrderedDict\n"
 RELU = {"node": "Relu", "op": "Relu", "version": 1, "expected": 0}
@@ -123,3 +123,13 @@ def test_every_definition_that_reaches_the_write_counts(
     source = program(body)
     after = rewritten(tmp_path, "write_out_of_place", source, fields=fields)
     assert [line[:1] + line[1:].lstrip() for line in diff_lines(source, after)] == changes
+
+
+@pytest.mark.parametrize(("version", "number"), [(1, 1), (5, 3)])
+def test_a_tensor_of_many_versions_was_written_in_a_loop(version: int, number: int, tmp_path: pathlib.Path) -> None:
+    """Of two writes to it the one that runs once is not what made version 5."""
+    body = "x += y\nfor layer in self.layers:\n    x += layer(y)\nreturn x"
+    program_ = write(tmp_path, {"train.py": program(body)})
+    found = best("write_out_of_place", program_, fields={"node": "Mul", "version": version, "expected": 0})
+    assert found is not None and found.culprit is not None
+    assert found.culprit.line == line_of(program(body), body.split("\n")[number - 1])

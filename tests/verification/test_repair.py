@@ -111,6 +111,28 @@ def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
     assert told["rounds"][0]["reasons"][0].startswith("gradients are not those without activation checkpointing")
 
 
+INFERENCE = """import torch
+from torch import nn
+
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for _ in range(6):
+    with torch.inference_mode():
+        h = torch.relu(body(torch.randn(2, 4)))
+    optimizer.zero_grad()
+    head(h).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_what_inference_mode_kept_from_training_stays_untrained(tmp_path: pathlib.Path) -> None:
+    """An optimizer may own it all the same: that `no_grad` cuts there too is no reason to take the edit back."""
+    (tmp_path / "train.py").write_text(INFERENCE)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    assert json.loads(done.stdout)["status"] == "verified"
+    assert (tmp_path / "train.py").read_text() == INFERENCE.replace("inference_mode", "no_grad")
+
+
 def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
     """The same edit of a program that writes nothing in place is held against its twin and stays."""
     text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
