@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
-
-from .name import outermost
 
 _DEPTH = 8  # operations between a parameter and what a module keeps of it
 
 
-def find_lost(torch: Any, owned: Container[int]) -> list[tuple[str, str, Any]]:
-    """The class of a model, the name of its attribute, and the parameter behind it that neither a module nor an optimizer holds."""
+def find_lost(torch: Any, roots: Iterable[Any], owned: Container[int]) -> list[tuple[str, str, Any]]:
+    """The class of a model of `roots`, its attribute's name, and the parameter behind it that no module and no optimizer holds."""
     found = []
-    for root in outermost():
+    for root in roots:
         held = {id(one) for one in root.parameters()}
         for path, module in root.named_modules():
             for name, value in list(vars(module).items()):

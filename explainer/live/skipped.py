@@ -15,6 +15,7 @@ class Skipped:
     """Counts, for each optimizer, how many of the last calls of `GradScaler.step` made no step.
 
     A fused optimizer is called for a step that it then makes void: whether it did, the device alone knows, and it is not asked.
+    Of an object that only looks like an optimizer no step is seen, and nothing is counted.
     """
 
     def __init__(self, key: Callable[[Any], str], made: Callable[[str], int]) -> None:
@@ -32,7 +33,8 @@ class Skipped:
         @functools.wraps(step)
         def counted(this: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            if not this.is_enabled():
+            # torch marks the `step` that runs its hooks, by which steps are counted.
+            if not this.is_enabled() or not getattr(type(optimizer).step, "hooked", False):
                 return step(this, optimizer, *arguments, **keywords)
             key = self._key(optimizer)
             before = self._made(key)

@@ -47,14 +47,17 @@ class Unowned:
         if step == FIRST and self._models is None:
             optimizers = list(self._optimizers())
             owned = {id(one) for optimizer in optimizers for one in _owned(optimizer)}
+            roots = outermost()
             self._models = [
                 found
-                for root in outermost()
+                for root in roots
                 if any(id(one) in owned for one in root.parameters())
                 and (found := self._looked_at(root, owned, optimizers))["left"]
             ]
             self._lost = [
-                (model, name, one, _sum(one)) for model, name, one in find_lost(self._torch, owned) if _trains(one)
+                (model, name, one, _sum(one))
+                for model, name, one in find_lost(self._torch, roots, owned)
+                if _trains(one)
             ]
         elif step == LAST:
             for model in self._models or ():

@@ -107,10 +107,9 @@ class Gradient:
 class Unowned:
     """Trainable parameters of a model that got gradients and that no optimizer owns, though it owns others of the model.
 
-    `is_lost` where no module holds them either: `names` are then the attributes that are computed from them.
-
     `children` are the parts of the model, `whole` those of which it owns nothing where that is all; `empty` the groups
-    without a parameter, by number and optimizer. The line made the optimizer.
+    without a parameter, by number and optimizer. The line made the optimizer. `is_lost` where no module holds them either:
+    `names` are then the attributes that are computed from them.
     """
 
     model: str
@@ -182,6 +181,7 @@ class ProcessReport:
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
     checkpointing ran, "checkpoint without inputs" where torch warned that no input of a segment required grad, and "compile" where torch.compile made code.
     `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
+    `skipped` names optimizers that GradScaler kept from their last steps.
     `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
 

@@ -57,6 +57,18 @@ for step in range(30):
 """
 
 
+OWN = """import torch
+
+class Descent:
+    def __init__(self, parameters):
+        self.param_groups = [{"params": list(parameters)}]
+    def step(self):
+        with torch.no_grad():
+            for p in self.param_groups[0]["params"]:
+                p -= 0.01 * p.grad
+"""
+
+
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -82,3 +94,10 @@ def test_steps_that_a_scaler_leaves_out(tmp_path: pathlib.Path, factor: str, cau
     """All of them is a fault; a few at the beginning are how it finds its scale."""
     status, _, found = run(tmp_path, SCALED.replace("FACTOR", f"({factor})"))
     assert (status, (found or "").startswith("nan/")) == (0, cause)
+
+
+def test_an_optimizer_whose_steps_are_not_seen(tmp_path: pathlib.Path) -> None:
+    """A class of the program's own that GradScaler takes for one: that no step was counted says nothing."""
+    source = OWN + SCALED.removeprefix("import torch\n").replace("FACTOR", "1.0")
+    source = source.replace("torch.optim.SGD(net.parameters(), lr=0.01)", "Descent(net.parameters())")
+    assert run(tmp_path, source.replace("opt.zero_grad()", "net.zero_grad()")) == (0, [], None)
