@@ -6,7 +6,7 @@ import ast
 
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
 from explainer.source.write import Write
 
 _VIEWS = {
@@ -57,14 +57,10 @@ def is_read_after(write: Write, program: Program) -> bool:
     loop = write.file.enclosing(write.node, ast.For, ast.While)
     inside = set(walk(loop)) if loop is not None and loop in set(walk(scope)) else set()
     return any(
-        dotted_name(node) == write.name and (_place(node) > _place(write.node) or node in inside)
+        dotted_name(node) == write.name and (start_of(node) > start_of(write.node) or node in inside)
         for node in walk(scope)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     )
-
-
-def _place(node: ast.expr | ast.stmt) -> tuple[int, int]:
-    return node.lineno, node.col_offset
 
 
 def _is_view_of(value: ast.expr, name: str) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.tree import children, walk
+from explainer.source.tree import children, end_of, start_of, walk
 
 Scope = Function | ast.Lambda | ast.Module
 _FILLS = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "add_", "add_module", "appendleft"})
@@ -138,8 +138,8 @@ def reaching(name: str, node: ast.AST, file: SourceFile) -> list[Bound]:
     """The bindings of `name` in the scope of `node` that can reach it, the latest first."""
     scope = scope_of(node, file)
     found = [one for one in bounds_of(scope) if one.name == name]
-    here = _place(node)
-    before = [one for one in found if _end(one.statement) <= here or _holds(one.statement, node, file)]
+    here = start_of(node)
+    before = [one for one in found if end_of(one.statement) <= here or _holds(one.statement, node, file)]
     reached: list[Bound] = []
     for one in reversed(before):
         reached.append(one)
@@ -174,16 +174,6 @@ def dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
         return True
     holder = file.parents.get(statement if isinstance(statement, ast.stmt) else file.statement(statement))
     return isinstance(holder, _SCOPES) or any(one is holder for one in _above(node, file))
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    if isinstance(node, ast.comprehension):
-        return node.iter.end_lineno or 0, node.iter.end_col_offset or 0
-    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
 
 
 def parameters_of(function: Function | ast.Lambda) -> list[str]:

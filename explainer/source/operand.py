@@ -10,7 +10,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import bound_names
 from explainer.source.operation import SAVES_INPUT, operation_of
 from explainer.source.program import Program
-from explainer.source.tree import walk
+from explainer.source.tree import end_of, start_of, walk
 
 _NOT_KEPT = ("append", "extend", "insert", "size", "copy_", "add", "save", "update", "log", "index_select", "gather")
 
@@ -22,7 +22,7 @@ def is_operand_before(name: str, node: ast.AST, file: SourceFile, program: Progr
     """
     first = _defined(name, node, file)
     for one in walk(scope_of(node, file)):
-        if not isinstance(one, ast.expr) or one is node or not first < _place(one) < _end(node):
+        if not isinstance(one, ast.expr) or one is node or not first < start_of(one) < end_of(node):
             continue
         operation = operation_of(one, file, program)
         if (
@@ -45,7 +45,7 @@ def calls_given(name: str, node: ast.AST, file: SourceFile, program: Program) ->
     for one in walk(scope_of(node, file)):
         if not isinstance(one, ast.Call) or one is node or not _may_keep(one, file, program):
             continue
-        is_before = first < _place(one) < _end(node)
+        is_before = first < start_of(one) < end_of(node)
         is_round = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for loop in loops)
         if (is_before or is_round) and any(seen_through(each)[0] == name for each in _given(one)):
             found.append(one)
@@ -85,7 +85,7 @@ def _defined(name: str, node: ast.AST, file: SourceFile) -> tuple[int, int]:
     """Where `name` was last bound for sure before `node`."""
     bound = [one for one in walk(scope_of(node, file)) if isinstance(one, ast.stmt) and name in set(bound_names(one))]
     return max(
-        (_place(one) for one in bound if _end(one) < _place(node) and dominates(one, node, file)), default=(0, 0)
+        (start_of(one) for one in bound if end_of(one) < start_of(node) and dominates(one, node, file)), default=(0, 0)
     )
 
 
@@ -103,13 +103,5 @@ def _is_bound_in(name: str, loop: ast.For | ast.While, node: ast.AST, file: Sour
     """Whether each round of a loop gives `name` a new tensor before it writes it."""
     inside = [one for one in walk(loop) if isinstance(one, ast.stmt) and not isinstance(one, ast.AugAssign)]
     return any(
-        name in set(bound_names(one)) and _end(one) < _place(node) and dominates(one, node, file) for one in inside
+        name in set(bound_names(one)) and end_of(one) < start_of(node) and dominates(one, node, file) for one in inside
     )
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset  # type: ignore[attr-defined]
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]

@@ -8,6 +8,18 @@ from collections.abc import Iterator
 _CHILDREN, _UNDER = "_gradfix_children", "_gradfix_under"
 
 
+def start_of(node: ast.AST) -> tuple[int, int]:
+    """Line and column at which a node begins; (0, 0) of one that has no place, as a module."""
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def end_of(node: ast.AST) -> tuple[int, int]:
+    """Line and column behind a node; of a comprehension's `for` that of what it walks."""
+    if isinstance(node, ast.comprehension):
+        node = node.iter
+    return getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0
+
+
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """The nodes directly under one, in the order of its fields; kept in the node, whose fields must not change.
 

@@ -28,7 +28,8 @@ _KEEP_NUMBER = _SAME | {"exp", "abs", "clamp", "sqrt", "log", "neg", "softplus",
 _NUMBERS = frozenset({"float", "int", "len", "round", "min", "max", "abs"})
 _COUNTS = frozenset({"size", "numel", "dim"})
 _REDUCE = frozenset({"sum", "mean", "max", "min", "item", "norm", "std", "var", "numel", "nelement", "size", "dim"})
-_SETTINGS = frozenset(
+# What programs call the settings that they are started with: `args.weight` is a number.
+SETTINGS = frozenset(
     {"args", "arg", "cfg", "config", "conf", "opt", "opts", "options", "hp", "hparams", "settings", "flags", "FLAGS"}
 )  # fmt: skip
 
@@ -76,7 +77,7 @@ def _is_setting(node: ast.expr) -> bool:
     """`args` of `args.alpha`, `self.cfg` of `self.cfg["alpha"]`: what holds the settings of a run."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return bool(set((dotted_name(node) or "").split(".")) & _SETTINGS)
+    return bool(set((dotted_name(node) or "").split(".")) & SETTINGS)
 
 
 def _number_fields(program: Program) -> Iterator[str]:

@@ -18,7 +18,7 @@ logits, labels = head(torch.randn(12, 46, 8)), torch.randint(10, (12, 46))
 """
 
 
-def proposed(folder: pathlib.Path, line: str, wanted: str = "[12, 10]", given: str = "[12, 46]") -> Proposal | None:
+def proposed(folder: pathlib.Path, line: str, wanted: tuple = (12, 10), given: tuple = (12, 46)) -> Proposal | None:
     source = HEAD + line + "\n"
     return best(
         "classes_second",
@@ -43,7 +43,7 @@ def test_the_classes_come_second(tmp_path: pathlib.Path, call: str) -> None:
 
 def test_a_number_that_no_layer_has(tmp_path: pathlib.Path) -> None:
     """It may be another length: the edit is unsafe."""
-    done = proposed(tmp_path, "loss = criterion(logits, labels)", wanted="[12, 23]")
+    done = proposed(tmp_path, "loss = criterion(logits, labels)", wanted=(12, 23))
     assert done is not None
     assert done.applicability == "unsafe"
 
@@ -51,12 +51,12 @@ def test_a_number_that_no_layer_has(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("line", "wanted", "given"),
     [
-        ("loss = criterion(logits, labels)", "[12, 45]", "[12, 46]"),
-        ("loss = criterion(logits, labels)", "[6, 10]", "[12, 46]"),
-        ("loss = criterion(logits, labels)", "[12, 10, 10]", "[12, 46, 46]"),
-        ("loss = F.mse_loss(logits, labels)", "[12, 10]", "[12, 46]"),
+        ("loss = criterion(logits, labels)", (12, 45), (12, 46)),
+        ("loss = criterion(logits, labels)", (6, 10), (12, 46)),
+        ("loss = criterion(logits, labels)", (12, 10, 10), (12, 46, 46)),
+        ("loss = F.mse_loss(logits, labels)", (12, 10), (12, 46)),
     ],
 )
-def test_other_faults_stay(tmp_path: pathlib.Path, line: str, wanted: str, given: str) -> None:
+def test_other_faults_stay(tmp_path: pathlib.Path, line: str, wanted: tuple, given: tuple) -> None:
     """A cut end, another batch, an image, another criterion."""
     assert proposed(tmp_path, line, wanted, given) is None

@@ -7,7 +7,6 @@ target size [batch, classes], got [batch, length]".
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -27,10 +26,9 @@ _CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no o
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the criterion on the line that raised."""
-    wanted, given = (
-        [int(one) for one in re.findall(r"\d+", str(context.fields.get(name) or ""))]
-        for name in ("wanted_shape", "target_shape")
-    )
+    wanted, given = context.fields.get("wanted_shape"), context.fields.get("target_shape")
+    if not isinstance(wanted, tuple) or not isinstance(given, tuple):
+        return
     if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0] or abs(wanted[1] - given[1]) <= _CUT:
         return
     for file, statement in list(raised_at(context))[:1]:

@@ -21,6 +21,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.weighting import SETTINGS
 from explainer.source.write import is_without_grad
 
 _MODULES = ("torch.nn.", "torch.optim.")
@@ -108,15 +109,11 @@ def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Pr
     return not is_without_grad(statement, file, program) and provenance_of(program).trace(Value(part, file)).live
 
 
-# Names of what a program was started with: `args.weight` is a number.
-_OPTIONS = frozenset({"args", "cfg", "conf", "config", "flags", "hparams", "hp", "opt", "options", "opts", "settings"})
-
-
 def _reads_weights(part: ast.expr) -> bool:
     """Whether an expression computes with weights by name: `net.fc.weight`, `sum(p.pow(2).sum() for p in net.parameters())`."""
     for node in walk(part):
         if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
-            return (dotted_name(node.value) or "").rpartition(".")[2].lower() not in _OPTIONS
+            return (dotted_name(node.value) or "").rpartition(".")[2] not in SETTINGS
         if isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Call):
             return getattr(node.iter.func, "attr", "") == "parameters"
     return False

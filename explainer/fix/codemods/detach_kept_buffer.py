@@ -79,7 +79,7 @@ def _filled(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator
         for node in walk(owner)
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
-        and (names.qualified(node.value.func) or "").rpartition(".")[::2] in {("torch", one) for one in _MAKES}
+        and names.qualified(node.value.func) in {f"torch.{one}" for one in _MAKES}
         and (name := dotted_name(node.targets[0]) or "").startswith("self.")
     }
     for method in owner.body if tensors else ():
@@ -92,7 +92,12 @@ def _filled(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator
             if dotted_name(target) in tensors and not _is_plain(node.value):
                 why = f"keeps what it is given in `{dotted_name(target)}`, with its graph"
                 edit = put_method(file, node.value, ".detach()")
-                yield Proposal(edits=(edit,), culprit=culprit_of(file, node, why), belief=1.8)
+                yield Proposal(
+                    edits=(edit,),
+                    culprit=culprit_of(file, node, why),
+                    belief=1.8,
+                    title="Detach what is kept for the next steps",
+                )
 
 
 def _runs_after(method: ast.FunctionDef, program: Program) -> bool:

@@ -20,7 +20,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
 
 _RESIZE = "resize_token_embeddings"
 _EMBEDDING = r"(?:embed_tokens|wte|word_embeddings|embed_in|embed_out|lm_head|shared|tok_embeddings)"
@@ -104,7 +104,7 @@ def _is_resized(load: _Load, program: Program) -> bool:
     if any((target := resolver.function_of(call, one)) is not None and _resizes(target[1]) for call, one in calls):
         return True
     for node in walk(scope_of(load.call, load.file)):
-        if not isinstance(node, ast.Call) or name is None or _place(node) >= _place(load.call):
+        if not isinstance(node, ast.Call) or name is None or start_of(node) >= start_of(load.call):
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr == _RESIZE and dotted_name(node.func.value) == name:
             return True
@@ -113,10 +113,6 @@ def _is_resized(load: _Load, program: Program) -> bool:
             if target is not None and _resizes(target[1]):
                 return True
     return False
-
-
-def _place(node: ast.expr) -> tuple[int, int]:
-    return node.lineno, node.col_offset
 
 
 def _resizes(function: Function) -> bool:
