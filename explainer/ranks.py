@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.catalog.catalog import Catalog
@@ -33,6 +33,7 @@ from explainer.verification.rank_file import RankFailure, RankProcess
 
 SEEN = "seen in the live program: "
 _DISTRIBUTED = ("torch/distributed/", "torch/nn/parallel/distributed.py")
+_TIMED_OUT = re.compile(r"\btime(?:d[ -]|[ -])?out", re.IGNORECASE)
 _RENDEZVOUS = ("rendezvous.py", "init_process_group", "_new_process_group_helper")
 
 
@@ -90,7 +91,7 @@ def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, late_at: f
         )
     if victims and left:
         return _tell_gone(ranks, left, "had ended without an error")
-    return _tell_first(ranks, victims) if victims else None
+    return _tell_awaited(ranks, victims) or _tell_first(ranks, victims) if victims else None
 
 
 def _rank(process: RankProcess, catalog: Catalog) -> _Rank:
@@ -299,7 +300,7 @@ def _tell_hang(ranks: Sequence[_Rank]) -> Told:
     missing = set(range(ranks[0].process.world or 0)) - set(counts)
     places = [
         f"{name_ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {what}"
-        for what, numbers in _by_place(waiting)
+        for what, numbers in _by_place(waiting, _stood_in)
     ]
     for one in elsewhere:
         frame = next((frame for frame in reversed(one.process.stack) if frame.library is None), None)
@@ -318,10 +319,30 @@ def _tell_hang(ranks: Sequence[_Rank]) -> Told:
     return Told(story=replace(story, place=place), line=f"{SEEN}{says}" if waiting else "")
 
 
-def _by_place(waiting: Iterable[_Rank]) -> list[tuple[str, list[int]]]:
+def _tell_awaited(ranks: Sequence[_Rank], victims: Sequence[_Rank]) -> Told | None:
+    """Where a collective timed out before the run did: the rank that the launcher then ended, and that stood in none."""
+    first = min(victims, key=lambda one: one.failure.time if one.failure is not None else 0.0)
+    elsewhere = [one for one in ranks if one.failure is None and one.process.stack and not _stood_in(one)]
+    if not elsewhere or first.failure is None or not _TIMED_OUT.search(first.failure.message):
+        return None
+    places = [
+        f"{name_ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {what or 'a collective'} until it times out"
+        for what, numbers in _by_place(victims, _waited_in)
+    ]
+    for one in elsewhere:
+        frame = next((frame for frame in reversed(one.process.stack) if frame.library is None), one.process.stack[-1])
+        places.append(f"rank {one.number} is elsewhere, in {_short(frame)}")
+    says = "; ".join(places)
+    absent = elsewhere[0]
+    place = _place(absent.process.stack, f"rank {absent.number} was here, while the others waited for it")
+    story = _story(ranks, absent, [says], is_sure=len(elsewhere) == 1)
+    return Told(story=replace(story, place=place), line=f"{SEEN}{says}")
+
+
+def _by_place(waiting: Iterable[_Rank], where: Callable[[_Rank], str]) -> list[tuple[str, list[int]]]:
     found: dict[str, list[int]] = {}
     for one in waiting:
-        found.setdefault(_stood_in(one), []).append(one.number)
+        found.setdefault(where(one), []).append(one.number)
     return list(found.items())
 
 

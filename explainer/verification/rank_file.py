@@ -72,14 +72,11 @@ class RankProcess:
 
 def read_ranks(folder: str) -> tuple[RankProcess, ...]:
     """The ranks of the last attempt in a folder of reports, by number; () where the job has none."""
-    alive = dict(_of_last_launches(folder, _read_all(folder, ALIVE)))
     reports = {(one["place"]["node"], one["pid"]): one for _, one in _read_all(folder, ".json") if "place" in one}
     found: dict[tuple[int, int], RankProcess] = {}
-    offsets = _offsets(list(alive.values()))
-    for one in _newest(list(alive.values())):
+    offsets = _offsets([one for _, one in read_alive(folder)])
+    for one in read_started(folder):
         place = one["place"]
-        if place["rank"] is None or place["helper"]:
-            continue
         report = reports.get((place["node"], one["pid"]))
         process = _process(one, report, offsets, os.path.join(folder, f"{one['pid']}@{place['node']}{STACK}"))
         key = (process.attempt, process.rank)
@@ -89,17 +86,28 @@ def read_ranks(folder: str) -> tuple[RankProcess, ...]:
     return tuple(found[key] for key in sorted(found) if key[0] == last)
 
 
-def _of_last_launches(folder: str, alive: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Without what an earlier start of the same run has left: each node's last launch counts, if it lived with the others.
+def read_alive(folder: str) -> list[tuple[str, dict[str, Any]]]:
+    """What each process of a run has said when it started, by the name of its file."""
+    return list(_of_last_launches(folder, _read_all(folder, ALIVE)))
 
-    A temporary folder is that of one launch, and names none.
+
+def read_started(folder: str) -> list[dict[str, Any]]:
+    """The processes of a run that are ranks, launchers and helpers left out, in the order in which they started."""
+    alive = [one for _, one in read_alive(folder)]
+    return [one for one in _newest(alive) if one["place"]["rank"] is not None and not one["place"]["helper"]]
+
+
+def _of_last_launches(folder: str, alive: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Without what an earlier start of the same run has left.
+
+    The last launch of each task of a node counts, if it lived with the others, and whatever else did. A temporary folder is
+    that of one launch, and names none.
     """
-    newest: dict[str, dict[str, Any]] = {}
-    for one in read_launches(folder):
-        if one["node"] not in newest or one["started"] > newest[one["node"]]["started"]:
-            newest[one["node"]] = one
+    launches = read_launches(folder)
+    newest = {(one["node"], one.get("task")): one for one in launches}
     last = max((one["started"] for one in newest.values()), default=0.0)
-    current = {one["launch"] for one in newest.values() if (one.get("ended") or last) >= last}
+    current = {one["launch"] for one in newest.values() if not one.get("ended")}
+    current |= {one["launch"] for one in launches if (one.get("ended") or 0.0) >= last}
     for name, one in alive:
         if not newest or one.get("launch") in current:
             yield name, one

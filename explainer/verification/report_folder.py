@@ -20,7 +20,7 @@ from typing import Any
 
 from explainer.errors import UnreadableInput, UsageError
 from explainer.verification.family import began
-from explainer.verification.rank_file import ALIVE, STACK, read_launches
+from explainer.verification.rank_file import ALIVE, STACK, read_alive, read_launches, read_started
 
 SCHEMA = "gradfix.job/1"
 RUN_ID = "GRADFIX_RUN_ID"
@@ -45,7 +45,7 @@ class ReportFolder:
             return
         told = {
             "schema": SCHEMA, "launch": self.launch, "run": os.path.basename(self.path), "node": self.node, "pid": os.getpid(),
-            "started": self.started, "command": list(self.command), **more,
+            "task": _task(), "started": self.started, "command": list(self.command), **more,
         }  # fmt: skip
         path = os.path.join(self.path, f"run.{self.node}.{os.getpid()}.json")
         with suppress(OSError):  # the reports tell what they can without it
@@ -100,6 +100,11 @@ def _of_scheduler() -> str | None:
         return f"slurm-{job}.{step}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
     space = os.environ.get("PMIX_NAMESPACE")
     return f"mpi-{space}" if space else None
+
+
+def _task() -> str:
+    """Which of the scheduler's tasks this process is: a node may run a `gradfix run` for each of its ranks."""
+    return next((os.environ[name] for name in ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK") if name in os.environ), "")
 
 
 def _of_rendezvous(command: Sequence[str]) -> str | None:
@@ -162,23 +167,21 @@ def _silent(folder: str, deadline: float) -> Iterator[dict[str, Any]]:
 
 
 def settle(folder: ReportFolder) -> None:
-    """Give ranks of other nodes a moment to report what this node's have seen already."""
+    """Give ranks that another `gradfix run` has started a moment to report what this one's have seen already."""
     until = time.monotonic() + _SETTLE
     while folder.is_shared and time.monotonic() < until:
         names = os.listdir(folder.path)
-        other = [one for one in names if one.endswith(ALIVE) and f".{folder.node}." not in one]
-        told = {one.removesuffix(".json") for one in names} | {one.removesuffix(STACK) for one in names}
-        if all(one.removesuffix(ALIVE) in told for one in other):
+        told = {one.removesuffix(ending) for one in names for ending in (".json", STACK) if one.endswith(ending)}
+        if all(
+            name.removesuffix(ALIVE) in told
+            for name, one in read_alive(folder.path)
+            if one.get("launch") != folder.launch
+        ):
             return
         time.sleep(0.1)
 
 
 def is_elsewhere(folder: ReportFolder) -> bool:
-    """Whether the job's rank 0 was started by a `gradfix run` of another node."""
-    others = {one["launch"] for one in read_launches(folder.path)} - {folder.launch}
-    for name in sorted(os.listdir(folder.path)) if others else ():
-        if name.startswith("rank-0.") and name.endswith(ALIVE):
-            with suppress(OSError, ValueError), open(os.path.join(folder.path, name), encoding="utf-8") as file:
-                if json.load(file).get("launch") == folder.launch:
-                    return False
-    return bool(others) and any(name.startswith("rank-0.") for name in os.listdir(folder.path))
+    """Whether the job's rank 0 was started by another `gradfix run`."""
+    first = [one.get("launch") for one in read_started(folder.path) if one["place"]["rank"] == 0]
+    return bool(first) and folder.launch not in first

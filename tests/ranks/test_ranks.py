@@ -123,6 +123,43 @@ def test_a_run_that_was_started_again(tmp_path: pathlib.Path, catalog) -> None:
     assert [one.rank for one in read_ranks(str(tmp_path))] == [1]
 
 
+def test_a_launch_for_each_task_of_a_node(tmp_path: pathlib.Path, catalog) -> None:
+    """`srun gradfix run` starts one for each rank: all of them count, those of the job's earlier start do not."""
+    for start in (0, 1):
+        for task in range(3):
+            launch = f"{start}-{task}"
+            report(tmp_path, task, message="bad batch" if task == 1 else LOST, launch=launch, world=3)
+            started = 100.0 * start + task / 10
+            told = {"launch": launch, "node": "a", "task": str(task), "started": started, "ended": started + 9}
+            (tmp_path / f"run.a.{launch}.json").write_text(json.dumps(told))
+    assert [one.rank for one in read_ranks(str(tmp_path))] == [0, 1, 2]
+    assert tell(tmp_path, catalog).first == 1
+
+
+STOOD = """Thread 0x00007f14b1c146c0 (most recent call first):
+  File "/x/threading.py", line 982 in run
+
+Current thread 0x00007f14d16b1b80 (most recent call first):
+  File "/job/train.py", line 8 in load
+  File "/job/train.py", line 20 in train
+"""
+WAITED = "[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 25000ms for recv operation to complete: peer"
+
+
+@pytest.mark.parametrize(("message", "first"), [(WAITED, 2), (LOST, 0)], ids=["timed out", "lost"])
+def test_a_collective_that_timed_out_before_the_run(tmp_path: pathlib.Path, catalog, message: str, first: int) -> None:
+    """The rank that the launcher ended elsewhere is the one that the others waited for; where they lost a peer, that says nothing."""
+    for rank in range(2):
+        report(tmp_path, rank, message=message, at=5.0 + rank, world=3)
+    report(tmp_path, 2, message="vanished", world=3)
+    (tmp_path / "3@a.stack").write_text(STOOD)
+    story = tell(tmp_path, catalog)
+    assert story.first == first
+    if first == 2:
+        assert story.says[0].endswith("until it times out; rank 2 is elsewhere, in train.py:8 (load)")
+        assert (story.place.file, story.place.line) == ("/job/train.py", 8)
+
+
 def test_the_odd_one_out(tmp_path: pathlib.Path, catalog) -> None:
     """A version and a shape that all ranks but one have are evidence; what each has of its own is none."""
     for rank in range(4):
