@@ -37,13 +37,15 @@ def changes_heading(changes: Changes) -> str:
     return f"{since}, most suspicious first" if changes.items else f"nothing that is looked at, {since}"
 
 
-def change_lines(items: Sequence[Change], limit: int | None = MAX_CHANGES) -> Iterator[str]:
-    """The changes, a line each; what is beyond the limit is counted."""
+def change_lines(
+    items: Sequence[Change], limit: int | None = MAX_CHANGES, *, hint: str = ": --verbose"
+) -> Iterator[str]:
+    """The changes, a line each; what is beyond the limit is counted, and the hint says how to see it."""
     shown = items if limit is None else items[:limit]
     for number, change in enumerate(shown, start=1):
         yield f"{number}. {_described(change)}" + (f" ({change.why})" if change.why else "")
     if len(shown) < len(items):
-        yield f"and {len(items) - len(shown)} more: --verbose"
+        yield f"and {len(items) - len(shown)} more{hint}"
 
 
 def day(moment: float) -> str:

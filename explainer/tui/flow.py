@@ -85,6 +85,11 @@ class Flow(Worker):
         await self._show_report()
 
     async def _show_report(self) -> None:
+        from explainer.memory import why_unusable
+
+        why = why_unusable()
+        if why is not None:
+            self.notify(why, severity="warning", markup=False)
         await self.pane("finding").draw()
         await self.redraw()
 
@@ -118,7 +123,7 @@ class Flow(Worker):
             self.session.renew(result)
             await self._show_report()
 
-        self.start(PLAN, lambda _: self.session.explain(incident), done)
+        self.start(PLAN, lambda _: self.session.explain(incident, is_new=False), done)
 
     # Running.
 
@@ -132,7 +137,7 @@ class Flow(Worker):
 
             job = session.job(live.is_stopped)
             run = run_program(job, live.on_output, is_shown=False, on_step=live.on_step)
-            return run, session.present(run.report) if run.report is not None else None
+            return run, session.present_run(run)
 
         self.start(RUN, work, self._has_run)
         self.draw_status()
@@ -255,9 +260,12 @@ class Flow(Worker):
 
             job = session.job(live.is_stopped)
             if applied is None:
-                return verify_command(job.command, job.root, job.watch, live.on_output, live.on_step)
-            choice = Choice(finding=applied.finding, fix=applied.fix)
-            return prove(job, session.target(), choice, live.tell, on_output=live.on_output, on_step=live.on_step)
+                proof = verify_command(job.command, job.root, job.watch, live.on_output, live.on_step)
+            else:
+                choice = Choice(finding=applied.finding, fix=applied.fix)
+                proof = prove(job, session.target(), choice, live.tell, on_output=live.on_output, on_step=live.on_step)
+            session.note_proof(proof, applied)
+            return proof
 
         async def done(result: Verification | Failed) -> None:
             await self._has_verified(result, applied)
@@ -301,9 +309,9 @@ class Flow(Worker):
             found: Report | None = explain_run(
                 list(read_text(proof.output)), proof.processes, session.job(live.is_stopped)
             )
-            return (
-                session.present(found) if found is not None and (found.findings or found.incident.exceptions) else None
-            )
+            if found is None or not (found.findings or found.incident.exceptions):
+                return None
+            return session.remember(session.present(found), way="run")
 
         async def done(result: Explained | Failed | None) -> None:
             if isinstance(result, Failed):
@@ -327,7 +335,7 @@ class Flow(Worker):
             from explainer.run import sharpen
 
             traced = sharpen(session.job(live.is_stopped), run, live.tell, live.on_output)
-            return session.present(traced.report) if traced is not run and traced.report is not None else None
+            return session.present_again(traced.report) if traced is not run and traced.report is not None else None
 
         self.start(TRACE, work, self._has_traced)
         self.draw_status()

@@ -99,18 +99,45 @@ class Session:
 
     # What is read and run; these are called in threads.
 
-    def explain(self, incident: Incident) -> Explained:
-        """Explain an incident and plan its edits."""
+    def explain(self, incident: Incident, *, is_new: bool = True) -> Explained:
+        """Explain an incident and plan its edits; one that is not new was shown before, and its edits are planned again."""
         from explainer.workflow import plan
 
-        environment = self.environment_of(incident)
-        return self.present(plan(incident, environment, self.catalog, root=self.root))
+        planned = plan(incident, self.environment_of(incident), self.catalog, root=self.root)
+        return self.remember(self.present(planned), way="ui") if is_new else self.present_again(planned)
 
     def present(self, planned: Report) -> Explained:
         """A planned report with the form in which it is shown."""
         from explainer.workflow import present
 
         return Explained(planned=planned, shown=present(planned, root=self.root, mask=self.options.mask))
+
+    def present_again(self, planned: Report) -> Explained:
+        """As `present`, of the failure that is shown now: what is remembered of it stays."""
+        done, now = self.present(planned), self.report
+        return done if now is None else replace(done, shown=replace(done.shown, seen=now.seen, changes=now.changes))
+
+    def remember(self, explained: Explained, *, way: str) -> Explained:
+        """A failure with what is remembered of it; that it was seen, in a log ("ui") or in a run ("run"), is noted."""
+        from explainer import memory
+
+        (shown,), sightings = memory.recall_failures([explained.shown], self.root, way=way)
+        memory.note(sightings)
+        return replace(explained, shown=shown)
+
+    def present_run(self, run: Run) -> Explained | None:
+        """What a run showed, with what differs from the last good one; None of one that showed nothing, which is noted if good."""
+        from explainer import memory
+
+        if run.report is None:
+            if run.status == 0:
+                memory.note_good_run(self.command, self.root, is_probed=self.options.probe)
+            return None
+        done = self.present(run.report)
+        if run.is_asked:
+            return done
+        shown = memory.with_changes(done.shown, self.command, self.root, self.catalog, is_probed=self.options.probe)
+        return self.remember(replace(done, shown=shown), way="run")
 
     def environment_of(self, incident: Incident) -> Environment | None:
         """The environment to explain an incident with: this machine's, where it happened here."""
@@ -240,11 +267,21 @@ class Session:
         if isinstance(record, Refused):
             return record
         self.applied.append(Applied(record=record, finding=finding, fix=fix))
+        if self.report is not None:
+            from explainer.memory import note_fix
+
+            note_fix(record, self.report, way="ui")
         return self.applied[-1]
 
     def is_applied(self, fix: Fix | None) -> bool:
         """Whether this fix stands in the program, applied in this session."""
         return fix is not None and any(one.fix.patch == fix.patch or one.fix == fix for one in self.applied)
+
+    def note_proof(self, proof: Verification, applied: Applied | None) -> None:
+        """Remember how a verification ended."""
+        from explainer.memory import note_verification
+
+        note_verification(proof.verdict, applied.record if applied is not None else None, self.root)
 
     @property
     def last(self) -> Applied | None:
@@ -268,6 +305,9 @@ class Session:
 
         done = undo(record)
         if not isinstance(done, Refused):
+            from explainer.memory import note_undo
+
+            note_undo(record)
             self.applied = [one for one in self.applied if one.record.id != record.id]
         return done
 

@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, ProgressBar, Static
 from textual.widgets.option_list import Option
 
+from explainer.render.memory import change_lines, changes_heading, seen_line
 from explainer.render.visible import one_line
 from explainer.tui.screens.pane import Pane
 from explainer.tui.widgets.source import SourceView
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 200
 MAX_EVIDENCE = 8
+MAX_CHANGES = 8
 INTRO = """Nothing is open.
 
 `gradfix ui train.log` explains a log, `python train.py 2>&1 | gradfix ui -` what comes from a pipe, and \
@@ -90,13 +92,14 @@ class FindingPane(Pane):
         root = self.session.root
         if self.is_wide:
             await self._fill(
-                [*_what(finding), *_do(finding), *_not(finding), *_otherwise(finding)],
+                [*_what(finding), *_remembered(report), *_do(finding), *_not(finding), *_otherwise(finding)],
                 [*_where(finding, root, around=9), *_seen(report), *_why(finding)],
             )
         else:
             await self._fill(
                 [
                     *_what(finding),
+                    *_remembered(report),
                     *_where(finding, root, around=2),
                     *_seen(report),
                     *_why(finding),
@@ -200,6 +203,16 @@ def _what(finding: Finding) -> Iterator[Widget]:
     if finding.kind == "notice":
         yield Static("nothing is wrong: this needs no action", classes="place")
     yield Item("what", prose(finding.summary), gap=True)
+
+
+def _remembered(report: Report | None) -> Iterator[Widget]:
+    """Earlier sightings of the failure, and what changed since the last good run."""
+    if report is not None and report.seen is not None:
+        yield Item("seen", prose(seen_line(report.seen).removeprefix("seen ")), gap=True)
+    if report is not None and report.changes is not None:
+        yield Item("changed", prose(changes_heading(report.changes)), gap=True)
+        for line in change_lines(report.changes.items, MAX_CHANGES, hint=""):
+            yield Item("", prose(line, "$quiet"))
 
 
 def _where(finding: Finding, root: str, *, around: int) -> Iterator[Widget]:
