@@ -8,13 +8,47 @@ from tests.fix.rewriting import changed_lines, rewritten
 
 HEAD = "from torch import nn\n"
 SHAPES = {"message": "mat1 and mat2 shapes cannot be multiplied (2x196 and 256x10)"}
+NET = """class Net(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.first = nn.Linear(WIDTH, hidden)
+        self.last = nn.Linear(width * 4, 10)
+
+    def forward(self, x):
+        x = self.first(x.flatten(1))
+        return self.last(x)
+"""
+RUN = {"message": "mat1 and mat2 shapes cannot be multiplied (24x1152 and 512x64)"}
+
+
+def net(width: str) -> str:
+    return HEAD + NET.replace("WIDTH", width)
+
+
 RIGHT = {
+    "another layer failed": (net("width * 4 * 4"), "self.last(x)", RUN),
+    "sides that are not whole": (
+        net("width * 4 * 4"),
+        "self.first(x",
+        {"message": "mat1 and mat2 shapes cannot be multiplied (24x960 and 512x64)"},
+    ),
+    "a factor that does not divide": (net("width * 3 * 3"), "self.first(x", RUN),
+    "no number in it": (net("width * hidden"), "self.first(x", RUN),
+    "a sum": (net("width + 4"), "self.first(x", RUN),
     "another message": (HEAD + "f = nn.Linear(256, 10)\n", "", {}),
     "no layer of that width": (HEAD + "f = nn.Linear(128, 10)\n", "", SHAPES),
     "two layers of that shape": (HEAD + "f = nn.Linear(256, 10)\ng = nn.Linear(256, 10)\n", "", SHAPES),
     "a width that is not known": (HEAD + "f = nn.Linear(width, 10)\n", "", SHAPES),
 }
 WRONG = {
+    "a square": (net("width * 4 * 4"), "self.first(x", RUN, ["self.first = nn.Linear(width * 6 * 6, hidden)"]),
+    "a lone number": (net("16 * width"), "self.first(x", RUN, ["self.first = nn.Linear(36 * width, hidden)"]),
+    "two of that shape": (
+        HEAD + "f = nn.Linear(256, 10)\ng = nn.Linear(256, 10)\ny = g(x)\n",
+        "y = g(x)",
+        SHAPES,
+        ["g = nn.Linear(196, 10)"],
+    ),
     "a number": (HEAD + "f = nn.Linear(256, 10)\n", "", SHAPES, ["f = nn.Linear(196, 10)"]),
     "a product": (
         HEAD + "f = nn.Sequential(nn.Flatten(), nn.Linear(4 * 8 * 8, 10))\n",

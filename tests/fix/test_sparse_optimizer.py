@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import changed_lines, failed, rewritten, write
 
 HEAD = "import torch\nfrom torch import nn\n"
 RIGHT = {
@@ -50,3 +52,29 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "sparse_optimizer", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "sparse_optimizer", after, None if at not in after else at or None, **given) == after
+
+
+CONFIGURED = {
+    "train.py": (
+        "import torch, yaml\nfrom model import Net\ncfg = yaml.safe_load(open('config.yaml'))\n"
+        "kinds = {'adam': torch.optim.Adam}\nnet = Net(cfg['model']['sparse'])\n"
+        "opt = kinds[cfg['optimizer']](net.parameters())\n"
+    ),
+    "model.py": (
+        "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, sparse=False):\n        super().__init__()\n"
+        "        self.a = nn.Embedding(9, 2, sparse=sparse)\n        self.b = nn.EmbeddingBag(9, 2, sparse=sparse)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("written", "count"), [("true", 1), ("false", 0)])
+def test_a_setting_of_two_tables(tmp_path, written: str, count: int) -> None:
+    """The configuration that asks for sparse gradients is changed, once, wherever it is read."""
+    text = f"model: {{sparse: {written}}}\noptimizer: adam\n"
+    (tmp_path / "config.yaml").write_text(text)
+    program = write(tmp_path, CONFIGURED)
+    found = list(find_codemod("sparse_optimizer")(Context(program=program, incident=failed())))
+    edits = {edit for one in found for edit in one.edits}
+    assert len(edits) == count
+    for edit in edits:
+        assert splice(text, [edit]) == "model: {sparse: false}\noptimizer: adam\n"

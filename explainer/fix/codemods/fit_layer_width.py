@@ -1,19 +1,27 @@
 """A linear layer gets the width of what reaches it: `nn.Linear(256, 10)` becomes `nn.Linear(196, 10)`, by the shapes in the message.
 
-Only where exactly one linear layer of the program has the width that the message names.
+Only where exactly one linear layer of the program has the width that the message names, or where the failing line runs the one
+whose width is a product with numbers in it: `nn.Linear(width * 4 * 4, 10)` becomes `nn.Linear(width * 6 * 6, 10)`.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import raised_at
+from explainer.model.patch import Edit
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.number import number_of
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _SHAPES = re.compile(r"\((\d+)x(\d+) and (\d+)x(\d+)\)")
+_Layer = tuple[SourceFile, ast.Call]
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -22,25 +30,74 @@ def propose(context: Context) -> Iterator[Proposal]:
     if shapes is None:
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
-    layers = [one for one in _linears(context) if one[2] == wanted]
-    exact = [one for one in layers if number_of(one[1].args[1], context.program.names(one[0])) in {None, out}]
-    if len(exact) != 1:
+    fit = [one for one in _linears(context) if _number(one, 1, context) in {None, out}]
+    exact = [one for one in fit if _number(one, 0, context) == wanted]
+    called = _run_by_failure(fit, context)
+    run = [one for one in called if one in exact or _number(one, 0, context) is None]
+    meant = run if called else exact
+    if len(meant) != 1:
         return
-    file, call, _ = exact[0]
-    yield Proposal(
-        edits=(edit_of(file, call.args[0], str(got)),),
-        culprit=culprit_of(file, call, f"is built for {wanted} features and gets {got}"),
-        belief=1.0,
-        applicability="unsafe",
-        because="changes the number of parameters, so that older state dicts no longer fit; right only where the input is as it was meant",
-    )
+    file, call = meant[0]
+    edits = [edit_of(file, call.args[0], str(got))] if meant[0] in exact else _refactored(call, file, got, wanted)
+    if edits:
+        yield Proposal(
+            edits=tuple(edits),
+            culprit=culprit_of(file, call, f"is built for {wanted} features and gets {got}"),
+            belief=1.0,
+            applicability="unsafe",
+            because="changes the number of parameters, so that older state dicts no longer fit; right only where the input is as it was meant",
+        )
 
 
-def _linears(context: Context) -> Iterator[tuple[SourceFile, ast.Call, float]]:
-    for file in context.program.parsed():
-        names = context.program.names(file)
-        for node in file.walk():
-            if isinstance(node, ast.Call) and names.is_call(node, "torch.nn.Linear") and len(node.args) > 1:
-                width = number_of(node.args[0], names)
-                if width is not None:
-                    yield file, node, width
+def _linears(context: Context) -> list[_Layer]:
+    return [
+        (file, node)
+        for file in context.program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Call)
+        and context.program.names(file).is_call(node, "torch.nn.Linear")
+        and len(node.args) > 1
+    ]
+
+
+def _number(layer: _Layer, position: int, context: Context) -> float | None:
+    return number_of(layer[1].args[position], context.program.names(layer[0]))
+
+
+def _run_by_failure(layers: list[_Layer], context: Context) -> list[_Layer]:
+    """The layers that the line which raised calls, by themselves or in a container."""
+    resolver = resolver_of(context.program)
+    for file, statement in list(raised_at(context))[:1]:
+        made = {
+            inner
+            for node in walk(statement)
+            if isinstance(node, ast.Call)
+            for one in resolver.constructors_of(Value(node.func, file))
+            for inner in walk(one.node)
+        }
+        return [one for one in layers if one[1] in made]
+    return []
+
+
+def _refactored(call: ast.Call, file: SourceFile, got: int, wanted: int) -> list[Edit]:
+    """The numbers of a product such that it is `got`: sides of a square stay equal, a lone number takes all; else nothing."""
+    numbers, has_name = _factors(call.args[0])
+    product = math.prod(value for _, value in numbers)
+    if not numbers or not has_name or product < 1 or wanted % product or got % (wanted // product):
+        return []
+    left = got // (wanted // product)
+    sides = math.isqrt(left)
+    if len(numbers) == 2 and numbers[0][1] == numbers[1][1] and sides**2 == left:
+        return [edit_of(file, one, str(sides)) for one, _ in numbers]
+    return [edit_of(file, numbers[0][0], str(left))] if len(numbers) == 1 else []
+
+
+def _factors(node: ast.expr) -> tuple[list[tuple[ast.expr, int]], bool]:
+    """The whole numbers of a product, and whether something else is multiplied with them; none where it is no product."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _factors(node.left), _factors(node.right)
+        return left[0] + right[0], left[1] or right[1]
+    if isinstance(node, ast.Constant):
+        is_whole = isinstance(node.value, int) and not isinstance(node.value, bool)
+        return ([(node, node.value)] if is_whole else []), not is_whole  # type: ignore[list-item]
+    return [], True

@@ -1,7 +1,7 @@
 """An embedding with sparse gradients gets an optimizer that takes them: `SparseAdam` for it, Adam for the rest.
 
 `Adam(table.parameters())` becomes `SparseAdam(table.parameters())` where the table is all that it has; where dense layers are
-beside it, `sparse=True` goes instead.
+beside it, `sparse=True` goes instead, or the setting that it comes from.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.rewrite import remove_argument, spell
+from explainer.fix.setting_edit import set_value
+from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
+from explainer.source.setting_flow import settings_behind
 
 _DENSE = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.NAdam", "torch.optim.RAdam")
 _KEPT = ("lr", "betas", "eps")
@@ -37,24 +40,37 @@ def propose(context: Context) -> Iterator[Proposal]:
                     )
             elif names.is_call(node, "torch.nn.Embedding", "torch.nn.EmbeddingBag"):
                 for keyword in node.keywords:
-                    if (
-                        keyword.arg == "sparse"
-                        and isinstance(keyword.value, ast.Constant)
-                        and keyword.value.value is True
-                    ):
-                        yield Proposal(
-                            edits=(remove_argument(file, node, keyword),),
-                            culprit=culprit_of(file, node, "makes sparse gradients, which the optimizer does not take"),
-                            belief=0.8,
-                            title="Make the embedding dense: without `sparse=True`",
-                            because="the gradient has the size of the table: more memory and time for large vocabularies",
-                        )
+                    if keyword.arg == "sparse":
+                        yield from _dense(node, keyword, file, context)
+
+
+def _dense(node: ast.Call, keyword: ast.keyword, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """Without `sparse=True`; where the value comes from a setting that says so in one place, that one says no."""
+    culprit = culprit_of(file, node, "makes sparse gradients, which the optimizer does not take")
+    edit: Edit | str = remove_argument(file, node, keyword)
+    if not isinstance(keyword.value, ast.Constant):
+        settings = settings_behind(keyword.value, file, context.program)
+        if len(settings) != 1 or settings[0].value is not True:
+            return
+        edit = set_value(settings[0], False)  # noqa: FBT003 - a value, no switch
+        span = (settings[0].key or settings[0].span)[0], settings[0].span[1]
+        culprit = culprit_at(settings[0].file, span, "asks for sparse gradients, which the optimizer does not take")
+    elif keyword.value.value is not True:
+        return
+    if isinstance(edit, Edit):
+        yield Proposal(
+            edits=(edit,),
+            culprit=culprit,
+            belief=0.8,
+            title="Make the embedding dense: without `sparse=True`",
+            because="the gradient has the size of the table: more memory and time for large vocabularies",
+        )
 
 
 def _has_dense(context: Context) -> bool:
     """Whether the program steps with an optimizer that does not take sparse gradients."""
     return any(
-        isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_DENSE)
+        isinstance(node, (ast.Attribute, ast.Name)) and context.program.names(file).qualified(node) in _DENSE
         for file in context.program.parsed()
         for node in file.walk()
     )
