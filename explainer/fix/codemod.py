@@ -132,9 +132,10 @@ def remove_statement(file: SourceFile, statement: ast.stmt) -> Edit:
 
 
 def lines_of(file: SourceFile, statement: ast.stmt) -> str:
-    """A statement as it is inserted elsewhere: its lines without the indentation of the first."""
+    """A statement as it is inserted elsewhere: its lines without the indentation of the first, a comment behind it included."""
     lead = len(file.indent(statement.lineno))
-    lines = file.segment(statement).split(file.newline)
+    rest = file.text[file.span(statement)[1] :].partition(file.newline)[0]
+    lines = (file.segment(statement) + (rest if rest.lstrip().startswith("#") else "")).split(file.newline)
     return "\n".join(line if line[:lead].strip() else line[lead:] for line in lines)
 
 

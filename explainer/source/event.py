@@ -42,17 +42,25 @@ def find_gaps(program: Program) -> Iterator[Gap]:
     for backward in find_backwards(program):
         if not backward.is_plain:
             continue
+        made, statements = between(backward, program)
         block = list(block_of(backward.statement, backward.file))
         at = block.index(backward.statement)
-        made = [one for one in lineage(backward.loss, backward.statement, backward.file, program) if one in block]
         step = next((one for one in block[at + 1 :] if _steps(one)), None)
         if made and step is not None:
             yield Gap(
                 backward=backward,
-                between=tuple(one for one in block[:at] if before(made[0], one) and one not in made),
+                between=statements,
                 step=step,
                 after=tuple(block[block.index(step) + 1 :]),
             )
+
+
+def between(backward: Backward, program: Program) -> tuple[tuple[ast.stmt, ...], tuple[ast.stmt, ...]]:
+    """What a backward's loss is made by in its block, and what else stands between the first of that and the backward."""
+    block = list(block_of(backward.statement, backward.file))
+    made = [one for one in lineage(backward.loss, backward.statement, backward.file, program) if one in block]
+    above = block[: block.index(backward.statement)] if made else ()
+    return tuple(made), tuple(one for one in above if before(made[0], one) and one not in made)
 
 
 def _steps(statement: ast.stmt) -> bool:

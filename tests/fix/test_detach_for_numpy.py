@@ -96,6 +96,28 @@ all_outs = np.array(outs)
         "all_outs",
         ["outs.append(net(row).detach())"],
     ),
+    "a part of a list": (
+        HEAD
+        + """seen = np.zeros((0, 3))
+seen = np.concatenate([seen, net(x)])
+""",
+        "concatenate",
+        ["seen = np.concatenate([seen, net(x).detach().cpu().numpy()])"],
+    ),
+    "what a metric is given": (
+        HEAD
+        + """class Seen:
+    def update(self, scores):
+        self.scores = np.concatenate([self.scores, scores])
+seen = Seen()
+seen.update(torch.sigmoid(net(x)))
+with torch.no_grad():
+    seen.update(torch.sigmoid(net(x)))
+seen.update(np.zeros(3))
+""",
+        "concatenate",
+        ["seen.update(torch.sigmoid(net(x)).detach())"],
+    ),
     "a loss through NumPy": (
         HEAD
         + """loss = torch.tensor(np.mean(net(x).numpy()))

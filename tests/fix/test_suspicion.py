@@ -133,3 +133,16 @@ def test_a_tensor_of_many_versions_was_written_in_a_loop(version: int, number: i
     found = best("write_out_of_place", program_, fields={"node": "Mul", "version": version, "expected": 0})
     assert found is not None and found.culprit is not None
     assert found.culprit.line == line_of(program(body), body.split("\n")[number - 1])
+
+
+def test_writes_that_read_alike_go_together(tmp_path: pathlib.Path) -> None:
+    """Where nothing tells them apart one edit takes both; what reads otherwise, or stands elsewhere, is not in it."""
+    body = "a = self.f(x)\nb = self.g(y)\na /= a.norm()\nb /= b.norm()\na *= 2\nreturn a @ b"
+    elsewhere = "\n    def other(self, a):\n        a /= a.norm()\n        return a\n"
+    found = best(
+        "write_out_of_place",
+        write(tmp_path, {"train.py": program(body) + elsewhere}),
+        fields={"node": "DivBackward0", "version": 1, "expected": 0},
+    )
+    assert found is not None
+    assert [edit.new for edit in found.edits] == ["a = a / a.norm()", "b = b / b.norm()"]

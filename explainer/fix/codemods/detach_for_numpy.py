@@ -13,11 +13,13 @@ from explainer.fix.failure import asked_values, failing_statements
 from explainer.fix.rewrite import put_method
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, scope_of
+from explainer.source.binding import Value, bounds_of, parameters_of, scope_of
 from explainer.source.cut import ARRAY, LIBRARY, Cut
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
 from explainer.source.name import dotted_name
 from explainer.source.provenance import Trace, provenance_of
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
@@ -34,8 +36,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         found = [*_arrays(statement, file, context), *_collected(statement, file, context)]
         for value, node in found:
             feeding = [chain for chain in chains if any(cut.node is node for cut in chain)]
+            handed = _handed_in(value, file, context)
             if feeding:
                 yield from _in_torch(feeding[0], context)
+            elif handed:
+                why = "hands a tensor that requires grad to a function that makes an array of it"
+                edits = tuple(put_method(where, argument, ".detach()") for where, argument in handed)
+                yield Proposal(edits=edits, culprit=culprit_of(*handed[0], why), belief=2.0)
             else:
                 yield _proposal(value, node, file, context)
         if found:
@@ -82,12 +89,29 @@ def _arrays(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator
             value = node.args[0]
         else:
             continue
-        if (
-            not isinstance(value, (ast.List, ast.ListComp))
-            and provenance.trace(Value(value, file)).live
-            and not _is_list(value, file)
-        ):
-            yield value, node
+        for one in value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]:
+            is_one = not isinstance(one, (ast.List, ast.ListComp)) and not _is_list(one, file)
+            if is_one and provenance.trace(Value(one, file)).live:
+                yield one, node
+
+
+def _handed_in(value: ast.expr, file: SourceFile, context: Context) -> list[tuple[SourceFile, ast.expr]]:
+    """Where a value is a function's parameter, what its callers hand in that has a graph: the function may get arrays too.
+
+    The message comes of tensors on the CPU only: torch refuses those of a GPU first.
+    """
+    function = scope_of(value, file)
+    if not isinstance(value, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return []
+    if value.id not in parameters_of(function) or any(one.name == value.id for one in bounds_of(function)):
+        return []
+    provenance = provenance_of(context.program)
+    return [
+        (where, argument)
+        for where, call in resolver_of(context.program).calls_of(function, file)
+        for name, argument in arguments_of(call, function)
+        if name == value.id and provenance.trace(Value(argument, where)).live
+    ]
 
 
 def _is_list(value: ast.expr, file: SourceFile) -> bool:

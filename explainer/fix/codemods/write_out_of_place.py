@@ -6,39 +6,61 @@ hands out, a parameter or buffer of a module. Where another name still means the
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.out_of_place import out_of_place
 from explainer.fix.suspicion import suspect
 from explainer.source.alias import is_aliased, is_for_others, is_read_after
+from explainer.source.binding import scope_of
 from explainer.source.operation import saves_output
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
+_TOGETHER = 0.05  # nothing is lost where one of several writes alike was innocent
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each suspicious augmented assignment or trailing-underscore method."""
+    """An edit for each suspicious augmented assignment or trailing-underscore method, and one for those that read alike."""
+    twins: dict[tuple[object, ...], list[Proposal]] = {}
     for write in find_writes(context.program):
-        if write.kind not in (AUGMENTED, METHOD):
-            continue
-        belief = suspect(write, context)
-        if belief is None or is_for_others(write, context.program):
-            continue
-        if context.options.get("at") == "raise" and not is_read_after(write, context.program):
-            continue  # an update: out of place it would be lost
-        edits = out_of_place(write)
-        if not edits:
-            continue
-        aliased = is_aliased(write, context.program)
-        yield Proposal(
-            edits=edits,
-            culprit=culprit_of(write.file, write.node, _why(write)),
-            belief=belief - (0.5 if aliased else 0.0),
-            applicability="unsafe" if aliased else None,
-            because=_ALIASED if aliased else None,
-        )
+        found = _of_write(write, context) if write.kind in (AUGMENTED, METHOD) else None
+        if found is not None:
+            key = (scope_of(write.node, write.file), _form(write.node), found.belief, found.applicability)
+            twins.setdefault(key, []).append(found)
+            yield found
+    for alike in twins.values():
+        if len(alike) > 1 and alike[0].belief > 0:
+            edits = tuple(dict.fromkeys(edit for one in alike for edit in one.edits))
+            yield replace(alike[0], edits=edits, belief=alike[0].belief + _TOGETHER)
+
+
+def _of_write(write: Write, context: Context) -> Proposal | None:
+    belief = suspect(write, context)
+    if belief is None or is_for_others(write, context.program):
+        return None
+    if context.options.get("at") == "raise" and not is_read_after(write, context.program):
+        return None  # an update: out of place it would be lost
+    edits = out_of_place(write)
+    if not edits:
+        return None
+    aliased = is_aliased(write, context.program)
+    return Proposal(
+        edits=edits,
+        culprit=culprit_of(write.file, write.node, _why(write)),
+        belief=belief - (0.5 if aliased else 0.0),
+        applicability="unsafe" if aliased else None,
+        because=_ALIASED if aliased else None,
+    )
+
+
+def _form(node: ast.AST) -> str:
+    """A statement without its names: `a /= a.norm()` and `b /= b.norm()` are alike, `b /= a.norm()` is not."""
+    names: dict[str, str] = {}
+    return re.sub(r"Name\(id='(\w+)'", lambda found: names.setdefault(found[1], f"Name({len(names)}"), ast.dump(node))
 
 
 def _why(write: Write) -> str:
