@@ -210,7 +210,7 @@ def _remembered(report: Report | None) -> Iterator[Widget]:
     if report is not None and report.seen is not None:
         yield Item("seen", prose(seen_line(report.seen).removeprefix("seen ")), gap=True)
     if report is not None and report.changes is not None:
-        yield Item("changed", prose(changes_heading(report.changes)), gap=True)
+        yield Item("change", prose(changes_heading(report.changes)), gap=True)
         for line in change_lines(report.changes.items, MAX_CHANGES, hint=""):
             yield Item("", prose(line, "$quiet"))
 
