@@ -25,7 +25,8 @@ _OTHER = frozenset({"tolist", "split", "encode", "tobytes", "item", "strip"})
 def kind_of(value: Value, program: Program) -> str | None:
     """`TENSOR` or `ARRAY` where all that makes the value agrees; None where nothing is known, or it is neither."""
     found = {_annotated(value, program) or "", *_kinds(value, program, 0)} - {""}
-    return found.pop() if len(found) == 1 else None
+    only = found.pop() if len(found) == 1 else None
+    return only if only in (TENSOR, ARRAY) else None
 
 
 def _annotated(value: Value, program: Program) -> str | None:
@@ -74,7 +75,7 @@ def _of_call(node: ast.Call, value: Value, names: Names, program: Program, depth
             yield ARRAY
         elif method in _OTHER:
             yield "other"
-        elif method == "float" or method == "unsqueeze":
+        elif method in ("float", "unsqueeze"):
             yield TENSOR
         elif method in _TO_TENSOR:
             yield from _kinds(replace(value, node=node.func.value, pick=None), program, depth + 1)

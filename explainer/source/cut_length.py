@@ -164,19 +164,28 @@ def _is_sample(cut: Cut) -> bool:
             return False  # a module's own data
     part = cut.node.slice.elts[cut.axis or -1] if isinstance(cut.node.slice, ast.Tuple) else cut.node.slice
     lower = part.lower if isinstance(part, ast.Slice) else None
-    others = set(parameters_of(cut.function)) - {dotted_name(base), dotted_name(cut.length)}
-    return lower is None or not (others & _names_in(lower, dotted_name(base), file, 0))
+    return lower is None or isinstance(lower, ast.Constant) or _starts_in_time(lower, cut)
 
 
-def _names_in(node: ast.expr, base: str | None, file: SourceFile, depth: int) -> set[str]:
-    """The names that an expression is made of, through the local ones; what is asked of the sample itself not among them."""
-    found: set[str] = set()
+def _starts_in_time(lower: ast.expr, cut: Cut) -> bool:
+    """Whether a cut begins at a place that was found with its length in mind, and by no index, no loop from window to window."""
+    base, length = dotted_name(cut.base), ast.dump(cut.length)
+    others = set(parameters_of(cut.function)) - {base, dotted_name(cut.length)}
+    parts = list(_made_of(lower, cut, 0))
+    names = {one.id for one in parts if isinstance(one, ast.Name)}
+    is_walked = any(
+        bound.is_element for one in parts if isinstance(one, ast.Name) for bound in reaching(one.id, one, cut.file)
+    )
+    return not is_walked and not others & names and any(ast.dump(one) == length for one in parts)
+
+
+def _made_of(node: ast.expr, cut: Cut, depth: int) -> Iterator[ast.AST]:
+    """The parts of an expression, through local names; what stands for the sample itself is not gone into."""
     for one in walk(node):
-        if isinstance(one, ast.Name) and one.id != base:
-            found.add(one.id)
-            for bound in reaching(one.id, node, file) if depth < _DEPTH else ():
-                found |= _names_in(bound.node, base, file, depth + 1)
-    return found
+        yield one
+        if isinstance(one, ast.Name) and one.id != dotted_name(cut.base) and depth < _DEPTH:
+            for bound in reaching(one.id, node, cut.file):
+                yield from _made_of(bound.node, cut, depth + 1)
 
 
 def _is_fixed(value: Value, program: Program, depth: int = 0) -> bool:

@@ -122,7 +122,8 @@ def _encodes(call: ast.Call, file: SourceFile, program: Program) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in _ENCODERS:
         return not (func.attr == "encode" and not is_tokenizer(Value(func.value, file), program))
-    return isinstance(func, (ast.Name, ast.Attribute)) and is_tokenizer(Value(func, file), program)
+    is_own = resolver_of(program).function_of(call, Value(call, file)) is not None
+    return isinstance(func, (ast.Name, ast.Attribute)) and not is_own and is_tokenizer(Value(func, file), program)
 
 
 def is_tokenizer(value: Value, program: Program, *, sure: bool = False) -> bool:
@@ -135,7 +136,7 @@ def is_tokenizer(value: Value, program: Program, *, sure: bool = False) -> bool:
             if isinstance(one.node, ast.Call)
         )
     name = value.node.attr if isinstance(value.node, ast.Attribute) else getattr(value.node, "id", "")
-    return not sure and ("tokenizer" in name.lower() or name in ("tok", "processing_class"))
+    return not sure and ("tokenizer" in name or name in ("tok", "processing_class"))
 
 
 def ignores_padding(part: Function | ast.Module, names: Names) -> bool:

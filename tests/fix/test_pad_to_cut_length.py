@@ -50,6 +50,14 @@ RIGHT = {
         _clips("wave = wave[: self.n]").replace("        wave = torch", "        self.n = 2 * i\n        wave = torch"),
         WORKER,
     ),
+    "windows one after another": (
+        _clips("for at in range(0, len(wave), N):", "    piece = wave[at : at + N]"),
+        WORKER,
+    ),
+    "a place too near to the end": (
+        _clips("start = random.randrange(len(wave))", "wave = wave[start : start + N]"),
+        WORKER,
+    ),
     "all but the last": (_clips("wave = wave[1:]"), WORKER),
     "a part of a vector": (_clips("wave = wave[:, 3]"), WORKER),
     "tokens, for which a word has to stand": (

@@ -178,10 +178,11 @@ def _read(name: str, site: _Site) -> ast.expr:
 
 def _pads(file: SourceFile, frames: dict[int, int]) -> Iterator[ast.Call]:
     """The calls of `tokenizer.pad(rows, ...)` on the lines of the traceback."""
-    for node in file.walk() if frames else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "pad":
-            if any(line in frames for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)):
-                yield node
+    calls = (node for node in file.walk() if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    for node in calls if frames else ():
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "pad" and any(one in frames for one in lines):
+            yield node
 
 
 def _own_collate(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Proposal]:

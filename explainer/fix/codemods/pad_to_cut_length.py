@@ -15,7 +15,7 @@ from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import spell
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.array_kind import ARRAY, TENSOR, kind_of
+from explainer.source.array_kind import TENSOR, kind_of
 from explainer.source.binding import Value
 from explainer.source.cut_length import Cut, find_cuts
 from explainer.source.integer import integer_of
