@@ -85,9 +85,10 @@ def is_label_of_each_token(collator: Collator, program: Program) -> bool:
         for node in file.walk():
             aligns = aligns or _speaks_of(node, _ALIGNING) or _is_ignored(node, names) or _copies_inputs(node)
             texts = texts or (isinstance(node, ast.keyword) and node.arg == "text_target")
-            encodes = encodes or (isinstance(node, ast.Call) and _encodes(node, file, program))
-            if isinstance(node, ast.keyword) and node.arg == "padding" and collator.name.endswith("Seq2Seq"):
-                return False  # inputs of one length already: labels padded to their own longest would be shorter
+            if isinstance(node, ast.Call) and _encodes(node, file, program):
+                encodes = True
+                if collator.name.endswith("Seq2Seq") and any(one.arg == "padding" for one in node.keywords):
+                    return False  # inputs of one length already: labels padded to their own longest would be shorter
     return not texts and (aligns or not encodes)
 
 

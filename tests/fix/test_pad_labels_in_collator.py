@@ -104,6 +104,12 @@ RIGHT = {
         + "transformers.Trainer(model=model, train_dataset=rows, processing_class=tokenizer).train()\n",
         LABELS,
     ),
+    "a decoder whose inputs are padded as they are made": (
+        CAUSAL
+        + "rows = [{**tokenizer(t, padding='max_length'), 'labels': [-100] + t} for t in rows]\n"
+        + "transformers.Trainer(model=model, train_dataset=rows, processing_class=tokenizer).train()\n",
+        LABELS,
+    ),
     "two models and a loader": (
         HEAD
         + "other = T5ForConditionalGeneration()\n".replace("T5", "transformers.T5")
@@ -117,6 +123,9 @@ RIGHT = {
         LABELS,
     ),
 }
+REPLACED = (
+    "from transformers import (AutoModelForTokenClassification, AutoTokenizer, DataCollatorForTokenClassification,"
+)
 IMPORTED = "from transformers import (AutoModelForTokenClassification, AutoTokenizer, DataCollatorForTokenClassification, DataCollatorWithPadding,"
 RENAMED = "data_collator=DataCollatorForTokenClassification(tokenizer"
 WRONG = {
@@ -135,7 +144,7 @@ WRONG = {
         + ALIGNED
         + TRAINER.replace("rows,", "rows, data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8),"),
         LABELS,
-        [IMPORTED, TRAINER.strip().replace("rows,", f"rows, {RENAMED}, pad_to_multiple_of=8),")],
+        [REPLACED, TRAINER.strip().replace("rows,", f"rows, {RENAMED}, pad_to_multiple_of=8),")],
     ),
     "the collator by a name": (
         HEAD
@@ -143,7 +152,7 @@ WRONG = {
         + "pad = DataCollatorWithPadding(tokenizer)\n"
         + TRAINER.replace("rows,", "rows, data_collator=pad,"),
         LABELS,
-        [IMPORTED, "pad = DataCollatorForTokenClassification(tokenizer)"],
+        [REPLACED, "pad = DataCollatorForTokenClassification(tokenizer)"],
     ),
     "no tokenizer given to the trainer": (
         HEAD + ALIGNED + "Trainer(model=model, train_dataset=rows).train()\n",
@@ -153,7 +162,10 @@ WRONG = {
     "the collator that pads nothing": (
         HEAD + ALIGNED + TRAINER.replace("rows,", "rows, data_collator=default_data_collator,"),
         ROWS,
-        [IMPORTED, TRAINER.strip().replace("rows,", f"rows, {RENAMED}),")],
+        [
+            "Trainer, TrainingArguments, DataCollatorForTokenClassification)",
+            TRAINER.strip().replace("rows,", f"rows, {RENAMED}),"),
+        ],
     ),
     "a loss of one's own that leaves out -100": (
         _own("F.cross_entropy(out.logits.transpose(1, 2), labels)"),
@@ -186,10 +198,18 @@ WRONG = {
         + "valid = DataLoader(held, collate_fn=DataCollatorWithPadding(tokenizer))\n",
         LABELS,
         [
-            IMPORTED,
+            REPLACED,
             "train = DataLoader(rows, collate_fn=DataCollatorForTokenClassification(tokenizer))",
             "valid = DataLoader(held, collate_fn=DataCollatorForTokenClassification(tokenizer))",
         ],
+    ),
+    "a decoder whose prompt is left out of the labels": (
+        CAUSAL
+        + "from torch.utils.data import DataLoader\n"
+        + "rows = [{'input_ids': tokenizer(p)['input_ids'] + a, 'labels': [-100] * len(p) + a} for p, a in rows]\n"
+        + PAD.replace("RETURN", 'padding=True, return_tensors="pt"'),
+        LABELS,
+        ["return transformers.DataCollatorForSeq2Seq(tokenizer, padding=True)(rows)"],
     ),
     "a collate function that calls pad": (
         HEAD + ALIGNED + PAD.replace("RETURN", 'padding="longest", return_tensors="pt"'),

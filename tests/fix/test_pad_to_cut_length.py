@@ -119,6 +119,11 @@ WRONG = {
         WORKER,
         ["wave = np.pad(wave, [(0, 0)] * 1 + [(0, N - wave.shape[1])] + [(0, 0)] * (wave.ndim - 2))"],
     ),
+    "an array of two dimensions": (
+        _clips("wave = np.load(self.clips[i])", "wave = wave[:, :N]"),
+        STEREO,
+        ["wave = np.pad(wave, [(0, 0), (0, N - wave.shape[1])])"],
+    ),
     "made a tensor at once": (
         _clips("wave = torch.tensor(self.clips[i][:N])"),
         ROW,

@@ -63,10 +63,26 @@ def _proposal(edited: list[tuple[_Site, tuple[Edit, ...]]], frames: dict[int, in
     first = edited[0][0]
     near = any(line in frames for one, _ in edited for line in range(one.call.lineno, (one.call.end_lineno or 0) + 1))
     return Proposal(
-        edits=tuple(dict.fromkeys(edit for _, edits in edited for edit in edits)),
+        edits=_renamed(tuple(dict.fromkeys(edit for _, edits in edited for edit in edits)), first.file),
         culprit=culprit_of(first.file, first.call, "gets a collator that does not pad the labels"),
         belief=2.5 if near else 2.0,
     )
+
+
+def _renamed(edits: tuple[Edit, ...], file: SourceFile) -> tuple[Edit, ...]:
+    """The edits with the import renamed, where the collator that was imported has no reader left."""
+    spans = {(one.start, one.end) for one in edits if one.file == file.path}
+    for statement in (one for one in file.walk() if isinstance(one, ast.ImportFrom) and one.module == "transformers"):
+        for alias in statement.names:
+            uses = file.plain_names.get(alias.name, [])
+            start, end = file.span(statement)
+            new = next((one.new for one in edits if uses and (one.start, one.end) == file.span(uses[0])), None)
+            is_unread = not alias.asname and new is not None and all(file.span(one) in spans for one in uses)
+            if is_unread and new is not None:
+                rest = [one for one in edits if not (start <= one.start <= end)]
+                is_added = len(rest) < len(edits)
+                return (edit_of(file, alias, new.partition("(")[0]), *rest) if is_added else edits
+    return edits
 
 
 def _sites(file: SourceFile, program: Program) -> Iterator[_Site]:

@@ -198,5 +198,7 @@ def _widths_of_array(name: str, missing: str, axis: int | None, dimensions: int 
         return f"[(0, 0)] * ({name}.ndim - 1) + [{missing}]"
     if dimensions == 1:
         return missing
+    if dimensions is not None and axis < dimensions:
+        return f"[{', '.join(missing if at == axis else '(0, 0)' for at in range(dimensions))}]"
     before = f"[(0, 0)] * {axis} + " if axis else ""
     return f"{before}[{missing}] + [(0, 0)] * ({name}.ndim - {axis + 1})"
