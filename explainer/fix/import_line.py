@@ -42,3 +42,32 @@ def drop_name(file: SourceFile, last: ast.expr) -> Iterator[Edit]:
         start = file.span(one.names[at - 1])[1] if at else file.span(one.names[0])[0]
         end = file.span(one.names[at])[1] if at else file.span(one.names[1])[0]
         yield Edit(file=file.path, start=start, end=end, new="")
+
+
+def imported(file: SourceFile, module: str, name: str) -> tuple[str, tuple[Edit, ...]]:
+    """How a file is to write a name of a module, and the edit that imports it where the file does not have it yet."""
+    statements = [one for one in file.walk() if isinstance(one, (ast.Import, ast.ImportFrom))]
+    last: ast.ImportFrom | None = None
+    for one in statements:
+        if isinstance(one, ast.ImportFrom) and one.module == module and not one.level:
+            for alias in one.names:
+                if alias.name in (name, "*"):
+                    return alias.asname or name, ()
+            last = last or (one if file.parents.get(one) is file.tree else None)
+    for one in statements:
+        for alias in one.names if isinstance(one, ast.Import) else ():
+            if alias.name == module:
+                return f"{alias.asname or module}.{name}", ()
+    if last is not None:
+        return name, (_beside(file, last, name),)
+    return name, tuple(import_after(file, f"from {module} import {name}"))
+
+
+def _beside(file: SourceFile, statement: ast.ImportFrom, name: str) -> Edit:
+    """The edit that puts a name among those of an import, in the order of the alphabet where it has one."""
+    spans = [file.span(one) for one in statement.names]
+    gap = file.text[spans[0][1] : spans[1][0]] if len(spans) > 1 else ", "
+    after = next((at for at, one in enumerate(statement.names) if one.name > name), None)
+    if after is None:
+        return Edit(file=file.path, start=spans[-1][1], end=spans[-1][1], new=f"{gap}{name}")
+    return Edit(file=file.path, start=spans[after][0], end=spans[after][0], new=f"{name}{gap}")
