@@ -20,6 +20,7 @@ from explainer.model.trace import (
     READ,
     RESULTS,
     STARVING_CUT,
+    STARVING_OFF,
     WRITE,
     TracedLine,
 )
@@ -51,9 +52,14 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     for one in traced.get("starved") or ():
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
+        how = "writes through an alias without a graph, and " if one.get("is_write") and one["grad_mode"] else ""
+        how = how or ("" if one["grad_mode"] else "runs with grad mode off, and ")
         yield from _line(
-            STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
+            STARVING_CUT, one, f"`{one['operation']}` {how}keeps {what} of the optimizer from ever getting a gradient"
         )  # fmt: skip
+        if one.get("off"):
+            says = f"switches grad mode off for `{one['operation']}`, whose parameters the optimizer owns"
+            yield from _line(STARVING_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -161,6 +167,11 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     cuts = [one for one in traced.get("cuts") or () if one.get("line")]
     if cuts:
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
+    starved = [one for one in traced.get("starved") or () if one.get("line")]
+    if starved:
+        yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
+        if starved[0].get("is_write") and starved[0]["grad_mode"]:
+            yield "traced_starving_write", starved[0]["operation"]
     bad = traced.get("not_finite")
     if bad and bad.get("input"):
         yield "traced_bad_input", bad["input"]
