@@ -23,7 +23,7 @@ _MERGES = frozenset({"merge_and_unload", "unload"})
 _DEPTH = 4
 # What hands on the module that it is given or called on.
 _HANDS_ON = frozenset({"unwrap_model", "to", "train", "eval", "cuda", "cpu", "half", "float", "bfloat16"})
-_WRAPS = frozenset({"get_peft_model", "add_adapter", "load_adapter", "from_pretrained", "inject_adapter_in_model"})
+_WRAPS = frozenset({"get_peft_model", "add_adapter", "load_adapter", "inject_adapter_in_model"})
 _HOOKS = frozenset(
     {"on_epoch_end", "on_step_end", "on_substep_end", "on_evaluate", "on_save", "on_train_epoch_end", "on_train_batch_end"}
     | {"on_validation_epoch_end", "on_validation_end", "on_validation_start", "validation_step", "on_validation_epoch_start"}
@@ -50,7 +50,6 @@ def find_merges(program: Program) -> tuple[Merge, ...]:
 
 
 def _find_merges(program: Program) -> Iterator[Merge]:
-    loops = {loop for _, loop, _ in training_loops(program)}
     for file in program.parsed():
         if "unload" not in file.text:
             continue
@@ -58,7 +57,7 @@ def _find_merges(program: Program) -> Iterator[Merge]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MERGES:
                 is_known = node.func.attr == "merge_and_unload" or _uses_peft(program)
                 if is_known and not _is_wrapped_again(node, file, program):
-                    yield from _merge(node, file, loops, program)
+                    yield from _merge(node, file, program)
 
 
 def _uses_peft(program: Program) -> bool:
@@ -67,22 +66,23 @@ def _uses_peft(program: Program) -> bool:
     )
 
 
-def _merge(node: ast.Call, file: SourceFile, loops: set[ast.For | ast.While], program: Program) -> Iterator[Merge]:
+def _merge(node: ast.Call, file: SourceFile, program: Program) -> Iterator[Merge]:
     assert isinstance(node.func, ast.Attribute)
     owner = node.func.value
     if _is_hook(node, owner, file, program):
         yield Merge(file=file, call=node, owner=owner, loop=None, within=file)
         return
-    found = next(_loops_above(node, owner, file, loops, program, 0), None)
+    found = next(_loops_above(node, owner, file, program, 0), None)
     if found is not None:
         yield Merge(file=file, call=node, owner=owner, loop=found[1], within=found[0])
 
 
 def _loops_above(
-    node: ast.Call, owner: ast.expr, file: SourceFile, loops: set[ast.For | ast.While], program: Program, depth: int
+    node: ast.Call, owner: ast.expr, file: SourceFile, program: Program, depth: int
 ) -> Iterator[tuple[SourceFile, ast.For | ast.While]]:
     """The training loop round a call, or round a call of its function, where each round finds the same model."""
     statement = file.statement(node)
+    loops = {loop for _, loop, _ in training_loops(program)}
     around = next((loop for loop in loops_of(statement, file) if loop in loops), None)
     name = _model_name(owner, statement, file, around)
     if name is None or _is_at_the_end(statement, file, around):
@@ -101,12 +101,10 @@ def _loops_above(
         elif root in all_parameters(function):
             given = getattr(bind_call(call, function, Value(call, where)).get(root), "node", None)
         if given is not None:
-            yield from _loops_above(call, given, where, loops, program, depth + 1)
+            yield from _loops_above(call, given, where, program, depth + 1)
 
 
-def _model_name(
-    owner: ast.expr, statement: ast.stmt, file: SourceFile, loop: ast.For | ast.While | None
-) -> str | None:
+def _model_name(owner: ast.expr, statement: ast.stmt, file: SourceFile, loop: ast.For | ast.While | None) -> str | None:
     """The name of the model that outlives the call, seen through what hands it on; None for a copy or one that is made for it."""
     scope = scope_of(statement, file)
     inside = set(walk(loop)) if loop is not None else None
@@ -184,15 +182,21 @@ def _is_hook(node: ast.Call, owner: ast.expr, file: SourceFile, program: Program
     bases: Sequence[ast.expr] = around.bases if around is not None else ()
     is_trainers = any((program.names(file).qualified(one) or "").startswith(_TRAINERS) for one in bases)
     statement = file.statement(node)
-    return is_trainers and _model_name(owner, statement, file, None) is not None and not _is_at_the_end(statement, file, None)
+    return (
+        is_trainers
+        and _model_name(owner, statement, file, None) is not None
+        and not _is_at_the_end(statement, file, None)
+    )
 
 
 def _is_wrapped_again(node: ast.Call, file: SourceFile, program: Program) -> bool:
     """Whether the function puts an adapter on again: what is merged then is a stage of the training."""
-    scope = scope_of(node, file)
     return any(
-        isinstance(one, ast.Call)
-        and ((program.names(file).qualified(one.func) or getattr(one.func, "attr", "")).rpartition(".")[2] in _WRAPS)
-        and one.lineno > node.lineno
-        for one in walk(scope)
+        isinstance(one, ast.Call) and one.lineno > node.lineno and _wraps(program.names(file).qualified(one.func) or "")
+        for one in walk(scope_of(node, file))
     )
+
+
+def _wraps(called: str) -> bool:
+    last = called.rpartition(".")[2]
+    return last in _WRAPS or (called.startswith("peft.") and last == "from_pretrained")

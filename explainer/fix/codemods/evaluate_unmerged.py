@@ -22,7 +22,9 @@ from explainer.source.tree import walk
 
 _WHY = "takes the adapter off the model that trains on, and leaves its weights frozen: PEFT merges in place"
 _COPY = "the copy takes the memory of a second model for as long as it is there"
-_SAME = "the outputs are those of the merged model but for rounding, and the layers and their optimizer stay as they are"
+_SAME = (
+    "the outputs are those of the merged model but for rounding, and the layers and their optimizer stay as they are"
+)
 # What the model with its adapter answers as the merged one does; a saved model or its state dict would be another.
 _ASKED = frozenset({"generate", "eval", "device", "dtype", "config", "generation_config", "get_input_embeddings"})
 
@@ -98,17 +100,16 @@ def _is_plain(use: ast.Name, file: SourceFile) -> bool:
 def _modes_are_kept(names: set[str], merge: Merge, program: Program) -> bool:
     """Whether dropout is off where it evaluates, as a merged adapter's is, and on again where it trains."""
     scope = scope_of(merge.call, merge.file)
-    is_off = any(_is_mode(one, "eval") and dotted_name(one.func.value) in names for one in walk(scope))  # type: ignore[attr-defined]
+    is_off = any((_mode_of(one, "eval") or "") in names for one in walk(scope))
     if merge.loop is None or not is_off:
         return is_off  # a trainer sets `train()` itself before each step
     places = [merge.loop, *run_in_steps(program)]
-    return any(_is_mode(one, "train") for place in places for one in walk(place))
+    return any(_mode_of(one, "train") for place in places for one in walk(place))
 
 
-def _is_mode(node: ast.AST, mode: str) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == mode
-        and not any(isinstance(one, ast.Constant) and one.value is False for one in node.args)
-    )
+def _mode_of(node: ast.AST, mode: str) -> str | None:
+    """The name of the module that a call of `eval()` or `train()` switches; None for any other node."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != mode:
+        return None
+    is_undone = any(isinstance(one, ast.Constant) and one.value is False for one in node.args)
+    return None if is_undone else dotted_name(node.func.value)

@@ -15,7 +15,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
@@ -66,12 +66,12 @@ def _edits(
     """The block's end, from the first statement that learns on, moved out of it; nothing where that is not known to be right."""
     first = block.body.index(learned[0])
     head, tail = block.body[:first], block.body[first:]
-    is_plain = len(block.items) == 1 and block.items[0].optional_vars is None and head
-    if not is_plain or not any(isinstance(one, ast.Call) for part in head for one in walk(part)):
+    is_plain = len(block.items) == 1 and _is_no_grad(block.items[0].context_expr, file, program)
+    if not is_plain or not head or not any(isinstance(one, ast.Call) for part in head for one in walk(part)):
         return ()
     if head[0].lineno == block.lineno or head[-1].end_lineno == tail[0].lineno:
         return ()
-    if any(_is_frozen(one, file, program) for one in tail) or _writes_state(tail):
+    if any(_is_frozen(one, file, program) for one in tail) or _writes_state(tail) or _writes_parts(head, learned):
         return ()
     moved: set[str] = set()
     for one in tail:
@@ -80,22 +80,14 @@ def _edits(
         if one not in learned and _runs_other_layers(one, file, starved, program):
             return ()
         moved |= _bound(one)
-    mode = _recordable(block.items[0].context_expr, file, program)
-    return (*mode, *dedent(file, tail, file.indent(block.lineno))) if mode is not None else ()
+    return tuple(dedent(file, tail, file.indent(block.lineno)))
 
 
-def _recordable(context: ast.expr, file: SourceFile, program: Program) -> tuple[Edit, ...] | None:
-    """The edit of the context itself: what inference mode makes can be saved for no backward, what `no_grad` makes can."""
+def _is_no_grad(context: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a context is `no_grad`: what inference mode makes could be saved for no backward."""
     names = program.names(file)
-    call = context if isinstance(context, ast.Call) else None
-    func = call.func if call is not None else context
-    if grad_state(context, names) is not False or (call is not None and (call.args or call.keywords)):
-        return None
-    if not (names.qualified(func) or "").endswith("inference_mode"):
-        return ()
-    if not isinstance(func, ast.Attribute):
-        return None
-    return (edit_of(file, func, f"{file.segment(func.value)}.no_grad"),)
+    called = names.qualified(context.func if isinstance(context, ast.Call) else context) or ""
+    return grad_state(context, names) is False and called.rpartition(".")[2] in ("no_grad", "set_grad_enabled")
 
 
 def _runs_starved(statement: ast.stmt, file: SourceFile, starved: _Starved, program: Program) -> bool:
@@ -163,6 +155,13 @@ def _writes_state(tail: Sequence[ast.stmt]) -> bool:
     return any(_is_state(target) for one in tail for node in walk(one) for target in _written(node))
 
 
+def _writes_parts(head: Sequence[ast.stmt], learned: Sequence[ast.stmt]) -> bool:
+    """Whether the block writes a module that it runs: one whose weights are kept by hand."""
+    parts = {_last(one.func) for each in learned for one in walk(each) if isinstance(one, ast.Call)} - {""}
+    written = (dotted_name(target) or "" for one in head for node in walk(one) for target in _written(node))
+    return any(parts & set(name.split(".")) for name in written if "." in name)
+
+
 def _written(node: ast.AST) -> Iterator[ast.expr]:
     """What a node assigns, writes in place, or puts something into."""
     if isinstance(node, ast.Assign):
@@ -208,7 +207,9 @@ def _is_kept_apart(node: ast.AST, parts: set[str]) -> bool:
     """`self.encoder.eval()`, `self.encoder.train(False)`, `self.encoder.load_state_dict(...)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    is_off = node.func.attr == "train" and any(isinstance(one, ast.Constant) and one.value is False for one in node.args)
+    is_off = node.func.attr == "train" and any(
+        isinstance(one, ast.Constant) and one.value is False for one in node.args
+    )
     is_apart = is_off or node.func.attr in ("eval", "load_state_dict")
     return is_apart and _last(node.func.value) in parts
 

@@ -74,7 +74,7 @@ def _hidden(write: Write) -> _Hidden | None:
         node = node.value
     at = write.file.statement(write.node)
     if isinstance(node, ast.Name):
-        bounds = [one for one in bounds_of(scope_of(write.node, write.file)) if one.name == node.id]
+        bounds = [one for one in bounds_of(scope_of(write.node, write.file)) if one.name == node.id and not one.fills]
         bound = bounds[0] if len(bounds) == 1 and bounds[0].pick is None else None
         if bound is None or not isinstance(bound.statement, ast.Assign) or not _is_only_written(node.id, write):
             return None
