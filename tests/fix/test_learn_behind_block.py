@@ -23,6 +23,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem, self.second, self.head = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 1)
+        self.token = nn.Parameter(torch.ones(4))
         self.register_buffer("scale", torch.full((3,), 0.5))
 
     def prepare(self, x):
@@ -57,6 +58,11 @@ WRONG = {
         ["-x = self.encode(x)", "+x = self.encode(x)"],
         "return self.head(self.encode(self.prepare(x)))",
     ),
+    "a write of a parameter": (
+        "h = self.stem(x)\nwith torch.no_grad():\n    h[:2] = self.token\nreturn self.head(h)",
+        ["-with torch.no_grad():", "-h[:2] = self.token", "+h = h.clone()", "+h[:2] = self.token"],
+        "h = self.stem(x)\nh = h.clone()\nh[:2] = self.token\nreturn self.head(h)",
+    ),
     "a layer in a loop": (
         "with torch.no_grad():\n    x = self.prepare(x)\n    for layer in (self.stem, self.second):\n        x = layer(x)\nreturn self.head(x)",
         ["-for layer in (self.stem, self.second):", "-x = layer(x)", "+for layer in (self.stem, self.second):", "+x = layer(x)"],
@@ -75,6 +81,8 @@ RIGHT = {
     ),
     "a metric": ("h = self.second(self.stem(x))\nwith torch.no_grad():\n    y = self.prepare(x)\n    print(self.stem(y).mean(), end='')\nreturn self.head(h)", ""),
     "trained outside of the block too": (BLOCK.replace("return", "x = x + self.stem(self.scale)\nreturn"), ""),
+    "a write of data": ("h = self.stem(x)\nwith torch.no_grad():\n    h[:2] = self.scale.sum()\nreturn self.head(h)", ""),
+    "an entry of a dictionary": ("kept = {}\nwith torch.no_grad():\n    kept[0] = self.stem(x)\nreturn self.head(kept[0])", ""),
     "kept state": (
         "with torch.no_grad():\n    x = self.prepare(x)\n    self.last = self.stem(x)\nreturn self.head(self.last)",
         "",

@@ -6,7 +6,7 @@
 
 Only what a trace saw: layers whose parameters an optimizer owns, and that never get a gradient. A block that holds nothing
 but such layers is there to freeze them, and so is one round layers that the program freezes, evaluates or loads: their
-line is named, and stays.
+line is named, and stays. A block that does nothing but write a parameter into a tensor freezes nothing: it goes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemods.write_parameter_seen import is_writable
 from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
@@ -33,7 +34,7 @@ from explainer.source.tree import walk
 _DEPTH = 4
 _WHY = "runs layers that the optimizer owns with grad mode off: they never get a gradient"
 _ON_PURPOSE = re.compile(
-    r"target|teacher|label|baseline|old|ema|momentum|frozen|freeze|reference|ref_|_ref|anchor|pretrain|backbone|shadow|average",
+    r"target|teacher|label|baseline|(?<![a-z])(?:old|ema)(?![a-z])|momentum|frozen|freeze|reference|ref_|_ref|anchor|pretrain|backbone|shadow|average",
     re.IGNORECASE,
 )
 _LOADS = frozenset(
@@ -41,12 +42,13 @@ _LOADS = frozenset(
 )
 _LIBRARIES = ("torchvision.models", "timm.", "transformers.", "torch.hub", "open_clip", "clip.", "torchaudio.pipelines")
 _KEEPS = frozenset({"append", "extend", "add", "put", "update", "insert"})
-_Starved = list[tuple[SourceFile, ast.stmt]]
+_Starved = list[tuple[SourceFile, ast.stmt, str]]
+"""The starved statements, each with the operation that was traced in it."""
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each block that a trace saw round layers which are to learn."""
-    starved = [(file, statement) for _, file, statement in traced_statements(STARVING_CUT, context)]
+    starved = [(file, statement, line.operation) for line, file, statement in traced_statements(STARVING_CUT, context)]
     for _, file, block in traced_statements(STARVING_OFF, context):
         if isinstance(block, ast.With) and starved:
             yield from _proposal(block, file, starved, context.program)
@@ -64,6 +66,9 @@ def _edits(
     block: ast.With, learned: Sequence[ast.stmt], file: SourceFile, starved: _Starved, program: Program
 ) -> tuple[Edit, ...]:
     """The block's end, from the first statement that learns on, moved out of it; nothing where that is not known to be right."""
+    written = [one for _, one, operation in starved if operation == "__setitem__"]
+    if all(one in written and _written_tensor(one) for one in block.body):
+        return _unblocked(block, file, program)
     first = block.body.index(learned[0])
     head, tail = block.body[:first], block.body[first:]
     is_plain = len(block.items) == 1 and _is_no_grad(block.items[0].context_expr, file, program)
@@ -83,6 +88,27 @@ def _edits(
     return tuple(dedent(file, tail, file.indent(block.lineno)))
 
 
+def _unblocked(block: ast.With, file: SourceFile, program: Program) -> tuple[Edit, ...]:
+    """`tokens[mask] = self.token` without its block, on a clone where torch may refuse the write."""
+    context = block.items[0].context_expr
+    is_plain = len(block.items) == 1 and _is_no_grad(context, file, program) and block.body[0].lineno != block.lineno
+    if not is_plain or any(_is_frozen(one, file, program) for one in block.body):
+        return ()
+    names = dict.fromkeys(name for one in block.body if (name := _written_tensor(one)))
+    copied = [f"{name} = {name}.clone()" for name in names if not is_writable(name, block, file, program)]
+    start, end = file.line_start(block.lineno), file.line_start(block.body[0].lineno)
+    indent = file.indent(block.lineno)
+    head = "".join(f"{indent}{one}{file.newline}" for one in copied)
+    return (Edit(file=file.path, start=start, end=end, new=head), *dedent(file, block.body, indent))
+
+
+def _written_tensor(statement: ast.stmt) -> str | None:
+    """The local name of which a statement writes a part: `tokens` of `tokens[mask] = value`."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    is_part = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+    return target.value.id if is_part else None  # type: ignore[union-attr]
+
+
 def _is_no_grad(context: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether a context is `no_grad`: what inference mode makes could be saved for no backward."""
     names = program.names(file)
@@ -95,7 +121,7 @@ def _runs_starved(statement: ast.stmt, file: SourceFile, starved: _Starved, prog
     spans = list(_spans(statement, file, program, 0))
     return any(
         where is other and (node.lineno <= one.lineno <= (node.end_lineno or node.lineno))
-        for where, one in starved
+        for where, one, _ in starved
         for other, node in spans
     )
 

@@ -55,7 +55,7 @@ def _proposal(write: Write, hidden: _Hidden, says: str, program: Program) -> Pro
     tensor = replace(write, name=hidden.name)
     edits: tuple[Edit, ...] = (edit_of(file, hidden.node, hidden.name),)
     # For somebody else's tensor a clone would write nothing: torch refuses the write where it is not legal.
-    is_copied = not _is_legal(hidden, file, program) and not is_for_others(tensor, program)
+    is_copied = not is_writable(hidden.name, hidden.at, file, program) and not is_for_others(tensor, program)
     if is_copied:
         edits = (insert_before(file, hidden.at, f"{hidden.name} = {hidden.name}.clone()"), *edits)
     return Proposal(
@@ -105,10 +105,10 @@ def _is_value(write: Write) -> bool:
     return isinstance(write.node, ast.Call) and not isinstance(write.file.parents.get(write.node), ast.Expr)
 
 
-def _is_legal(hidden: _Hidden, file: SourceFile, program: Program) -> bool:
-    """Whether the tensor is known to be no leaf, and its old value to be needed by no backward."""
-    made = operations_before(hidden.name, hidden.at, file, program)
+def is_writable(name: str, at: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a tensor is known to be no leaf, and its old value to be needed by no backward: torch then allows a write."""
+    made = operations_before(name, at, file, program)
     known = [one for one in made if isinstance(one, Operation)]
     is_free = not any(saves_output(one) or one.name in _SEVERAL for one in known)
-    is_read = is_operand_before(hidden.name, hidden.at, file, program)
+    is_read = is_operand_before(name, at, file, program)
     return bool(made) and len(known) == len(made) and is_free and not is_read
