@@ -14,6 +14,7 @@ from explainer.source.binding import bounds_of, dominates, scope_of
 from explainer.source.carried import find_carried
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import before, loops_of, reads, sources, statements_of
+from explainer.source.merge import find_merges
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.repeated import run_in_steps
@@ -172,4 +173,13 @@ def _writes_weights(node: ast.AST) -> bool:
     )
 
 
-READERS: dict[str, Callable[[Context], Culprit | None]] = {"step-behind-backward": _step_behind_backward}
+def _merged_while_training(context: Context) -> Culprit | None:
+    """The first merge of an adapter into a model that is trained after it."""
+    found = next(iter(find_merges(context.program)), None)
+    return culprit_of(found.file, found.call, "merges the adapter") if found is not None else None
+
+
+READERS: dict[str, Callable[[Context], Culprit | None]] = {
+    "step-behind-backward": _step_behind_backward,
+    "merged-while-training": _merged_while_training,
+}

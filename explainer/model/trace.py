@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX = (
-    "write", "hidden-write", "cut", "starving-cut", "grad-off", "not-finite", "freed", "parted", "crossed",
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX = (
+    "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index",
 )  # fmt: skip
 
@@ -18,7 +18,7 @@ class TracedLine:
     """A line that wrote, cut, made or freed what failed, and the operation in it.
 
     `kind` is `write` (of a tensor that backward needs), `hidden-write` (one that autograd does not see, so that the gradient
-    is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `grad-off`
+    is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `starving-off` (where grad mode was switched off before one), `grad-off`
     (where grad mode was switched off before a cut), `not-finite` (the first such value), `freed` (the backward that used the
     graph up), `read` (the operation that saved what is written later), `index` (that made integers which an operation refused), `crossed` (n values against n in a column), `unowned` (that makes an optimizer without parameters that train) or `parted` (where a checkpoint's replay differs). `node` is autograd's
     name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;

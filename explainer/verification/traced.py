@@ -20,6 +20,7 @@ from explainer.model.trace import (
     READ,
     RESULTS,
     STARVING_CUT,
+    STARVING_OFF,
     WRITE,
     TracedLine,
 )
@@ -49,11 +50,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             says = f"switches grad mode off, and it still is when `{one['operation']}` runs"
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
-    for one in traced.get("starved") or ():
-        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
-        yield from _line(
-            STARVING_CUT, one, f"`{one['operation']}` keeps {what} of the optimizer from ever getting a gradient"
-        )  # fmt: skip
+    yield from _starved(traced)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -80,6 +77,20 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             PARTED, {"operation": one["second"].partition(" ")[0], **one},
             f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
         )  # fmt: skip
+
+
+def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What keeps parameters of an optimizer from ever getting a gradient, and where grad mode was switched off for it."""
+    for one in traced.get("starved") or ():
+        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
+        how = "writes through an alias without a graph, and " if one.get("is_write") else ""
+        how = how if one["grad_mode"] else "runs with grad mode off, and "
+        yield from _line(
+            STARVING_CUT, one, f"`{one['operation']}` {how}keeps {what} of the optimizer from ever getting a gradient"
+        )  # fmt: skip
+        if one.get("off"):
+            says = f"switches grad mode off for `{one['operation']}`, whose parameters the optimizer owns"
+            yield from _line(STARVING_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
 
 
 def _reads(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
@@ -161,6 +172,11 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     cuts = [one for one in traced.get("cuts") or () if one.get("line")]
     if cuts:
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
+    starved = [one for one in traced.get("starved") or () if one.get("line")]
+    if starved:
+        yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
+        if starved[0].get("is_write") and starved[0]["grad_mode"]:
+            yield "traced_starving_write", starved[0]["operation"]
     bad = traced.get("not_finite")
     if bad and bad.get("input"):
         yield "traced_bad_input", bad["input"]

@@ -32,13 +32,22 @@ def propose(context: Context) -> Iterator[Proposal]:
     seen: set[ast.stmt] = set()
     for kind in (CUT, STARVING_CUT):
         for line, file, statement in traced_statements(kind, context):
-            if statement in seen:
-                continue
+            if statement in seen or (kind == STARVING_CUT and _is_write(statement)):
+                continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
             edits = _uncut(list(_cuts(statement, file, context.program)), context.program)
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
                 yield Proposal(edits=edits, culprit=culprit_of(file, statement, line.says), belief=belief)
+
+
+def _is_write(statement: ast.stmt) -> bool:
+    """Whether a statement writes a tensor in place."""
+    if isinstance(statement, ast.Assign):
+        return any(isinstance(one, ast.Subscript) for one in statement.targets)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
+    return is_method or isinstance(statement, ast.AugAssign)
 
 
 def _cuts(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Cut]:

@@ -12,6 +12,14 @@ from .flow import Flow, Operation
 LEAST_STEPS = 2
 MAX_LOOKED_AT = 32
 MAX_OPERATIONS = 20_000
+MAX_TAKERS = 16
+MAX_VIEWS = 4
+# What gives the values of a tensor without its graph, in its own storage: a write there changes the tensor itself.
+_ALIASES = frozenset(("data", "detach", "detach_"))
+_VIEWS = frozenset(
+    ("__getitem__", "select", "narrow", "view", "view_as", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "t",
+     "diagonal", "unflatten", "movedim", "swapaxes")
+)  # fmt: skip
 
 
 class Starved:
@@ -20,6 +28,7 @@ class Starved:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._owned: dict[int, tuple[weakref.ref[Any], int, int]] = {}
+        self._began: dict[int, float] = {}
 
     def saw_step(self, optimizer: Any) -> None:
         """An optimizer is about to step."""
@@ -27,11 +36,14 @@ class Starved:
             for one in group["params"]:
                 kept, steps, given = self._owned.get(id(one)) or (weakref.ref(one), 0, 0)
                 self._owned[id(one)] = kept, steps + 1, given + (one.grad is not None)
+                if not steps and one.grad is None:
+                    self._began[id(one)] = _total(one)
 
     def cuts(self) -> list[tuple[Operation, int]]:
         """The cuts between such parameters and a loss that others train on, with how many parameters each starves."""
         found: dict[tuple[Any, str], tuple[Operation, int]] = {}
-        hungry = [one for one in self._hungry() if one.requires_grad and one.is_leaf][:MAX_LOOKED_AT]
+        hungry = [one for one in self._hungry() if one.requires_grad and one.is_leaf and not self._is_moved(one)]
+        hungry = hungry[:MAX_LOOKED_AT]
         takers = self._takers() if hungry else {}
         for parameter in hungry:
             cut = self._first_cut(parameter, takers)
@@ -46,6 +58,10 @@ class Starved:
             if parameter is not None and steps >= LEAST_STEPS and not given:
                 yield parameter
 
+    def _is_moved(self, parameter: Any) -> bool:
+        """Whether a parameter without a gradient changed all the same: an average, or a copy, that the program keeps by hand."""
+        return self._began.get(id(parameter)) != _total(parameter)
+
     def _takers(self) -> dict[int, list[int]]:
         """Which of the latest operations took what an operation made."""
         takers: dict[int, list[int]] = defaultdict(list)
@@ -56,14 +72,15 @@ class Starved:
 
     def _first_cut(self, parameter: Any, takers: dict[int, list[int]]) -> Operation | None:
         """The nearest cut on the way from a parameter whose result goes on into what does train."""
-        start = next(iter(self._flow.consumers_of_leaf(id(parameter))), None)
-        queue = [start[0]] if start is not None else []
+        queue = self._first_takers(id(parameter))
         seen = set(queue)
         while queue:
             number = queue.pop(0)
             operation = self._flow.get(number)
             if operation is None:
                 continue
+            if operation.took_grad and self._is_into_alias(number, operation):
+                return operation
             if operation.took_grad and not operation.gave_grad and not operation.in_segment:
                 if self._goes_on(number, takers):
                     return operation
@@ -73,6 +90,42 @@ class Starved:
                     seen.add(one)
                     queue.append(one)
         return None
+
+    def _first_takers(self, identity: int) -> list[int]:
+        """The latest operation on each line that took a parameter, newest first: one of them may only print it."""
+        found: dict[tuple[Any, str], int] = {}
+        for number, operation in self._flow.consumers_of_leaf(identity):
+            found.setdefault((operation.place, operation.name), number)
+            if len(found) >= MAX_TAKERS:
+                break
+        return list(found.values())
+
+    def _is_into_alias(self, number: int, operation: Operation) -> bool:
+        """Whether an operation writes what requires grad through `.data` or a detached alias, and the tensor behind goes on."""
+        return any(
+            self._is_used_after(number, source)
+            for one in operation.wrote
+            if (source := self._alias_behind(one)) is not None
+        )
+
+    def _alias_behind(self, number: int) -> Operation | None:
+        """The `.data` or `detach()` that what an operation made is, or is a part of."""
+        for _ in range(MAX_VIEWS):
+            operation = self._flow.get(number)
+            if operation is None or operation.name in _ALIASES:
+                return operation
+            if operation.name not in _VIEWS or not operation.inputs:
+                return None
+            number = operation.inputs[0]
+        return None
+
+    def _is_used_after(self, number: int, source: Operation) -> bool:
+        """Whether the tensor behind an alias becomes part of a graph after the write."""
+        inputs, leaves = set(source.inputs), set(source.leaves)
+        return any(
+            one.gave_grad and (inputs.intersection(one.inputs) or leaves.intersection(one.leaves))
+            for _, one in self._flow.since(number + 1)
+        )
 
     def _goes_on(self, number: int, takers: dict[int, list[int]]) -> bool:
         """Whether anything that comes of an operation is part of a graph again: a cut for a log or a metric is none."""
@@ -86,3 +139,9 @@ class Starved:
                     seen.add(one)
                     queue.append(one)
         return False
+
+
+def _total(tensor: Any) -> float:
+    """A sum of the values that shows whether they changed."""
+    own = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return float(own.detach().abs().double().sum()) if not own.is_meta else 0.0

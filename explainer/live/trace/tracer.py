@@ -137,21 +137,25 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         inputs, leaves = flow.sort(tensors)
         if not tensors and name == "tensor":
             inputs = self._linked(result)
+        grad_mode = self._grad_mode()
+        written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
+        # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
+        gave = any(one.requires_grad for one in outputs) or (grad_mode and any(one.requires_grad for one in written))
         operation = Operation(
             name,
             place,
             inputs,
             leaves,
             took,
-            any(one.requires_grad for one in outputs),
-            self._grad_mode(),
+            gave,
+            grad_mode,
             self.replays.is_again,
             bool(self.replays.open),
             sequence=sequence,
+            wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
         )
         if took and not operation.grad_mode:
             operation.off = getattr(self._local, "off", None)
-        written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
@@ -218,7 +222,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def before_step(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Judge the gradients of the step; and see nothing of what it does itself, unless it calls the program back."""
-        self.starved.saw_step(optimizer)
+        with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+            self.starved.saw_step(optimizer)
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -304,7 +309,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if loss is None:
             told["crossed"] = self.broadcast
             told["starved"] = [
-                {**_operation(one), "kind": "cut", "parameters": count} for one, count in self.starved.cuts()[:MAX_TOLD]
+                {
+                    **_operation(one),
+                    "kind": "cut",
+                    "parameters": count,
+                    "off": describe(one.off) if one.off else None,
+                    "is_write": bool(one.wrote),
+                }
+                for one, count in self.starved.cuts()[:MAX_TOLD]
             ]
         else:
             told["writes"] = self._written(moved)
