@@ -1,0 +1,171 @@
+"""What a rollout collects of the policy is a constant of several epochs of updates: the policy acts under `no_grad`.
+
+`ratio = exp(new - old)` computes `new` in each round; `old` comes from the function that acted, with its graph, which the
+first backward frees. The function gets `@torch.no_grad()`, or its call the block where a loss runs it as well. Only where each
+layer that acts is run anew for the loss; where the log-probabilities of the rollout are the loss themselves there is no ratio.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.codemods.act_without_grad import under_no_grad
+from explainer.fix.rewrite import spell
+from explainer.source.backward import find_backwards
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.lineage import lineage, reads, scope_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
+from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
+
+_SIGNS = ("modified by an inplace operation", "a second time")
+_NEEDS_GRAD = frozenset({"backward", "manual_backward", "enable_grad", "set_grad_enabled", "requires_grad_", "grad"})
+_SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
+_WHY = "records the graph of the policy that acts, which the first of several updates frees"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each function, or call, that acts and collects log-probabilities for updates of several epochs."""
+    if not any(sign in one.message for one in context.incident.exceptions for sign in _SIGNS):
+        return
+    program = context.program
+    ratios = find_ratios(program)
+    if not ratios or not _all_run_forwards(ratios, program):
+        return
+    updated = frozenset[ast.AST]().union(*(functions_run(one.region, one.file, program) for one in ratios))
+    layers = frozenset[ast.AST]().union(
+        *(layers_of(line, one.file, program) for one in ratios for line in one.forwards)
+    )
+    found = [one for one in _acting(updated, layers, program) if not _is_run_by_another(one[1], updated, layers, program)]
+    for file, function in found:
+        spelled = spell(program.names(file), "torch.no_grad")
+        if spelled.partition(".")[0] in program.names(file).imports:
+            edits = (insert_before(file, function, f"@{spelled}()"),)
+            yield Proposal(edits=edits, culprit=culprit_of(file, _forward_of(function, file, program), _WHY), belief=2.5)
+    if not found:
+        yield from _calls(ratios, layers, program)
+
+
+def _all_run_forwards(ratios: tuple[Ratio, ...], program: Program) -> bool:
+    """Whether every backward of the program goes through a forward of its own beside a ratio, of which no part is left out."""
+    scopes = {scope_of(one.backward.statement, one.file, program) for one in ratios}
+    regions = {one.region: set(walk(one.region)) for one in ratios}
+    for one in find_backwards(program):
+        if scope_of(one.statement, one.file, program) not in scopes:
+            return False
+        inside = next((nodes for nodes in regions.values() if one.call in nodes), None)
+        lines = lineage(one.loss, one.statement, one.file, program)
+        fresh = [line for line in lines if inside is not None and line in inside]
+        at_once = layers_of(one.loss, one.file, program)
+        if not at_once and not any(layers_of(line, one.file, program) for line in fresh):
+            return False
+    return not any(_leaves_out(line, one, program) for one in ratios for line in one.forwards)
+
+
+def _leaves_out(line: ast.stmt, ratio: Ratio, program: Program) -> bool:
+    """Whether a forward's results are used in part: what the loss takes of the rest may be the rollout's own."""
+    names = {name for one in (*ratio.forwards, ratio.backward.statement) for name in reads(one)}
+    for call in (node for node in walk(line) if isinstance(node, ast.Call) and layers_of(node, ratio.file, program)):
+        above = ratio.file.parents.get(call)
+        if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant):
+            return True
+        if isinstance(above, ast.Attribute) and not isinstance(ratio.file.parents.get(above), ast.Call):
+            return True
+        target = above.targets[0] if isinstance(above, ast.Assign) else None
+        if isinstance(target, ast.Name) and _is_read_in_part(target.id, ratio):
+            return True
+        for at, one in enumerate(target.elts if isinstance(target, (ast.Tuple, ast.List)) else ()):
+            if (dotted_name(one) or "") not in names:
+                if provenance_of(program).trace(Value(call, ratio.file, pick=at)).live:
+                    return True
+    return False
+
+
+def _is_read_in_part(name: str, ratio: Ratio) -> bool:
+    """Whether attributes or entries of a result are read, rather than the result or its methods."""
+    for node in walk(ratio.region):
+        above = ratio.file.parents.get(node)
+        if not isinstance(node, ast.Name) or node.id != name:
+            continue
+        if isinstance(above, ast.Attribute) and not isinstance(ratio.file.parents.get(above), ast.Call):
+            return True
+        if isinstance(above, ast.Subscript) and above.value is node and isinstance(above.slice, ast.Constant):
+            return True
+    return False
+
+
+def _acting(
+    updated: frozenset[ast.AST], layers: frozenset[ast.AST], program: Program
+) -> Iterator[tuple[SourceFile, Function]]:
+    """The functions that act: they run only layers that the updates run anew, take log-probabilities, and go back nowhere."""
+    for file, function in program.functions():
+        if function in updated or is_without_grad(function, file, program) or _needs_grad(function, file, program):
+            continue
+        own = layers_of(function, file, program)
+        if own and own <= layers and takes_log_probability(function, file, program):
+            if not _is_called_without_grad(function, file, program) and _records(function, file, program):
+                yield file, function
+
+
+def _needs_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a piece of code, or what it runs, differentiates, switches grad mode or suspends."""
+    return any(
+        isinstance(one, _SUSPENDS) or (isinstance(one, ast.Attribute) and one.attr in _NEEDS_GRAD)
+        for each in (node, *functions_run(node, file, program))
+        for one in walk(each)
+    )
+
+
+def _is_called_without_grad(function: Function, file: SourceFile, program: Program) -> bool:
+    """Whether nobody calls a function, or its callers have switched grad mode off."""
+    calls = resolver_of(program).calls_of(function, file)
+    return all(is_without_grad(call, where, program) for where, call in calls)
+
+
+def _records(function: Function, file: SourceFile, program: Program) -> bool:
+    """Whether a call in a function that runs layers stands under no `no_grad`."""
+    calls = (node for node in walk(function) if isinstance(node, ast.Call))
+    return any(layers_of(one, file, program) and not is_without_grad(one, file, program) for one in calls)
+
+
+def _is_run_by_another(
+    function: Function, updated: frozenset[ast.AST], layers: frozenset[ast.AST], program: Program
+) -> bool:
+    """Whether a function that acts as well runs this one: the outer one is cured."""
+    return any(
+        other is not function and function in functions_run(other, file, program)
+        for file, other in _acting(updated, layers, program)
+    )
+
+
+def _forward_of(function: Function, file: SourceFile, program: Program) -> ast.stmt:
+    """The statement of a function that runs the policy."""
+    calls = [one for one in walk(function) if isinstance(one, ast.Call) and layers_of(one, file, program)]
+    return file.statement(min(calls, key=lambda one: one.lineno))
+
+
+def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:
+    """The statements outside of the updates that act by a function which the updates run as well."""
+    inside = {node for one in ratios for node in walk(one.region)}
+    shared = frozenset[ast.AST]().union(*(functions_run(one.region, one.file, program) for one in ratios))
+    for file in program.parsed():
+        for statement in (node for node in file.walk() if isinstance(node, ast.Assign)):
+            around = program.names(file).function_of(statement)
+            if statement in inside or around in shared or not isinstance(statement.value, ast.Call):
+                continue
+            run = functions_run(statement.value, file, program)
+            own = layers_of(statement.value, file, program)
+            if not run & shared or not own or not own <= layers or is_without_grad(statement, file, program):
+                continue
+            if not takes_log_probability(statement.value, file, program) or _needs_grad(statement.value, file, program):
+                continue
+            edit = under_no_grad(file, statement, program)
+            if edit is not None:
+                yield Proposal(edits=(edit,), culprit=culprit_of(file, statement, _WHY), belief=2.5)
