@@ -17,7 +17,7 @@ from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
-_DEPTH = 6
+_LIBRARIES = ("torch.", "numpy.", "math.")
 _EXP = ("torch.exp",)
 _LOG_PROBABILITIES = frozenset({"log_prob", "log_softmax", "cross_entropy", "logsumexp", "LogSoftmax"})
 
@@ -113,25 +113,37 @@ def _difference(
         yield power.left, power.right
 
 
+@lru_cache(maxsize=4096)
 def layers_of(node: ast.AST, file: SourceFile, program: Program) -> frozenset[ast.AST]:
     """The calls that made the layers which a piece of code runs: itself, in a function or method, in a module's forward."""
-    return frozenset(_layers(node, file, program, frozenset(), 0))
+    found = set(_layers(node, file, program))
+    for function in functions_run(node, file, program):
+        where = next(one for one in program.parsed() if function in one.parents)
+        found |= set(_layers(function, where, program))
+    return frozenset(found)
 
 
-def _layers(
-    node: ast.AST, file: SourceFile, program: Program, seen: frozenset[ast.AST], depth: int
-) -> Iterator[ast.AST]:
-    resolver = resolver_of(program)
-    for call in (one for one in walk(node) if isinstance(one, ast.Call)) if depth < _DEPTH else ():
-        if (program.names(file).qualified(call.func) or "").startswith(("torch.", "numpy.", "math.")):
+def _layers(node: ast.AST, file: SourceFile, program: Program) -> Iterator[ast.AST]:
+    for call in (one for one in walk(node) if isinstance(one, ast.Call)):
+        called = program.names(file).qualified(call.func) or ""
+        if called.startswith(_LIBRARIES) or _makes_module(call, file, program):
             continue
-        for where, function in _run_by(call, file, program):
-            if function not in seen:
-                yield from _layers(function, where, program, seen | {function}, depth + 1)
-        for made in resolver.constructors_of(Value(call.func, file)) if not _makes_module(call, file, program) else ():
+        for made in _constructors(call, file, program):
             name = program.names(made.file).qualified(getattr(made.node, "func", None)) or ""
             if made.node is not call and name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
                 yield made.node
+
+
+def _constructors(call: ast.Call, file: SourceFile, program: Program) -> list[Value]:
+    """What made the module that is called; of `self.agent.actor` what the agent's class makes its `actor` of."""
+    resolver = resolver_of(program)
+    found = resolver.constructors_of(Value(call.func, file))
+    if found or not isinstance(call.func, ast.Attribute):
+        return found
+    for where, owner in resolver.classes_of(Value(call.func.value, file)):
+        value = program.names(where).attribute_value(owner, call.func.attr)
+        found += resolver.constructors_of(Value(value, where)) if value is not None else []
+    return found
 
 
 def _makes_module(call: ast.Call, file: SourceFile, program: Program) -> bool:
@@ -151,7 +163,7 @@ def _run_by(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tupl
             yield method
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def functions_run(node: ast.AST, file: SourceFile, program: Program) -> frozenset[ast.AST]:
     """The functions of the program that a piece of code runs, itself or in what it runs."""
     found: set[ast.AST] = set()

@@ -16,7 +16,7 @@ from explainer.fix.rewrite import spell
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import lineage, reads, scope_of
+from explainer.source.lineage import CUTS, binds, changes, lineage, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
 from explainer.source.program import Program
@@ -43,7 +43,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     layers = frozenset[ast.AST]().union(
         *(layers_of(line, one.file, program) for one in ratios for line in one.forwards)
     )
-    found = [one for one in _acting(updated, layers, program) if not _is_run_by_another(one[1], updated, layers, program)]
+    acting = list(_acting(updated, layers, program))
+    run = frozenset[ast.AST]().union(*(functions_run(one, file, program) - {one} for file, one in acting))
+    found = [one for one in acting if one[1] not in run]  # the outermost: what it calls acts under it
     for file, function in found:
         spelled = spell(program.names(file), "torch.no_grad")
         if spelled.partition(".")[0] in program.names(file).imports:
@@ -110,7 +112,7 @@ def _acting(
             continue
         own = layers_of(function, file, program)
         if own and own <= layers and takes_log_probability(function, file, program):
-            if not _is_called_without_grad(function, file, program) and _records(function, file, program):
+            if _hands_on(function, file, program):
                 yield file, function
 
 
@@ -123,26 +125,49 @@ def _needs_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
     )
 
 
-def _is_called_without_grad(function: Function, file: SourceFile, program: Program) -> bool:
-    """Whether nobody calls a function, or its callers have switched grad mode off."""
+def _hands_on(function: Function, file: SourceFile, program: Program) -> bool:
+    """Whether a function records a graph, gives it away, and a caller under grad mode takes it: not all of it is detached."""
+    lines = [one for one in statements_of(function) if not is_without_grad(one, file, program)]
+    names: set[str] = set()
+    for _ in range(2):  # the second time for what a loop carries back
+        for one in lines:
+            value = value_of(one)
+            if value is not None and (reads(value) & names or layers_of(value, file, program)):
+                names |= binds(one) | changes(one)
+    given = [one for one in lines if isinstance(one, (ast.Return, ast.Expr)) or _is_stored(one)]
+    if not any(_runs_uncut(one.value, file, program) or reads(one.value) & names for one in given if one.value is not None):  # type: ignore[attr-defined]
+        return False
     calls = resolver_of(program).calls_of(function, file)
-    return all(is_without_grad(call, where, program) for where, call in calls)
+    return any(not is_without_grad(call, where, program) and _is_taken(call, where, program) for where, call in calls)
 
 
-def _records(function: Function, file: SourceFile, program: Program) -> bool:
-    """Whether a call in a function that runs layers stands under no `no_grad`."""
-    calls = (node for node in walk(function) if isinstance(node, ast.Call))
-    return any(layers_of(one, file, program) and not is_without_grad(one, file, program) for one in calls)
+def _is_stored(statement: ast.stmt) -> bool:
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return isinstance(target, (ast.Subscript, ast.Attribute))
 
 
-def _is_run_by_another(
-    function: Function, updated: frozenset[ast.AST], layers: frozenset[ast.AST], program: Program
-) -> bool:
-    """Whether a function that acts as well runs this one: the outer one is cured."""
+def _runs_uncut(value: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether an expression runs layers and hands on their graph."""
+    is_cut = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in CUTS
+    return not is_cut and bool(layers_of(value, file, program))
+
+
+def _is_taken(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether something of what a call gives back is read other than detached; an expression that is used at once is."""
+    statement = file.statement(call)
+    if not isinstance(statement, ast.Assign) or statement.value is not call:
+        return not isinstance(statement, ast.Assign) or _runs_uncut(statement.value, file, program)
+    target = statement.targets[0]
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    trace = provenance_of(program).trace
+    live = [one for at, one in enumerate(parts) if trace(Value(call, file, pick=at)).live] or parts
+    names = {name for one in live if (name := dotted_name(one))}
+    scope = scope_of(statement, file, program)
+    rest = [one for one in statements_of(scope) if one is not statement] if scope is not None else []
     return any(
-        other is not function and function in functions_run(other, file, program)
-        for file, other in _acting(updated, layers, program)
-    )
+        reads(value) & names for one in rest
+        if (value := value_of(one) if not isinstance(one, ast.Return) else one.value) is not None
+    )  # fmt: skip
 
 
 def _forward_of(function: Function, file: SourceFile, program: Program) -> ast.stmt:
@@ -163,6 +188,8 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             run = functions_run(statement.value, file, program)
             own = layers_of(statement.value, file, program)
             if not run & shared or not own or not own <= layers or is_without_grad(statement, file, program):
+                continue
+            if not _is_taken(statement.value, file, program):
                 continue
             if not takes_log_probability(statement.value, file, program) or _needs_grad(statement.value, file, program):
                 continue
