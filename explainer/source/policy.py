@@ -48,7 +48,7 @@ def _find_ratios(program: Program) -> Iterator[Ratio]:
         region = loop_of(backward.statement, file) or program.names(file).function_of(backward.call)
         if region is None:
             continue
-        inside = set(walk(region))
+        inside = set(walk(region)) - {region}
         lines = [one for one in lineage(backward.loss, backward.statement, file, program) if one in inside]
         for one in (*lines, backward.statement):
             for new, old in _differences(one, file, program):

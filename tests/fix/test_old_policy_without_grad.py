@@ -120,7 +120,37 @@ for _ in range(2):
         ppo.rows.append((x, act, logp))
     ppo.learn()
 """
+BUFFER = LAYERS + """acts, old = torch.zeros(8), torch.zeros(8)
+for _ in range(2):
+    xs = torch.randn(8, 3)
+    for at in range(8):
+        act, logp, value = agent.judge(xs[at])
+        acts[at], old[at] = act, logp
+    for epoch in range(3):
+        for rows in torch.arange(8).split(4):
+            _, new, value = agent.judge(xs[rows], acts[rows])
+            loss = -torch.exp(new - old[rows]).mean() + (value - 1).pow(2).mean()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+"""
+INLINE = LAYERS + """for _ in range(2):
+    xs, acts, logps = torch.randn(8, 3), [], []
+    for x in xs:
+        dist = Categorical(logits=agent.actor(x))
+        acts.append(dist.sample())
+        logps.append(dist.log_prob(acts[-1]))
+    acts, old = map(torch.stack, (acts, logps))
+    for epoch in range(3):
+        new = Categorical(logits=agent.actor(xs)).log_prob(acts)
+        loss = -torch.exp(new - old).mean() + (agent.critic(xs) - 1).pow(2).mean()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+"""
 RIGHT = {
+    "a loop whose log-probabilities are the loss": HEAD + INLINE.replace("-torch.exp(new - old)", "-(old * new.exp().detach())"),
+    "a loop that keeps what it computes detached": HEAD + INLINE.replace("(acts[-1]))", "(acts[-1]).detach())"),
     "without grad already": HEAD + "@torch.no_grad()\n" + ROLLOUT + UPDATE + MAIN,
     "called without grad": HEAD + ROLLOUT + UPDATE
         + "for _ in range(2):\n    with torch.no_grad():\n        rows = rollout(8)\n    update(*rows)\n",
@@ -171,6 +201,14 @@ WRONG = {
     "a call of what the loss runs as well": (HEAD + SHARED, [
         "-        act, logp, value = agent.judge(x)", "+        with torch.no_grad():",
         "+            act, logp, value = agent.judge(x)"]),
+    "a call that fills a buffer": (HEAD + BUFFER, [
+        "-        act, logp, value = agent.judge(xs[at])", "+        with torch.no_grad():",
+        "+            act, logp, value = agent.judge(xs[at])"]),
+    "a loop that acts line by line": (HEAD + INLINE, [
+        "-    for x in xs:", "-        dist = Categorical(logits=agent.actor(x))", "-        acts.append(dist.sample())",
+        "-        logps.append(dist.log_prob(acts[-1]))", "+    with torch.no_grad():", "+        for x in xs:",
+        "+            dist = Categorical(logits=agent.actor(x))", "+            acts.append(dist.sample())",
+        "+            logps.append(dist.log_prob(acts[-1]))"]),
     "methods, with the ratio in a function": (HEAD + METHODS, ["+    @torch.no_grad()"]),
 }  # fmt: skip
 
@@ -187,6 +225,12 @@ def test_the_old_policy_acts_without_grad(source: str, changes: list[str], tmp_p
     after = rewritten(tmp_path, "old_policy_without_grad", source, "loss.backward()", message=SAID)
     assert diff_lines(source, after) == changes
     assert rewritten(tmp_path, "old_policy_without_grad", after, "loss.backward()", message=SAID) == after
+
+
+def test_the_buffers_of_a_rollout_are_no_carried_state(tmp_path: pathlib.Path) -> None:
+    """Detached behind the first update, they would still take the gradient out of that one: the other codemod is silent."""
+    source = HEAD + BUFFER
+    assert rewritten(tmp_path, "detach_carried_state", source, "loss.backward()", message=SAID) == source
 
 
 @pytest.mark.slow

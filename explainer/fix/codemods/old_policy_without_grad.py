@@ -1,22 +1,23 @@
 """What a rollout collects of the policy is a constant of several epochs of updates: the policy acts under `no_grad`.
 
 `ratio = exp(new - old)` computes `new` in each round; `old` comes from the function that acted, with its graph, which the
-first backward frees. The function gets `@torch.no_grad()`, or its call the block where a loss runs it as well. Only where each
-layer that acts is run anew for the loss; where the log-probabilities of the rollout are the loss themselves there is no ratio.
+first backward frees. The function gets `@torch.no_grad()`; its call, where a loss runs it as well, or the loop that acts line
+by line, the block. Only where each layer that acts is run anew for the loss; where the log-probabilities of the rollout are
+the loss themselves there is no ratio.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.codemods.act_without_grad import under_no_grad
-from explainer.fix.rewrite import spell
+from explainer.fix.rewrite import indented, spell
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import CUTS, binds, changes, lineage, reads, scope_of, statements_of, value_of
+from explainer.source.lineage import CUTS, before, binds, changes, lineage, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
 from explainer.source.program import Program
@@ -51,8 +52,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         if spelled.partition(".")[0] in program.names(file).imports:
             edits = (insert_before(file, function, f"@{spelled}()"),)
             yield Proposal(edits=edits, culprit=culprit_of(file, _forward_of(function, file, program), _WHY), belief=2.5)
-    if not found:
-        yield from _calls(ratios, layers, program)
+    if found:
+        return
+    calls = list(_calls(ratios, layers, program))
+    yield from calls or _loops(ratios, layers, program)
 
 
 def _all_run_forwards(ratios: tuple[Ratio, ...], program: Program) -> bool:
@@ -127,7 +130,15 @@ def _needs_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
 
 def _hands_on(function: Function, file: SourceFile, program: Program) -> bool:
     """Whether a function records a graph, gives it away, and a caller under grad mode takes it: not all of it is detached."""
-    lines = [one for one in statements_of(function) if not is_without_grad(one, file, program)]
+    if not _gives_graph(statements_of(function), file, program):
+        return False
+    calls = resolver_of(program).calls_of(function, file)
+    return any(not is_without_grad(call, where, program) and _is_taken(call, where, program) for where, call in calls)
+
+
+def _gives_graph(statements: Iterable[ast.stmt], file: SourceFile, program: Program) -> bool:
+    """Whether statements that run layers return, store or append what has a graph."""
+    lines = [one for one in statements if not is_without_grad(one, file, program)]
     names: set[str] = set()
     for _ in range(2):  # the second time for what a loop carries back
         for one in lines:
@@ -135,10 +146,8 @@ def _hands_on(function: Function, file: SourceFile, program: Program) -> bool:
             if value is not None and (reads(value) & names or layers_of(value, file, program)):
                 names |= binds(one) | changes(one)
     given = [one for one in lines if isinstance(one, (ast.Return, ast.Expr)) or _is_stored(one)]
-    if not any(_runs_uncut(one.value, file, program) or reads(one.value) & names for one in given if one.value is not None):  # type: ignore[attr-defined]
-        return False
-    calls = resolver_of(program).calls_of(function, file)
-    return any(not is_without_grad(call, where, program) and _is_taken(call, where, program) for where, call in calls)
+    values = [one.value for one in given if one.value is not None]  # type: ignore[attr-defined]
+    return any(_runs_uncut(one, file, program) or reads(one) & names for one in values)
 
 
 def _is_stored(statement: ast.stmt) -> bool:
@@ -170,8 +179,8 @@ def _is_taken(call: ast.Call, file: SourceFile, program: Program) -> bool:
     )  # fmt: skip
 
 
-def _forward_of(function: Function, file: SourceFile, program: Program) -> ast.stmt:
-    """The statement of a function that runs the policy."""
+def _forward_of(function: ast.AST, file: SourceFile, program: Program) -> ast.stmt:
+    """The first statement of a function or loop that runs the policy."""
     calls = [one for one in walk(function) if isinstance(one, ast.Call) and layers_of(one, file, program)]
     return file.statement(min(calls, key=lambda one: one.lineno))
 
@@ -196,3 +205,21 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             edit = under_no_grad(file, statement, program)
             if edit is not None:
                 yield Proposal(edits=(edit,), culprit=culprit_of(file, statement, _WHY), belief=2.5)
+
+
+def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:
+    """The loops beside the updates that act line by line."""
+    for ratio in ratios[:1]:
+        file, scope = ratio.file, scope_of(ratio.backward.statement, ratio.file, program)
+        loops = [one for one in statements_of(scope) if isinstance(one, (ast.For, ast.While))] if scope is not None else []
+        for loop in (one for one in loops if before(one, ratio.backward.statement)):
+            own = layers_of(loop, file, program)
+            if not own or not own <= layers or is_without_grad(loop, file, program) or _needs_grad(loop, file, program):
+                continue
+            inner = [one for one in walk(loop) if isinstance(one, ast.stmt) and one is not loop]
+            spelled = spell(program.names(file), "torch.no_grad")
+            is_known = spelled.partition(".")[0] in program.names(file).imports
+            if is_known and takes_log_probability(loop, file, program) and _gives_graph(inner, file, program):
+                edits = (insert_before(file, loop, f"with {spelled}():"), *indented(file, [loop]))
+                yield Proposal(edits=edits, culprit=culprit_of(file, _forward_of(loop, file, program), _WHY), belief=2.5)
+                return
