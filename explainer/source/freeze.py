@@ -176,12 +176,12 @@ def _switches(scope: ast.AST, file: SourceFile, program: Program) -> tuple[tuple
     for node in walk_scope(scope):
         call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
         target = resolver_of(program).function_of(call, Value(call, file)) if call is not None else None
-        for module, is_on in _switched(call, target[1], target[0], program) if call is not None and target else ():
-            found.append((file.statement(call), module, not is_on))
+        for module, is_on in _switched(call, target[1], target[0]) if call is not None and target else ():
+            found.append((file.statement(node), module, not is_on))
     return tuple(sorted(found, key=lambda one: start_of(one[0])))
 
 
-def _switched(call: ast.Call, function: Function, file: SourceFile, program: Program) -> Iterator[tuple[str, bool]]:
+def _switched(call: ast.Call, function: Function, file: SourceFile) -> Iterator[tuple[str, bool]]:
     """The modules whose flags a function sets, by the names that its caller has for them, and the state that it gives them."""
     given = bind_call(call, function, Value(call, file))
     for loop in (node for node in walk(function) if isinstance(node, ast.For)):
@@ -191,8 +191,9 @@ def _switched(call: ast.Call, function: Function, file: SourceFile, program: Pro
         if root is None or root not in given or len(states) != 1:
             continue
         state = states[0]
-        behind = given.get(state.id) if isinstance(state, ast.Name) else None
-        value = behind.node if behind is not None else default_of(function, state.id) if isinstance(state, ast.Name) else state
+        value: ast.expr | None = state
+        if isinstance(state, ast.Name):
+            value = given[state.id].node if state.id in given else default_of(function, state.id)
         node = given[root].node
         parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
         if isinstance(value, ast.Constant) and isinstance(value.value, bool):

@@ -12,7 +12,7 @@ from explainer.source.binding import Value, bind_call
 from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, lineage, loop_of, reads, scope_of, sources, value_of
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -74,8 +74,9 @@ def _is_older(node: ast.expr, at: ast.stmt, inside: set[ast.AST], file: SourceFi
         seen.add(part)
         if layers_of(part, file, program):
             return False
-        made = [(one, name) for name in reads(part, graph=False) for one in definitions(name, place, scope) if one in inside]
-        todo += [(value, one) for one, name in made if (value := value_of(one, name)) is not None]
+        for name in reads(part, graph=False):
+            made = [one for one in definitions(name, place, scope) if one in inside]
+            todo += [(value, one) for one in made if (value := value_of(one, name)) is not None]
     return bool(reads(node))
 
 
@@ -181,7 +182,7 @@ def functions_run(node: ast.AST, file: SourceFile, program: Program) -> frozense
 def takes_log_probability(node: ast.AST, file: SourceFile, program: Program) -> bool:
     """Whether a piece of code computes log-probabilities, itself or in what it runs."""
     return any(
-        _LOG_PROBABILITIES & {(dotted_name(call.func) or getattr(call.func, "attr", "")).rpartition(".")[2]}
+        getattr(call.func, "attr", getattr(call.func, "id", "")) in _LOG_PROBABILITIES
         for one in (node, *functions_run(node, file, program))
         for call in walk(one)
         if isinstance(call, ast.Call)

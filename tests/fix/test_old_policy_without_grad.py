@@ -72,7 +72,9 @@ LAYERS = """class Agent(nn.Module):
 agent = Agent()
 adam = torch.optim.Adam(agent.parameters())
 """
-SHARED = LAYERS + """for _ in range(2):
+SHARED = (
+    LAYERS
+    + """for _ in range(2):
     xs, acts, logps = torch.randn(8, 3), [], []
     for x in xs:
         act, logp, value = agent.judge(x)
@@ -88,7 +90,10 @@ SHARED = LAYERS + """for _ in range(2):
         loss.backward()
         adam.step()
 """
-METHODS = LAYERS + """class PPO:
+)
+METHODS = (
+    LAYERS
+    + """class PPO:
     def __init__(self):
         self.agent, self.rows = agent, []
 
@@ -120,7 +125,10 @@ for _ in range(2):
         ppo.rows.append((x, act, logp))
     ppo.learn()
 """
-BUFFER = LAYERS + """acts, old = torch.zeros(8), torch.zeros(8)
+)
+BUFFER = (
+    LAYERS
+    + """acts, old = torch.zeros(8), torch.zeros(8)
 for _ in range(2):
     xs = torch.randn(8, 3)
     for at in range(8):
@@ -134,7 +142,10 @@ for _ in range(2):
             loss.backward()
             adam.step()
 """
-INLINE = LAYERS + """for _ in range(2):
+)
+INLINE = (
+    LAYERS
+    + """for _ in range(2):
     xs, acts, logps = torch.randn(8, 3), [], []
     for x in xs:
         dist = Categorical(logits=agent.actor(x))
@@ -148,7 +159,26 @@ INLINE = LAYERS + """for _ in range(2):
         loss.backward()
         adam.step()
 """
+)
+AT_ONCE = """for _ in range(2):
+    xs = torch.randn(8, 3)
+    dist, value = net(xs)
+    acts = dist.sample()
+    old_logp = dist.log_prob(acts)
+    gain = torch.randn(8) - value
+    for epoch in range(3):
+        dist, now = net(xs)
+        ratio = torch.exp(dist.log_prob(acts) - old_logp)
+        loss = -(ratio * gain).mean() + (now - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
 RIGHT = {
+    "a temperature that is trained, before the updates": HEAD
+    + AT_ONCE.replace("    for epoch", "    scale = net.v.weight.exp().mean()\n    for epoch").replace(
+        "(ratio * gain)", "(ratio * gain * scale)"
+    ),
     "a loop whose log-probabilities are the loss": HEAD + INLINE.replace("-torch.exp(new - old)", "-(old * new.exp().detach())"),
     "a loop that keeps what it computes detached": HEAD + INLINE.replace("(acts[-1]))", "(acts[-1]).detach())"),
     "without grad already": HEAD + "@torch.no_grad()\n" + ROLLOUT + UPDATE + MAIN,
@@ -209,6 +239,9 @@ WRONG = {
         "-        logps.append(dist.log_prob(acts[-1]))", "+    with torch.no_grad():", "+        for x in xs:",
         "+            dist = Categorical(logits=agent.actor(x))", "+            acts.append(dist.sample())",
         "+            logps.append(dist.log_prob(acts[-1]))"]),
+    "lines that act on all states at once": (HEAD + AT_ONCE, [
+        "-    old_logp = dist.log_prob(acts)", "-    gain = torch.randn(8) - value",
+        "+    old_logp = dist.log_prob(acts).detach()", "+    gain = (torch.randn(8) - value).detach()"]),
     "methods, with the ratio in a function": (HEAD + METHODS, ["+    @torch.no_grad()"]),
 }  # fmt: skip
 

@@ -13,11 +13,22 @@ from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.codemods.act_without_grad import under_no_grad
-from explainer.fix.rewrite import indented, spell
+from explainer.fix.rewrite import indented, put_method, spell
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import CUTS, before, binds, changes, lineage, reads, scope_of, statements_of, value_of
+from explainer.source.lineage import (
+    CUTS,
+    before,
+    binds,
+    changes,
+    definitions,
+    lineage,
+    reads,
+    scope_of,
+    statements_of,
+    value_of,
+)
 from explainer.source.name import Function, dotted_name
 from explainer.source.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
 from explainer.source.program import Program
@@ -29,6 +40,7 @@ from explainer.source.write import is_without_grad
 _SIGNS = ("modified by an inplace operation", "a second time")
 _NEEDS_GRAD = frozenset({"backward", "manual_backward", "enable_grad", "set_grad_enabled", "requires_grad_", "grad"})
 _SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
+_DETACHED = "Detach the old policy's values: they are constants of the updates"
 _WHY = "records the graph of the policy that acts, which the first of several updates frees"
 
 
@@ -51,11 +63,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         spelled = spell(program.names(file), "torch.no_grad")
         if spelled.partition(".")[0] in program.names(file).imports:
             edits = (insert_before(file, function, f"@{spelled}()"),)
-            yield Proposal(edits=edits, culprit=culprit_of(file, _forward_of(function, file, program), _WHY), belief=2.5)
+            culprit = culprit_of(file, _forward_of(function, file, program), _WHY)
+            yield Proposal(edits=edits, culprit=culprit, belief=2.5)
     if found:
         return
     calls = list(_calls(ratios, layers, program))
-    yield from calls or _loops(ratios, layers, program)
+    yield from calls or list(_loops(ratios, layers, program)) or _lines(ratios, layers, program)
 
 
 def _all_run_forwards(ratios: tuple[Ratio, ...], program: Program) -> bool:
@@ -87,9 +100,9 @@ def _leaves_out(line: ast.stmt, ratio: Ratio, program: Program) -> bool:
         if isinstance(target, ast.Name) and _is_read_in_part(target.id, ratio):
             return True
         for at, one in enumerate(target.elts if isinstance(target, (ast.Tuple, ast.List)) else ()):
-            if (dotted_name(one) or "") not in names:
-                if provenance_of(program).trace(Value(call, ratio.file, pick=at)).live:
-                    return True
+            is_read = (dotted_name(one) or "") in names
+            if not is_read and provenance_of(program).trace(Value(call, ratio.file, pick=at)).live:
+                return True
     return False
 
 
@@ -114,9 +127,9 @@ def _acting(
         if function in updated or is_without_grad(function, file, program) or _needs_grad(function, file, program):
             continue
         own = layers_of(function, file, program)
-        if own and own <= layers and takes_log_probability(function, file, program):
-            if _hands_on(function, file, program):
-                yield file, function
+        is_rollout = own and own <= layers and takes_log_probability(function, file, program)
+        if is_rollout and _hands_on(function, file, program):
+            yield file, function
 
 
 def _needs_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
@@ -211,8 +224,8 @@ def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
     """The loops beside the updates that act line by line."""
     for ratio in ratios[:1]:
         file, scope = ratio.file, scope_of(ratio.backward.statement, ratio.file, program)
-        loops = [one for one in statements_of(scope) if isinstance(one, (ast.For, ast.While))] if scope is not None else []
-        for loop in (one for one in loops if before(one, ratio.backward.statement)):
+        earlier = [one for one in statements_of(scope) if before(one, ratio.backward.statement)] if scope else []
+        for loop in (one for one in earlier if isinstance(one, (ast.For, ast.While))):
             own = layers_of(loop, file, program)
             if not own or not own <= layers or is_without_grad(loop, file, program) or _needs_grad(loop, file, program):
                 continue
@@ -221,5 +234,47 @@ def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             is_known = spelled.partition(".")[0] in program.names(file).imports
             if is_known and takes_log_probability(loop, file, program) and _gives_graph(inner, file, program):
                 edits = (insert_before(file, loop, f"with {spelled}():"), *indented(file, [loop]))
-                yield Proposal(edits=edits, culprit=culprit_of(file, _forward_of(loop, file, program), _WHY), belief=2.5)
+                culprit = culprit_of(file, _forward_of(loop, file, program), _WHY)
+                yield Proposal(edits=edits, culprit=culprit, belief=2.5)
                 return
+
+
+def _lines(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:
+    """The lines before the updates whose values these read with their graph, where the policy acts on all states at once."""
+    ratio = ratios[0]
+    file, inside = ratio.file, set(walk(ratio.region))
+    made = lineage(ratio.backward.loss, ratio.backward.statement, file, program)
+    scope = scope_of(ratio.backward.statement, file, program)
+    readers = (*ratio.forwards, ratio.backward.statement) if scope is not None else ()
+    taken = {made for one in readers for name in reads(one) for made in definitions(name, one, scope)}  # type: ignore[arg-type]
+    earlier = [one for one in made if one not in inside and before(one, ratio.backward.statement)]
+    given = [one for one in earlier if isinstance(one, ast.Assign) and one in taken]
+    live = [one for one in given if provenance_of(program).trace(Value(one.value, file)).live]
+    is_plain = all(isinstance(one.targets[0], ast.Name) and not _makes_part(one, file, program) for one in live)
+    old = dotted_name(ratio.old)
+    if (
+        is_plain
+        and any(old in binds(one) for one in live)
+        and all(_is_of_layers(one, layers, file, program) for one in live)
+    ):
+        guilty = next(one for one in live if old in binds(one))
+        edits = tuple(put_method(file, one.value, ".detach()") for one in live)
+        risk = "unsafe" if len(live) > 1 else None
+        culprit = culprit_of(file, guilty, _WHY)
+        yield Proposal(edits=edits, culprit=culprit, belief=2.3, applicability=risk, title=_DETACHED)
+
+
+def _is_of_layers(statement: ast.Assign, layers: frozenset[ast.AST], file: SourceFile, program: Program) -> bool:
+    """Whether a value is computed by layers that the updates run anew; one of a parameter alone may be there to be trained."""
+    lines = [statement, *lineage(statement.value, statement, file, program)]
+    run = frozenset[ast.AST]().union(*(layers_of(one, file, program) for one in lines))
+    return bool(run) and run <= layers
+
+
+def _makes_part(statement: ast.Assign, file: SourceFile, program: Program) -> bool:
+    """Whether a statement makes a module, a parameter or a leaf, which trains as it is."""
+    called = program.names(file).qualified(getattr(statement.value, "func", None)) or ""
+    if called.startswith(("torch.nn.", "torch.optim.")) or program.find_class(called) is not None:
+        return True
+    keywords = getattr(statement.value, "keywords", ())
+    return any(one.arg == "requires_grad" for one in keywords) or called.endswith("requires_grad_")

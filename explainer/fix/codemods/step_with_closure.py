@@ -26,7 +26,8 @@ from explainer.source.tree import walk
 _MESSAGE = "step() missing 1 required positional argument: 'closure'"
 _LBFGS = ("torch.optim.LBFGS", "torch.optim.lbfgs.LBFGS")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
-_SUSPENDS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.Delete)
+_LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Break, ast.Continue)
+_REBINDS = (ast.Global, ast.Nonlocal, ast.Delete)
 _REPORTS = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _NAMES = ("closure", "evaluate_loss")
@@ -78,7 +79,8 @@ def _step(statement: ast.Expr, call: ast.Call, file: SourceFile, program: Progra
     optimizer = dotted_name(call.func.value)
     block = block_of(statement, file)
     before = block[: block.index(statement)] if statement in block else []
-    inside = [one for one in find_backwards(program) if one.file is file and _holder(one.call, before, file) is not None]
+    here = [one for one in find_backwards(program) if one.file is file]
+    inside = [one for one in here if _holder(one.call, before, file) is not None]
     if optimizer is None or call.args or call.keywords or len(inside) != 1:
         return None
     (backward,) = inside
@@ -174,7 +176,7 @@ def _is_whole(step: _Step, kept: Sequence[ast.stmt], later: Sequence[ast.stmt]) 
     """Whether the closure can hold the statements: nothing leaves it but the loss, and nothing goes on from call to call."""
     file = step.file
     nodes = [node for one in (*kept, *later) for node in walk(one)]
-    if any(isinstance(node, (*_SUSPENDS, *_SCOPES[:3])) for node in nodes) or not _on_own_lines(step):
+    if any(isinstance(node, (*_LEAVES, *_REBINDS, *_SCOPES[:3])) for node in nodes) or not _on_own_lines(step):
         return False
     if any(isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in nodes):
         return False
@@ -219,8 +221,9 @@ def _leaves(name: str, step: _Step, kept: Sequence[ast.stmt]) -> bool:
         around = scope_of(one, step.file)
         if around is scope and any(each.statement in inside for each in reaching(name, one, step.file)):
             return True
-        is_own = not isinstance(around, ast.Module) and (name in all_parameters(around) or reaching(name, one, step.file))
-        if around is not scope and not is_own and (isinstance(scope, ast.Module) or _is_within(around, scope, step.file)):
+        is_parameter = not isinstance(around, ast.Module) and name in all_parameters(around)
+        is_own = is_parameter or bool(reaching(name, one, step.file))
+        if around is not scope and not is_own and _is_within(around, scope, step.file):
             return True
     return False
 
