@@ -24,7 +24,7 @@ from explainer.source.cut import (
     operands_of,
 )
 from explainer.source.file import SourceFile
-from explainer.source.freeze import frozen_constructors
+from explainer.source.freeze import frozen_constructors, is_frozen_at
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import DEPTH, Resolver, resolver_of
@@ -216,6 +216,7 @@ class Provenance:
         called = self.program.names(made.file).qualified(made.node.func) or ""
         found = self.resolver.find_class(made.node.func, made.file)
         is_frozen = isinstance(value.arguments, _Frozen) or made.node in frozen_constructors(self.program)
+        is_frozen = is_frozen or is_frozen_at(node, value.file, self.program)
         if found is not None:
             method = self.resolver.method(found[1], "forward", found[0])
             method = method or self.resolver.method(found[1], "__call__", found[0])

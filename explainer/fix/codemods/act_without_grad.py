@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import spell
+from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.callee import callees_of
@@ -45,11 +46,9 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             if _is_data(statement, scope, file, program):
                 why = "builds a graph for each action, which the memory keeps and the next round carries on"
-                text = _under(file, statement, program)
-                if text is not None:
-                    yield Proposal(
-                        edits=(edit_of(file, statement, text),), culprit=culprit_of(file, statement, why), belief=2.2
-                    )
+                edit = under_no_grad(file, statement, program)
+                if edit is not None:
+                    yield Proposal(edits=(edit,), culprit=culprit_of(file, statement, why), belief=2.2)
 
 
 def _loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While]]:
@@ -154,7 +153,7 @@ def _leads_to_backward(node: ast.AST, file: SourceFile, program: Program, depth:
     )
 
 
-def _under(file: SourceFile, statement: ast.stmt, program: Program) -> str | None:
+def under_no_grad(file: SourceFile, statement: ast.stmt, program: Program) -> Edit | None:
     """The statement as the only one of a block without grad; None where a string in it goes over several lines."""
     spelled = spell(program.names(file), "torch.no_grad")
     if spelled.partition(".")[0] not in program.names(file).imports:
@@ -169,4 +168,4 @@ def _under(file: SourceFile, statement: ast.stmt, program: Program) -> str | Non
     inner = file.newline.join(
         [f"{indent}{step}{lines[0]}", *(f"{step}{line}" if line.strip() else line for line in lines[1:])]
     )
-    return f"with {spelled}():{file.newline}{inner}"
+    return edit_of(file, statement, f"with {spelled}():{file.newline}{inner}")

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
+from explainer.fix.codemods import old_policy_without_grad
 from explainer.fix.detachment import detached_form
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
@@ -35,6 +36,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         for one in find_carried(program)
         if not _is_object(one, program) and _is_in_loss(one, program) and (made := _cure(one, program)) is not None
     ]
+    if found and next(old_policy_without_grad.propose(context), None) is not None:
+        return  # the buffers of a rollout: detached after the first update, they would still cancel that one's gradients
     if len(found) > 1:  # each of them alone ties the steps together
         edits = dict.fromkeys(edit for _, (each, _, _) in found for edit in each)
         one, (_, guilty, why) = found[0]
