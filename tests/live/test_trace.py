@@ -228,6 +228,18 @@ def test_a_measure_beside_the_loss_is_no_cut() -> None:
     assert lines(step) == ()
 
 
+def test_a_switch_of_a_parameter_is_no_cut() -> None:
+    """A critic that is frozen for the generator's turn takes no values out of the graph; what samples does."""
+
+    def step() -> None:
+        critic = torch.nn.Linear(3, 1)
+        drawn = torch.multinomial(weight().softmax(0), 3).float()
+        critic.requires_grad_(requires_grad=False)
+        critic(drawn).sum().backward()
+
+    assert [one.operation for one in lines(step)] == ["multinomial"]
+
+
 def two_stage(cut: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
     """A program of two parts, both the optimizer's, with something between them."""
     encoder, head, teacher = (torch.nn.Linear(3, 3) for _ in range(3))

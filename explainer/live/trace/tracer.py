@@ -38,7 +38,8 @@ _TO_PYTHON = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
 )
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
-_BACKWARD = frozenset(("backward", "grad"))
+# Calls that compute nothing: a backward, and what only sets a flag of a leaf.
+_NOT_COMPUTED = frozenset(("backward", "grad", "requires_grad_", "retain_grad"))
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -110,7 +111,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
         """The tensors that a call is given, and what it may change of them."""
-        if name in _BACKWARD:
+        if name in _NOT_COMPUTED:
             return None
         tensors = []
         kind = self._tensor
