@@ -7,6 +7,7 @@ Whatever is wrong with the memory, the answer is given without it: each function
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SWITCH = "GRADFIX_NO_MEMORY"
+_OF_LOGS = ("explain", "fix", "ui")  # one log may be read often; what fails before our eyes fails each time anew
 _unusable: list[str] = []
 
 
@@ -68,7 +70,7 @@ def recall_failures(reports: Sequence[Report], root: str, *, way: str) -> tuple[
     Args:
         reports: of failures, as explained.
         root: the project's folder.
-        way: the command: "explain", "fix" or "run"; of a run each sighting counts.
+        way: how they were met: "explain", "fix", "ui" of a log, "run" or in this process; a log counts once.
     """
     if not is_kept() or not any(map(_is_failure, reports)):
         return list(reports), []
@@ -86,6 +88,21 @@ def recall_failures(reports: Sequence[Report], root: str, *, way: str) -> tuple[
         seen = _guarded(lambda event=event: recall(event.fingerprint or "", event.digest), None)  # type: ignore[misc]
         told.append(replace(report, seen=seen))
     return told, sightings
+
+
+def recall_here(report: Report, *, way: str) -> Report:
+    """The report of a failure of this very process with what is remembered of it; one rank notes it, for all of them fail.
+
+    Args:
+        report: of the failure.
+        way: how it was met: "install", "watch" or "notebook"; each sighting counts.
+    """
+    if "_gradfix_live" in sys.modules:  # `gradfix run` remembers what it runs
+        return report
+    (told,), sightings = recall_failures([report], os.getcwd(), way=way)
+    if os.environ.get("RANK", "0") == "0":
+        note(sightings)
+    return told
 
 
 def note(events: Sequence[Event]) -> None:
@@ -244,7 +261,7 @@ def _sighting(report: Report, root: str, way: str) -> Event:
         project=project_of(root),
         way=way,
         fingerprint=report.fingerprint,
-        digest=os.urandom(8).hex() if way == "run" else digest_of(report),
+        digest=digest_of(report) if way in _OF_LOGS else os.urandom(8).hex(),
         cause=finding.cause if finding is not None else None,
         exception=record.type if record is not None else None,
         file=mask_text(_inside(frame.file, root)) if frame is not None else None,

@@ -72,7 +72,11 @@ def show(error: BaseException, stream: TextIO) -> None:
         return
     report = report_of(error)
     if report is not None and report.findings:
-        print_card(report, stream)
+        from explainer.errors import SilentFailure
+        from explainer.memory import recall_here
+
+        is_noted = isinstance(error, SilentFailure)  # by who raised it
+        print_card(report if is_noted else recall_here(report, way="install"), stream)
 
 
 def report_of(error: BaseException) -> Report | None:

@@ -168,7 +168,9 @@ class Watcher:
         is_told = is_over and bool(self.seen.reports)  # what follows from it by the end is for the summary
         self.seen.faults += faults
         if faults and not is_told:
-            report = self._explain(faults, unowned)
+            from explainer.memory import recall_here
+
+            report = recall_here(self._explain(faults, unowned), way="watch")
             self.seen.reports.append(report)
             self._tell(faults[0], report, is_over=is_over)
         if is_over:

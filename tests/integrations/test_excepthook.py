@@ -43,3 +43,15 @@ def test_nothing_is_added(raised: str) -> None:
     with_it, without = run(f"import gradfix\ngradfix.install()\nraise {raised}\n"), run(f"pass\npass\nraise {raised}\n")
     assert with_it.stderr == without.stderr
     assert with_it.returncode == without.returncode
+
+
+@pytest.mark.parametrize(("rank", "times"), [("0", "seen before: 2 times since"), ("3", "seen before: once, on")])
+def test_a_failure_that_was_seen_before(tmp_path, monkeypatch, rank: str, times: str) -> None:
+    """Each uncaught one counts, those of other ranks are told of it and not counted."""
+    monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("GRADFIX_NO_MEMORY", "0")
+    failing = f"import gradfix\ngradfix.install()\nraise RuntimeError('{MESSAGE}')\n"
+    assert "seen before" not in run(failing).stderr
+    monkeypatch.setenv("RANK", rank)
+    assert "seen before: once, on" in run(failing).stderr
+    assert times in run(failing).stderr

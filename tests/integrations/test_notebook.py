@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from explainer.integrations.notebook.session import Ran, Session, as_script
+from explainer.store.memory import read_events
 from tests.conftest import ROOT
 
 MODEL = "torch.manual_seed(0)\nmodel = torch.nn.Linear(4, 4)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)"
@@ -63,11 +64,14 @@ def session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("GRADFIX_NO_MEMORY", "0")
+        patch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         cells = [*CELLS, *ASKED]
         done = dict(zip(cells, execute(cells, str(tmp_path_factory.mktemp("notebook"))), strict=True))
         fixed = done["%gradfix apply"][1][0]["text"]
         again = execute([*CELLS[:2], fixed, LOOP, "all(p.grad.isfinite().all() for p in model.parameters())"], ".")
-    return done, fixed, again
+        kept = read_events()
+    return done, fixed, again, kept
 
 
 @pytest.mark.torch
@@ -98,6 +102,13 @@ def test_the_traced_line(session) -> None:
 
 
 @pytest.mark.torch
+def test_one_failure_is_remembered(session) -> None:
+    """Neither the same card again nor the trace counts once more, or says that it was seen before."""
+    assert [(one.kind, one.way) for one in session[3]] == [("failure", "notebook")]
+    assert "seen before" not in session[0]["%gradfix trace"][0]["text/plain"]
+
+
+@pytest.mark.torch
 def test_the_fixed_cells_are_verified(session) -> None:
     """In another process, from the beginning, without magics; the verdict is that of `gradfix verify`."""
     told = session[0]["%gradfix verify 2"][0]["stdout"]
@@ -109,7 +120,7 @@ def test_the_fixed_cells_are_verified(session) -> None:
 @pytest.mark.torch
 def test_the_fix_becomes_the_next_cell(session) -> None:
     """Its text, magics and all, is put into the next cell; there it works."""
-    done, fixed, again = session
+    done, fixed, again, _ = session
     outputs, (payload,) = done["%gradfix apply"]
     assert (payload["source"], payload["replace"]) == ("set_next_input", False)
     assert fixed == STEP.replace("h += 1", "h = h + 1")

@@ -103,12 +103,16 @@ class Extension:
                 raise
             print(f"gradfix: internal error: {type(error).__name__}: {error}", file=sys.stderr)
 
-    def _explain(self, cell: Ran, error: BaseException) -> None:
-        """Show the card of a failure whose cause is known, and keep it; nothing for any other."""
+    def _explain(self, cell: Ran, error: BaseException, before: Failed | None = None) -> None:
+        """Show the card of a failure whose cause is known, and keep it; nothing for any other. `before` is the same, untraced."""
         found = self._find(cell, error)
         if found.report.findings:
-            self._last = found
-            self._show(found)
+            from explainer.memory import recall_here
+
+            seen = before.report.seen if before is not None else None
+            report = recall_here(found.report, way="notebook") if before is None else replace(found.report, seen=seen)
+            self._last = replace(found, report=report)
+            self._show(self._last)
 
     def _find(self, cell: Ran, error: BaseException) -> Failed:
         """The report of a failure of a cell, with the edits of the session's cells, else of the modules beside the notebook."""
@@ -212,7 +216,7 @@ class Extension:
             self._is_quiet = False
         self._numbers[self._file_of(failed.cell.text)] = failed.cell.number
         if error is not None:
-            self._explain(failed.cell, error)
+            self._explain(failed.cell, error, before=failed)
         if not seen.lines:
             print("gradfix: the trace saw no line in this cell; what failed may have been computed in an earlier one")
         for one in seen.lines:
