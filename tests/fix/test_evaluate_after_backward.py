@@ -49,9 +49,16 @@ RIGHT = {
     "the backward reads it": program("loss = loss * score(net, x)"),
     "it leaves the round": program("if score(net, x) > 1:", "    continue"),
     "no mode": program("y = net(x).detach()"),
+    "before the forward": program("opt.zero_grad()").replace("    net.train()", "    y = score(net, x)"),
+    "before a forward without a loop": HEAD
+    + "y = score(net, x)\nloss = net(torch.randn(2, 4)).sum()\nloss.backward()\n",
     "after the backward": program("opt.zero_grad()").replace("    opt.step()", "    y = score(net, x)\n    opt.step()"),
 }
 WRONG = {
+    "without a loop": (
+        HEAD + "loss = net(torch.randn(2, 4)).sum()\ny = score(net, torch.ones(2, 4))\nloss.backward()\n",
+        ["y = score(net, torch.ones(2, 4))"],
+    ),
     "a function": (program("y = score(net, x)  # without dropout"), ["y = score(net, x)  # without dropout"]),
     "in the loop itself": (
         program("opt.zero_grad()", "net.eval()", "with torch.no_grad():", "    y = net(x)"),
@@ -71,7 +78,7 @@ def test_right_programs_stay(tmp_path: pathlib.Path, source: str) -> None:
 def test_the_evaluation_moves(tmp_path: pathlib.Path, source: str, moved: list[str]) -> None:
     """It stands behind the backward, with its comment; a second time nothing is left to do."""
     after = rewritten(tmp_path, "evaluate_after_backward", source, "loss.backward()")
-    loop = [line.strip() for line in after[after.index("for x in") :].splitlines()]
+    loop = [line.strip() for line in after.removeprefix(HEAD).splitlines()]
     at = loop.index("loss.backward()") + 1
     assert loop[at : at + len(moved)] == moved
     assert sorted(after.splitlines()) == sorted(source.splitlines())

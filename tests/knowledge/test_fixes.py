@@ -45,7 +45,6 @@ BY_HAND: dict[str, str] = {
     "shape/operand-mismatch/odd-skip-connection": "padding, cropping or interpolation: a choice of the model",
     "shape/state-dict-mismatch/class-count": "which layers are left out is the author's to say",
     "shape/state-dict-mismatch/optimizer-state": "the order of the parameters is known from the run that saved the state",
-    "checkpoint/recompute-mismatch/evaluation-before-backward": "where the evaluation goes is the author's to say",
     "checkpoint/recompute-mismatch/python-random": "the draw moves out of the segment, into what calls it",
     "checkpoint/recompute-mismatch/table-cached-in-another-dtype": "which dtype the table is kept in is the author's choice",
     "checkpoint/use-cache-conflict/cache-extended-by-recomputation": "a cache of the program's own, not a setting",

@@ -11,16 +11,19 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
 from explainer.source.backward import cleared, find_backwards
-from explainer.source.binding import walk_scope
+from explainer.source.binding import Value, walk_scope
 from explainer.source.callee import callees_of
 from explainer.source.event import between
 from explainer.source.file import SourceFile
-from explainer.source.lineage import reads
+from explainer.source.lineage import before, reads
 from explainer.source.name import bound_names
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _DEPTH = 3
+_MAKES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _MOVES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.With, ast.If, ast.For)
 
 
@@ -29,7 +32,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for backward in find_backwards(context.program):
-        made, statements = between(backward, context.program)
+        made, others = between(backward, context.program)
+        forward = next((one for one in made if _is_forward(one, backward.file, context.program)), None)
+        statements = [
+            one for one in others if forward is not None and before(forward, one) and not isinstance(one, _MAKES)
+        ]
         modes = [_mode(one, backward.file, context.program) for one in statements]
         set_ = [mode for mode in modes if mode is not None]
         if not set_ or set_[-1]:
@@ -48,6 +55,19 @@ def propose(context: Context) -> Iterator[Proposal]:
                 ),
                 belief=2.0,
             )
+
+
+def _is_forward(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a statement computes with parameters: what stands before it sets the mode of both passes."""
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.expr) or not provenance_of(program).trace(Value(value, file)).live:
+        return False
+    func = value.func if isinstance(value, ast.Call) else None
+    if func is None:
+        return True
+    name = program.names(file).qualified(func) or ""  # `net = Net()` only makes what computes
+    is_class = name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper()
+    return not is_class and resolver_of(program).find_class(func, file) is None
 
 
 def _mode(node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool | None:
