@@ -39,7 +39,48 @@ loss.backward()
         "loss.backward()",
     ),
 }
+IMAGE = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def coded(labels, classes):
+    \"\"\"Classes second.\"\"\"
+    return F.one_hot(labels, classes).permute(0, 3, 1, 2).float()
+
+
+net = nn.Conv2d(3, 5, 1)
+x, y = torch.randn(2, 3, 4, 4), torch.rand(2, 5, 4, 4)
+out = net(x)
+"""
+RIGHT |= {
+    "a code that lies otherwise": (
+        IMAGE.replace("0, 3, 1, 2", "0, 3, 2, 1") + "loss = (coded(out.argmax(1), 5) * y).sum()\nloss.backward()\n",
+        "loss.backward()",
+    ),
+    "a function that does more": (
+        IMAGE.replace("    return", "    labels = labels.clamp(min=1)\n    return")
+        + "loss = coded(out.argmax(1), 5).mean()\nloss.backward()\n",
+        "loss.backward()",
+    ),
+    "classes last, scores second": (
+        IMAGE
+        + "code = F.one_hot(out.argmax(-1), 4).permute(0, 3, 1, 2)\nloss = code.float().mean()\nloss.backward()\n",
+        "loss.backward()",
+    ),
+}
 WRONG = {
+    "one-hot decisions of pixels": (
+        IMAGE
+        + "code = F.one_hot(out.argmax(dim=1), 5).movedim(-1, 1).float()\nloss = (code * y).sum()\nloss.backward()\n",
+        "loss.backward()",
+        ["code = torch.softmax(out, dim=1)"],
+    ),
+    "by a function of the program": (
+        IMAGE + "loss = 1 - (coded(out.argmax(dim=1), 5) * y).sum()\nloss.backward()\n",
+        "loss.backward()",
+        ["loss = 1 - (torch.softmax(out, dim=1) * y).sum()"],
+    ),
     "an accuracy": (
         HEAD
         + """out = net(x)

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import backward_roots
-from explainer.source.binding import Value, reaching, scope_of
+from explainer.source.binding import Value, parameters_of, reaching, scope_of
 from explainer.source.cut import INTEGER
 from explainer.source.file import SourceFile
-from explainer.source.name import Names, dotted_name
+from explainer.source.name import Function, Names, dotted_name
 from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _BECAUSE = "another function is optimized: counts and decisions have no gradient"
 _CASTS = frozenset({"float", "double", "long", "to", "type"})
@@ -64,19 +66,80 @@ def _functional(names: Names) -> str | None:
 
 
 def _one_hot(node: ast.Call, scores: ast.expr, file: SourceFile, context: Context) -> tuple[ast.expr, str] | None:
-    """`F.one_hot(scores.argmax(-1), n).float()` becomes `torch.softmax(scores, dim=-1)`."""
+    """`F.one_hot(scores.argmax(-1), n).float()` becomes `torch.softmax(scores, dim=-1)`, also where a function writes it so."""
     above = file.parents.get(node)
-    names = context.program.names(file)
-    if not isinstance(above, ast.Call) or (names.qualified(above.func) or "") != "torch.nn.functional.one_hot":
+    torch = next((alias for alias, target in context.program.names(file).imports.items() if target == "torch"), None)
+    if not isinstance(above, ast.Call) or torch is None or above.args[:1] != [node]:
         return None
-    outer = file.parents.get(file.parents.get(above, above))
-    whole: ast.expr = above
-    if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr in _CASTS:
-        whole = outer
-    torch = next((alias for alias, target in names.imports.items() if target == "torch"), None)
-    if torch is None:
+    written, where = (above, file) if _is_one_hot(above, file, context) else _helper(above, file, context)
+    if written is None:
         return None
-    return whole, f"{torch}.softmax({file.segment(scores)}, dim=-1)"
+    outer, place = _laid_out(written, where)
+    whole = outer if written is above else above
+    if place is None or (written is not above and not isinstance(where.parents.get(outer), ast.Return)):
+        return None
+    dim = _dimension(node)
+    if dim is None or ((dim == -1) != (place == -1) and not (place == -1 and dim == 1)):
+        return None
+    return whole, f"{torch}.softmax({file.segment(scores)}, dim={dim})"
+
+
+def _is_one_hot(node: ast.AST | None, file: SourceFile, context: Context) -> bool:
+    return isinstance(node, ast.Call) and context.program.names(file).is_call(node, "torch.nn.functional.one_hot")
+
+
+def _helper(call: ast.Call, file: SourceFile, context: Context) -> tuple[ast.Call | None, SourceFile]:
+    """The `one_hot` of its first parameter that is all that a function of the program does."""
+    found = _helper_of(call, file, context)
+    if found is None:
+        return None, file
+    where, function = found
+    body = [one for one in function.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    first = next(iter(parameters_of(function)), None)
+    calls = [one for one in walk(function) if _is_one_hot(one, where, context)]
+    is_plain = len(body) == len(calls) == 1 and isinstance(body[0], ast.Return)
+    made = calls[0] if is_plain else None
+    return (made if isinstance(made, ast.Call) and dotted_name(made.args[0]) == first else None), where
+
+
+def _helper_of(call: ast.Call, file: SourceFile, context: Context) -> tuple[SourceFile, Function] | None:
+    return resolver_of(context.program).function_of(call, Value(call.func, file))
+
+
+_CHANNELS_SECOND = {"permute": ((0, 3, 1, 2), (0, 2, 1), (0, 4, 1, 2, 3)), "movedim": ((-1, 1),), "moveaxis": ((-1, 1),), "transpose": ((1, 2),)}  # fmt: skip
+
+
+def _laid_out(node: ast.expr, file: SourceFile) -> tuple[ast.expr, int | None]:
+    """A one-hot code with the casts and the change of layout behind it, and its dimension of classes: -1, 1, or not known."""
+    place: int | None = -1
+    while True:
+        method = file.parents.get(node)
+        call = file.parents.get(method) if isinstance(method, ast.Attribute) else None
+        if not isinstance(method, ast.Attribute) or not isinstance(call, ast.Call) or call.func is not method:
+            return node, place
+        if method.attr in _CHANNELS_SECOND:
+            given = tuple(_whole(one) for one in call.args)
+            place = 1 if place == -1 and given in _CHANNELS_SECOND[method.attr] else None
+        elif method.attr not in _CASTS | {"contiguous"}:
+            return node, place
+        node = call
+
+
+def _dimension(node: ast.Call) -> int | None:
+    """Along which dimension an `argmax` decides, where that is written and dropped."""
+    assert isinstance(node.func, ast.Attribute)
+    if any(one.arg == "keepdim" for one in node.keywords):
+        return None
+    named = [one.value for one in node.keywords if one.arg in ("dim", "axis")]
+    return next((found for one in (*named, *node.args) if (found := _whole(one)) is not None), None)
+
+
+def _whole(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if type(value) is int else None
 
 
 def _entropy(
@@ -84,7 +147,7 @@ def _entropy(
 ) -> tuple[ast.expr, str] | None:
     """The loss that counts hits becomes the cross-entropy of the scores."""
     functional = _functional(context.program.names(root.file))
-    target = _compared(node, file)
+    target = _compared(node, file, context)
     bound = [one for one in reaching(dotted_name(root.node) or "", root.node, root.file) if not one.fills]
     if functional is None or target is None or len(bound) != 1 or file is not root.file:
         return None
@@ -93,7 +156,7 @@ def _entropy(
     return bound[0].node, f"{functional}.cross_entropy({file.segment(scores)}, {file.segment(target)})"
 
 
-def _compared(node: ast.Call, file: SourceFile) -> ast.expr | None:
+def _compared(node: ast.Call, file: SourceFile, context: Context) -> ast.expr | None:
     """What the decision is compared with, or passed beside to a criterion."""
     above: ast.AST | None = node
     below: ast.AST = node
@@ -102,6 +165,8 @@ def _compared(node: ast.Call, file: SourceFile) -> ast.expr | None:
         if isinstance(above, ast.Compare) and len(above.comparators) == 1:
             return _bare(above.comparators[0] if below is above.left else above.left)
         if isinstance(above, ast.Call) and len(above.args) == 2 and below in above.args:
+            if _is_one_hot(above, file, context) or _helper_of(above, file, context) is not None:
+                return None  # what a function of the program does with both is not known
             return _bare(above.args[1] if below is above.args[0] else above.args[0])
     return None
 
