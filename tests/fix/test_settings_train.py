@@ -46,13 +46,11 @@ def run(folder: pathlib.Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("arguments", "name", "before", "after"),
-    [
-        pytest.param(*one, marks=[] if name == "saving without evaluation" else pytest.mark.slow, id=name)
-        for name, one in CASES.items()
-    ],
+    [pytest.param(*one, id=name) for name, one in CASES.items()],
 )
 def test_settings_train(arguments, name, before, after, tmp_path: pathlib.Path, read, catalog) -> None:
     """The run fails, its first culprit lies in the file of settings, and with the first fix it trains."""

@@ -125,6 +125,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 def test_what_inference_mode_kept_from_training_stays_untrained(tmp_path: pathlib.Path) -> None:
     """An optimizer may own it all the same: that `no_grad` cuts there too is no reason to take the edit back."""
     (tmp_path / "train.py").write_text(INFERENCE)
@@ -133,6 +134,7 @@ def test_what_inference_mode_kept_from_training_stays_untrained(tmp_path: pathli
     assert (tmp_path / "train.py").read_text() == INFERENCE.replace("inference_mode", "no_grad")
 
 
+@pytest.mark.slow
 def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
     """The same edit of a program that writes nothing in place is held against its twin and stays."""
     text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
@@ -351,6 +353,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
     """A program that ends well and starves parameters: suspect without leave for an unsafe fix, with it traced again."""
     (tmp_path / "train.py").write_text(STARVING)
