@@ -12,6 +12,7 @@ from explainer.catalog.catalog import Catalog
 from explainer.errors import UnreadableInput
 from explainer.ingest.source import LogReader
 from explainer.ingest.text import read_text
+from explainer.match.echo import is_echo_chain
 from explainer.model.environment import Environment
 from explainer.model.incident import Incident, LogLine, MetricRow
 from explainer.model.repair import Run
@@ -174,6 +175,9 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
     tries = [*reversed(printed), *noted, *reversed(incidents)]
     reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
+    # A launcher's own exception has a cause that is known: it only says that what it started has failed.
+    own = [one for one in reports if not is_echo_chain(one.incident.exceptions, job.catalog)]
+    reports = own if any(one.incident.exceptions for one in own) else reports
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
     return plan_report(best, job.catalog, job.root, _scripts_of(job)) if best is not None else None
 

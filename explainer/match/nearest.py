@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explainer.catalog.catalog import Catalog
+from explainer.match.fingerprint import failed_record
 from explainer.match.resemblance import nearest
 from explainer.model.incident import Incident
 from explainer.model.report import Unknown
@@ -14,11 +15,12 @@ MAX_NEAREST = 3
 
 def describe_unknown(incident: Incident, catalog: Catalog) -> Unknown:
     """Why there is no finding for an incident, and the one command that would tell more."""
-    named = [record for record in incident.exceptions if record.type]
-    message = f"{named[-1].type}: {named[-1].message}" if named else ""
+    failed = failed_record(incident, None)
+    failed = failed if failed is not None and failed.type else None
+    message = f"{failed.type}: {failed.message}" if failed is not None else ""
     return Unknown(
         why=_why(incident, message),
-        nearest=tuple(nearest(catalog, named[-1].message, limit=MAX_NEAREST)) if named else (),
+        nearest=tuple(nearest(catalog, failed.message, limit=MAX_NEAREST)) if failed is not None else (),
         missing=tuple(_missing(incident)),
         next_command=_next_command(incident),
     )
@@ -44,11 +46,17 @@ def _missing(incident: Incident) -> Iterator[str]:
         yield "the traceback above the message"
     if any(not record.is_complete for record in incident.exceptions):
         yield "the rest of the traceback, down to the line with the exception's type and message"
-    if any("ChildFailedError" in record.type for record in incident.exceptions):
+    if _is_of_launcher(incident):
         yield "the output of the rank that failed first"
 
 
+def _is_of_launcher(incident: Incident) -> bool:
+    """Whether nothing was raised but torchrun's report: where the rank's own exception stands above it, nothing is missing."""
+    failed = failed_record(incident, None)
+    return failed is not None and "ChildFailedError" in failed.type
+
+
 def _next_command(incident: Incident) -> str:
-    if any("ChildFailedError" in record.type or record.rank is not None for record in incident.exceptions):
+    if _is_of_launcher(incident) or any(record.rank is not None for record in incident.exceptions):
         return "torchrun --log-dir logs --redirects 3 --tee 3 ... && gradfix explain logs/"
     return "python train.py 2>&1 | gradfix explain"

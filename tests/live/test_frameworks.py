@@ -159,6 +159,20 @@ def test_one_of_two_ranks_fails(tmp_path: pathlib.Path) -> None:
     assert done.report.findings[0].cause.startswith("no-graph/")
 
 
+LAUNCHER = "import subprocess, sys\nsubprocess.run([sys.executable, 'train.py'], check=True)\n"
+
+
+def test_what_no_rule_knows_is_not_blamed_on_the_launcher(tmp_path: pathlib.Path) -> None:
+    """accelerate starts a script so: its own exception, whose cause is known, only repeats that the script has failed."""
+    (tmp_path / "launch.py").write_text(LAUNCHER)
+    (tmp_path / "train.py").write_text("raise ValueError('shard 7 has no labels')\n")
+    done, _ = run(tmp_path, "launch.py")
+    assert done.report is not None
+    assert not done.report.findings
+    assert done.report.unknown is not None
+    assert done.report.unknown.why == "no rule recognises `ValueError: shard 7 has no labels`"
+
+
 def test_an_interpreter_of_another_environment(tmp_path: pathlib.Path) -> None:
     """The program's interpreter need not be ours, nor know gradfix."""
     import torch
