@@ -202,6 +202,13 @@ def test_where_grad_mode_was_switched_off() -> None:
     assert shown(lines(step)) == [("grad-off", "set_grad_enabled", "measure"), ("cut", "sum", "step")]
 
 
+def test_a_sample_is_drawn_with_grad_mode_on() -> None:
+    """`torch.distributions` switches grad mode off to draw: the draw is the cut, and not the program's grad mode."""
+    found = lines(lambda: torch.distributions.Normal(weight(), 1.0).sample().sum().backward())
+    assert [(one.kind, one.operation) for one in found] == [("cut", "normal")]
+    assert "grad mode" not in found[0].says
+
+
 def test_a_decorator_that_switches_grad_mode_off() -> None:
     """The line of the decorator is named, though the cut lies in what it calls."""
 

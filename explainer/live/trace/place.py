@@ -21,6 +21,7 @@ class Places:
 
     def __init__(self, torch: Any) -> None:
         self._torch = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+        self._draws = os.path.join(self._torch, "distributions") + os.sep
         self._kinds: dict[int, tuple[int, CodeType]] = {}  # by identity: the hash of a code object reads all of it
 
     def here(self, depth: int) -> Place | None:
@@ -51,6 +52,15 @@ class Places:
                 return (code, FIRST_LINE) if code is not None and self._kind(code.co_filename) == _OWN else None
             frame = frame.f_back
         return self.here(depth + 1)
+
+    def is_drawing(self, depth: int) -> bool:
+        """Whether `torch.distributions` switches grad mode off: `sample()` draws so, in a program whose grad mode is on."""
+        frame = sys._getframe(depth)  # noqa: SLF001
+        while frame.f_back is not None and self._kind(frame.f_code.co_filename) == _TORCH:
+            if frame.f_code.co_filename.startswith(self._draws):
+                return True
+            frame = frame.f_back
+        return False
 
     def _kind(self, path: str) -> int:
         if path.startswith((self._torch, _HERE, "<frozen")):

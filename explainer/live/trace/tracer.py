@@ -105,9 +105,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
         if is_on or not self._grad_mode():
             if is_on:
-                self._local.off = None
+                self._local.off, self._local.draws = None, False
             return
-        self._local.off = self._places.switch(3)
+        self._local.draws = self._places.is_drawing(3)
+        self._local.off = None if self._local.draws else self._places.switch(3)
 
     def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
         """The tensors that a call is given, and what it may change of them."""
@@ -138,7 +139,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         inputs, leaves = flow.sort(tensors)
         if not tensors and name == "tensor":
             inputs = self._linked(result)
-        grad_mode = self._grad_mode()
+        grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
         gave = any(one.requires_grad for one in outputs) or (grad_mode and any(one.requires_grad for one in written))
