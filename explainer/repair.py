@@ -33,6 +33,7 @@ from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, P
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
+from explainer.verification.difference import changed_of_trained
 from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
@@ -40,6 +41,8 @@ from explainer.verification.verify import verify_command
 from explainer.workflow import apply, undo
 
 INFERENCE = "inplace/inference-tensor"
+# Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
+_RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced"})
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
@@ -58,7 +61,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, target_of(run))
+    attempt = _Attempt(job, tell, target_of(run, as_it_is(job, run)))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -86,15 +89,26 @@ class Target:
 
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
+    `before` are the processes of the program as it was, with their first gradients, where a fix may falsify those.
     """
 
     past: tuple[tuple[str, int], ...] = ()
     is_silent: bool = False
     is_unowned: bool = False
     given: int = 0
+    before: tuple[ProcessReport, ...] = ()
 
 
-def target_of(run: Run) -> Target:
+def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
+    """The first steps of a program that trains in part only, before an edit that takes a cut away; () of any other."""
+    findings = run.report.findings if run.report is not None and not run.status else ()
+    if not any(fix.changes and fix.id in _RECONNECTS for one in findings for fix in one.fixes):
+        return ()
+    first = tuple((name, 0) for name, _ in steps_so_far(run.processes))
+    return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
+
+
+def target_of(run: Run, before: tuple[ProcessReport, ...] = ()) -> Target:
     """What a verification of a fix for this run's failure must show."""
     steps = steps_so_far(run.processes)
     facts = run.report.incident.facts if run.report is not None else ()
@@ -103,6 +117,7 @@ def target_of(run: Run) -> Target:
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
         given=_given(run.processes),
+        before=before,
     )
 
 
@@ -132,6 +147,11 @@ def prove(
     if proof.verdict == GREEN and (now := _given(proof.processes)) < target.given:
         # A cut in the wrong place trains on without an error, and without a part of the model.
         why = f"{now} parameters get a gradient where {target.given} did before the edit"
+        proof = replace(proof, verdict=RED, reasons=(why,))
+    others = changed_of_trained(target.before, proof.processes) if choice.fix.id in _RECONNECTS else ()
+    if proof.verdict == GREEN and others:
+        names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        why = f"{names} trained before, and now with other gradients: the cut was meant for them"
         proof = replace(proof, verdict=RED, reasons=(why,))
     if proof.verdict == GREEN and target.is_unowned and (left := unowned_of(proof.processes)):
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"

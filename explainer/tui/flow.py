@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from explainer.model.repair import Run
     from explainer.model.report import Report
     from explainer.model.verification import Verification
+    from explainer.repair import Target
 
 HOW_TO_READ = """Give a log or a notebook: `gradfix ui train.log`. Or run the program here: `gradfix ui -- python train.py`.
 
@@ -132,23 +133,24 @@ class Flow(Worker):
         await self._follow_in_verify("running")
         session = self.session
 
-        def work(live: Live) -> tuple[Run, Explained | None]:
+        def work(live: Live) -> tuple[Run, Target, Explained | None]:
+            from explainer.repair import as_it_is, target_of
             from explainer.run import run_program
 
             job = session.job(live.is_stopped)
             run = run_program(job, live.on_output, is_shown=False, on_step=live.on_step)
-            return run, session.present_run(run)
+            return run, target_of(run, as_it_is(job, run)), session.present_run(run)
 
         self.start(RUN, work, self._has_run)
         self.draw_status()
 
-    async def _has_run(self, result: tuple[Run, Explained | None] | Failed) -> None:
+    async def _has_run(self, result: tuple[Run, Target, Explained | None] | Failed) -> None:
         verify = self.pane("verify")
         if isinstance(result, Failed):
             await self._show_failed(result)
             return
-        run, explained = result
-        self.session.run = run
+        run, target, explained = result
+        self.session.run, self.session.target = run, target
         if explained is None:
             said = (
                 "the program ended well"
@@ -255,7 +257,7 @@ class Flow(Worker):
 
         def work(live: Live) -> Verification:
             from explainer.fix.choice import Choice
-            from explainer.repair import prove
+            from explainer.repair import Target, prove
             from explainer.verification.verify import verify_command
 
             job = session.job(live.is_stopped)
@@ -263,7 +265,9 @@ class Flow(Worker):
                 proof = verify_command(job.command, job.root, job.watch, live.on_output, live.on_step)
             else:
                 choice = Choice(finding=applied.finding, fix=applied.fix)
-                proof = prove(job, session.target(), choice, live.tell, on_output=live.on_output, on_step=live.on_step)
+                proof = prove(
+                    job, session.target or Target(), choice, live.tell, on_output=live.on_output, on_step=live.on_step
+                )
             session.note_proof(proof, applied)
             return proof
 

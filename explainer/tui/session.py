@@ -78,6 +78,7 @@ class Session:
     at_finding: int = 0
     at_fix: int = 0
     run: Run | None = None
+    target: Target | None = None  # what a verification must show, past the failure, where a run was seen to fail
     applied: list[Applied] = field(default_factory=list)
     command: tuple[str, ...] = ()
     _environment: Environment | None = None
@@ -174,12 +175,6 @@ class Session:
         return Job(
             command=self.command, root=self.root, catalog=self.catalog, environment_of=self.environment_of, watch=watch
         )
-
-    def target(self) -> Target:
-        """What a verification must show: past the failure, where a run was seen to fail."""
-        from explainer.repair import Target, target_of
-
-        return target_of(self.run) if self.run is not None else Target()
 
     # What is shown and chosen.
 

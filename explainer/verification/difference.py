@@ -64,6 +64,17 @@ def compare_runs(against: str, meant: Sequence[ProcessReport], now: Sequence[Pro
     )  # fmt: skip
 
 
+def changed_of_trained(before: Sequence[ProcessReport], now: Sequence[ProcessReport]) -> tuple[GradientDifference, ...]:
+    """First gradients that are others than before, of parameters that had one there; () where the runs cannot be compared."""
+    try:
+        pairs = _pairs(before, now)
+        found = [one for pair in pairs for one in _differences(*pair, is_alone=len(pairs) == 1)]
+    except _NotComparable:
+        return ()
+    tolerance = max(tolerance_of(one) for pair in pairs for one in pair)
+    return tuple(one for one in found if one.norm_meant and not one.error <= tolerance)
+
+
 def tolerance_of(process: ProcessReport) -> float:
     """How far a gradient may differ by rounding alone, by the least precise type that the run computes in."""
     used = {*process.dtypes, *(one.rpartition(" ")[2] for one in process.autocast)}
