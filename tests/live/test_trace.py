@@ -266,6 +266,27 @@ def two_stage(cut: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]
     return train
 
 
+def test_several_cuts_that_starve_the_same_parameters() -> None:
+    """Each is told, and as a guess: taking any of them away would feed the part, and only one of them is not meant."""
+    encoder, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            hidden = encoder(x)
+            near = (head(x) - hidden.detach()).square().mean()
+            far = (head(-x) + hidden.detach()).square().mean()
+            optimizer.zero_grad()
+            (near + far).backward()
+            optimizer.step()
+
+    found = lines(train, fails=False)
+    assert [(one.kind, one.operation, one.is_guess) for one in found] == [("starving-cut", "detach", True)] * 2
+    first, second = sorted(one.line for one in found)
+    assert second - first == 1
+
+
 def test_a_cut_that_starves_parameters() -> None:
     """Half of what the optimizer owns never gets a gradient: the line that keeps it from there."""
     found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)

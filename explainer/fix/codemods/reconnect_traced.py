@@ -27,6 +27,9 @@ _ON_PURPOSE = re.compile(
 )
 
 
+_ONE_OF = "several lines keep the same parameters from training: which of them is not meant is the author's to say"
+
+
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that takes values out of the graph."""
     seen: set[ast.stmt] = set()
@@ -38,7 +41,14 @@ def propose(context: Context) -> Iterator[Proposal]:
             edits = _uncut(list(_cuts(statement, file, context.program)), context.program)
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
-                yield Proposal(edits=edits, culprit=culprit_of(file, statement, line.says), belief=belief)
+                is_one_of = kind == STARVING_CUT and line.is_guess
+                yield Proposal(
+                    edits=edits,
+                    culprit=culprit_of(file, statement, line.says),
+                    belief=belief,
+                    applicability="display" if is_one_of else None,
+                    because=_ONE_OF if is_one_of else None,
+                )
 
 
 def _is_write(statement: ast.stmt) -> bool:

@@ -39,18 +39,18 @@ class Starved:
                 if not steps and one.grad is None:
                     self._began[id(one)] = _total(one)
 
-    def cuts(self) -> list[tuple[Operation, int]]:
-        """The cuts between such parameters and a loss that others train on, with how many parameters each starves."""
-        found: dict[tuple[Any, str], tuple[Operation, int]] = {}
+    def cuts(self) -> list[tuple[Operation, int, bool]]:
+        """The cuts between such parameters and a loss that others train on: how many parameters each starves, and whether it alone does."""
+        found: dict[tuple[Any, str], tuple[Operation, int, bool]] = {}
         hungry = [one for one in self._hungry() if one.requires_grad and one.is_leaf and not self._is_moved(one)]
         hungry = hungry[:MAX_LOOKED_AT]
         takers = self._takers() if hungry else {}
         for parameter in hungry:
-            cut = self._first_cut(parameter, takers)
-            if cut is not None:
-                key = cut.place, cut.name
-                found[key] = cut, found.get(key, (cut, 0))[1] + 1
-        return sorted(found.values(), key=lambda one: -one[1])
+            cuts = self._cuts_behind(parameter, takers)
+            for key, cut in cuts.items():
+                _, count, is_alone = found.get(key, (cut, 0, True))
+                found[key] = cut, count + 1, is_alone and len(cuts) == 1
+        return list(found.values())
 
     def _hungry(self) -> Iterator[Any]:
         for kept, steps, given in self._owned.values():
@@ -70,26 +70,29 @@ class Starved:
                 takers[one].append(number)
         return takers
 
-    def _first_cut(self, parameter: Any, takers: dict[int, list[int]]) -> Operation | None:
-        """The nearest cut on the way from a parameter whose result goes on into what does train."""
+    def _cuts_behind(self, parameter: Any, takers: dict[int, list[int]]) -> dict[tuple[Any, str], Operation]:
+        """The cuts on the ways from a parameter whose results go on into what does train, nearest first, each line once."""
         queue = self._first_takers(id(parameter))
         seen = set(queue)
+        found: dict[tuple[Any, str], Operation] = {}
         while queue:
             number = queue.pop(0)
             operation = self._flow.get(number)
             if operation is None:
                 continue
             if operation.took_grad and self._is_into_alias(number, operation):
-                return operation
+                found.setdefault((operation.place, operation.name), operation)
+                continue
             if operation.took_grad and not operation.gave_grad and not operation.in_segment:
-                if self._goes_on(number, takers):
-                    return operation
+                key = operation.place, operation.name
+                if key not in found and self._goes_on(number, takers):
+                    found[key] = operation
                 continue
             for one in takers.get(number, ()):
                 if one not in seen:
                     seen.add(one)
                     queue.append(one)
-        return None
+        return found
 
     def _first_takers(self, identity: int) -> list[int]:
         """The latest operation on each line that took a parameter, newest first: one of them may only print it."""

@@ -317,8 +317,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                     "parameters": count,
                     "off": describe(one.off) if one.off else None,
                     "is_write": bool(one.wrote),
+                    "guess": not is_alone,
                 }
-                for one, count in self.starved.cuts()[:MAX_TOLD]
+                for one, count, is_alone in self.starved.cuts()[:MAX_TOLD]
             ]
         else:
             told["writes"] = self._written(moved)
