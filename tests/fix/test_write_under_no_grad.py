@@ -92,6 +92,28 @@ class Lion(Optimizer):
         return loss
 """
 WRONG = {
+    "an attack whose leaf has its flag set later": (
+        """import torch
+net = torch.nn.Linear(3, 1)
+x = torch.randn(2, 3)
+delta = torch.zeros_like(x)
+delta.requires_grad_(True)
+for _ in range(3):
+    net(x + delta).sum().backward()
+    delta += 0.1 * delta.grad.sign()
+    delta.clamp_(-0.2, 0.2)
+    print(x)
+    delta.grad.zero_()
+""",
+        "delta += 0.1",
+        [
+            "-    delta += 0.1 * delta.grad.sign()",
+            "-    delta.clamp_(-0.2, 0.2)",
+            "+    with torch.no_grad():",
+            "+        delta += 0.1 * delta.grad.sign()",
+            "+        delta.clamp_(-0.2, 0.2)",
+        ],
+    ),
     "the step of an optimizer": (LION, "p.mul_", ["+    @torch.no_grad()"]),
     "a step whose closure needs grad mode": (
         LION.replace("            with torch.enable_grad():\n                loss", "            loss"),

@@ -205,9 +205,10 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
 def _row(file: SourceFile, statement: ast.stmt, program: Program) -> list[ast.stmt]:
     """The statement, and the like ones right behind it."""
     block = block_of(statement, file)
-    row = [statement]
+    row, name = [statement], dotted_name(_target(statement))
     for one in block[block.index(statement) + 1 :]:
-        alike = _is_write(one) and (_leaf(one, file, program) is not None or _reads_gradient(one))
+        is_same = name is not None and dotted_name(_target(one)) == name  # what raised is a leaf by any name
+        alike = _is_write(one) and (is_same or _leaf(one, file, program) is not None or _reads_gradient(one))
         if not alike or one.lineno != (row[-1].end_lineno or 0) + 1:
             break
         row.append(one)
