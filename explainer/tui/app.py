@@ -152,9 +152,9 @@ class GradfixApp(Fixing):
         self.refresh_bindings()
 
     async def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
-        """A click on a tab."""
+        """A click on a tab. What was shown since has activated another one: an old event that showed its screen would bring that back."""
         name = (event.tab.id or "").removeprefix("tab-")
-        if name != self.at:
+        if name != self.at and event.tabs.active == event.tab.id:
             await self.action_show(name)
 
     def draw_status(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from explainer.tui.settings import read_settings, remember, remember_command, remembered_command
 from explainer.tui.theme import NAMES, first_theme, next_theme
-from tests.tui.conftest import WIDE, copy_example, flat, hear, opened, press, see, shown, until
+from tests.tui.conftest import WIDE, copy_example, flat, hear, opened, press, see, settle, shown, until
 
 SCREENS = dict(zip("123456", ("finding", "fix", "verify", "history", "rules", "environment"), strict=True))
 
@@ -24,6 +24,19 @@ async def test_every_screen_has_its_number(project) -> None:
             assert pilot.app.at == name
         await press(pilot, "escape")
         assert pilot.app.at == "finding"
+
+
+@pytest.mark.asyncio
+async def test_an_event_of_a_tab_that_has_been_left(project) -> None:
+    """It comes late, when another screen was asked for meanwhile, and does not bring its own back."""
+    async with opened(project, "train.log") as pilot:
+        await press(pilot, "3", "1")
+        from textual.widgets import Tab, Tabs
+
+        tabs = pilot.app.query_one(Tabs)
+        tabs.post_message(Tabs.TabActivated(tabs, tabs.query_one("#tab-verify", Tab)))
+        await settle(pilot)
+        assert (pilot.app.at, tabs.active) == ("finding", "tab-finding")
 
 
 @pytest.mark.asyncio
