@@ -53,12 +53,10 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        pytest.param(*one, marks=[] if name == "other gradients" else pytest.mark.slow, id=name)
-        for name, one in OTHERS.items()
-    ],
+    [pytest.param(*one, id=name) for name, one in OTHERS.items()],
 )
 def test_what_is_not_as_meant(before: str, after: str, tmp_path: pathlib.Path) -> None:
     """The comparison tells programs apart that train otherwise, and not those that are only written otherwise."""

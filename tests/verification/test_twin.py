@@ -41,12 +41,10 @@ def run(folder: pathlib.Path, text: str, **watch):
     return verify_command((sys.executable, "train.py"), str(folder), Watch(**watch))
 
 
+@pytest.mark.slow  # what the examples repair is held against its twin always
 @pytest.mark.parametrize(
     ("text", "verdict", "compared", "says"),
-    [
-        pytest.param(*one, marks=[] if name == "a write in place" else pytest.mark.slow, id=name)
-        for name, one in VERDICTS.items()
-    ],
+    [pytest.param(*one, id=name) for name, one in VERDICTS.items()],
 )
 def test_held_against_its_twin(tmp_path: pathlib.Path, text: str, verdict: str, compared: str, says: str) -> None:
     """Red needs a difference that the program itself does not make from run to run."""
