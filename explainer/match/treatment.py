@@ -12,10 +12,11 @@ from explainer.model.rule import Cause, FixRule
 def choose_fixes(cause: Cause, surroundings: Surroundings) -> tuple[Fix, ...]:
     """The fixes that can be taken here: those that the environment calls for first, those that it rules out not at all.
 
-    A fix whose condition is not known keeps its place and states the condition.
+    A fix whose condition is not known keeps its place and states the condition. One that is `narrow` by its options is an edit of
+    one special form: where no codemod has found that, it is read last.
     """
     called, others = [], []
-    for rule in cause.fixes:
+    for rule in sorted(cause.fixes, key=lambda one: bool(one.options.get("narrow"))):
         if rule.when is None:
             others.append(_fix(rule))
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explainer.match.surroundings import Surroundings, is_version_in
@@ -61,3 +63,10 @@ def test_an_open_condition_is_stated() -> None:
 def test_versions(version: str, specifier: str, is_in: bool) -> None:
     """Local builds and pre-releases count as their release; what is no version meets nothing."""
     assert is_version_in(version, specifier) is is_in
+
+
+def test_a_narrow_edit_is_read_last() -> None:
+    """Its place among the rules is that of its belief; as advice it comes behind what always holds."""
+    narrow = replace(fix("narrow"), options={"narrow": True})
+    chosen = choose_fixes(replace(CAUSE, fixes=(narrow, fix("first"), fix("second"))), Surroundings(Incident(), None))
+    assert [one.id for one in chosen] == ["first", "second", "narrow"]
