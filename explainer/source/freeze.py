@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from explainer.source.binding import Value, all_parameters, bind_call, default_of, dominates, reaching, walk_scope
 from explainer.source.file import SourceFile
+from explainer.source.lineage import loops_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -143,15 +144,8 @@ def is_frozen_at(call: ast.Call, file: SourceFile, program: Program) -> bool:
     if not before or not before[-1][2] or not dominates(before[-1][0], call, file):
         return False
     thawed = [one for one, _, is_off in switches if not is_off]
-    rounds = [set(walk(loop)) for loop in _loops_around(call, file)]
+    rounds = [set(walk(loop)) for loop in loops_of(call, file)]
     return not any(one in inside for inside in rounds if before[-1][0] not in inside for one in thawed)
-
-
-def _loops_around(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    above = file.enclosing(node, ast.For, ast.While)
-    while above is not None:
-        yield above
-        above = file.enclosing(above, ast.For, ast.While)
 
 
 @lru_cache(maxsize=4)

@@ -14,30 +14,8 @@ torch = pytest.importorskip("torch")
 from torch.utils.checkpoint import checkpoint as early  # noqa: E402 - bound before anything is traced
 
 import gradfix  # noqa: E402
-from explainer.model.trace import READ, TracedLine  # noqa: E402
-
-
-def lines(step: Callable[[], object], *, fails: bool = True) -> tuple[TracedLine, ...]:
-    """What tracing a step shows; the exception of a step that fails comes through."""
-    seen = None
-    try:
-        with gradfix.trace() as seen:
-            step()
-    except RuntimeError:
-        assert fails
-    else:
-        assert not fails
-    assert seen is not None
-    return tuple(one for one in seen.lines if one.kind != READ)
-
-
-def shown(found: tuple[TracedLine, ...]) -> list[tuple[str, str, str]]:
-    """Kind, operation and function of each line; the functions here hold one guilty line each."""
-    return [(one.kind, one.operation, one.function or "") for one in found]
-
-
-def weight(*shape: int) -> torch.Tensor:
-    return torch.ones(*shape or (3,), requires_grad=True)
+from explainer.model.trace import TracedLine  # noqa: E402
+from tests.live.tracing import lines, shown, weight  # noqa: E402
 
 
 def test_a_write_into_a_saved_tensor() -> None:
@@ -245,119 +223,6 @@ def test_a_switch_of_a_parameter_is_no_cut() -> None:
         critic(drawn).sum().backward()
 
     assert [one.operation for one in lines(step)] == ["multinomial"]
-
-
-def two_stage(cut: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
-    """A program of two parts, both the optimizer's, with something between them."""
-    encoder, head, teacher = (torch.nn.Linear(3, 3) for _ in range(3))
-    optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
-
-    def train() -> None:
-        for _ in range(3):
-            x = torch.randn(2, 3)
-            with torch.no_grad():
-                target = teacher(x)
-            loss = (head(cut(encoder(x))) - target).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            float(loss.detach())
-
-    return train
-
-
-def test_several_cuts_that_starve_the_same_parameters() -> None:
-    """Each is told, and as a guess: taking any of them away would feed the part, and only one of them is not meant."""
-    encoder, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
-    optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
-
-    def train() -> None:
-        for _ in range(3):
-            x = torch.randn(2, 3)
-            hidden = encoder(x)
-            near = (head(x) - hidden.detach()).square().mean()
-            far = (head(-x) + hidden.detach()).square().mean()
-            optimizer.zero_grad()
-            (near + far).backward()
-            optimizer.step()
-
-    found = lines(train, fails=False)
-    assert [(one.kind, one.operation, one.is_guess) for one in found] == [("starving-cut", "detach", True)] * 2
-    first, second = sorted(one.line for one in found)
-    assert second - first == 1
-
-
-def test_a_cut_that_starves_parameters() -> None:
-    """Half of what the optimizer owns never gets a gradient: the line that keeps it from there."""
-    found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)
-    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
-    assert "2 parameters of the optimizer" in found[0].says
-
-
-def test_a_program_of_two_parts_in_order() -> None:
-    """A teacher under no_grad that no optimizer owns, and a loss that is detached for the log, are as they should be."""
-    assert lines(two_stage(lambda hidden: hidden.relu()), fails=False) == ()
-
-
-def masked(write: Callable[[torch.Tensor, torch.Tensor], object]) -> Callable[[], None]:
-    """A program that fills a parameter into what a layer made, and prints the parameter."""
-    layer, head, token = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1), torch.nn.Parameter(torch.ones(3))
-    optimizer = torch.optim.SGD([*layer.parameters(), *head.parameters(), token], lr=0.1)
-
-    def train() -> None:
-        for _ in range(3):
-            hidden = layer(torch.randn(4, 3))
-            write(hidden, token)
-            optimizer.zero_grad()
-            head(hidden).square().mean().backward()
-            optimizer.step()
-            token.data.norm()
-
-    return train
-
-
-def test_a_parameter_written_through_an_alias() -> None:
-    """The write through `.data` is named, not the printing; a write that autograd sees is none, nor one into a copy."""
-
-    def hide(hidden: torch.Tensor, token: torch.Tensor) -> None:
-        hidden.data[:2] = token
-
-    found = lines(masked(hide), fails=False)
-    assert shown(found) == [("starving-cut", "__setitem__", "hide")]
-    assert "through an alias" in found[0].says
-    assert lines(masked(lambda hidden, token: hidden.__setitem__(0, token)), fails=False) == ()
-    assert lines(masked(lambda hidden, token: hidden.data.clone().__setitem__(0, token)), fails=False) == ()
-
-
-def test_a_parameter_written_with_grad_mode_off() -> None:
-    """The write is named, and the line that switched grad mode off."""
-
-    def hide(hidden: torch.Tensor, token: torch.Tensor) -> None:
-        with torch.no_grad():
-            hidden[:2] = token
-
-    found = lines(masked(hide), fails=False)
-    assert [one.kind for one in found] == ["starving-cut", "starving-off"]
-    assert found[0].line == found[1].line + 1
-
-
-def test_an_average_that_is_kept_by_hand() -> None:
-    """A copy that the optimizer owns by mistake, and that the program itself moves, is no parameter that should train."""
-    layer, slow = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
-    optimizer = torch.optim.SGD([*layer.parameters(), *slow.parameters()], lr=0.1)
-
-    def train() -> None:
-        for _ in range(3):
-            x = torch.randn(2, 3)
-            with torch.no_grad():
-                target = slow(x)
-            (layer(x) - target).square().mean().backward()
-            optimizer.step()
-            with torch.no_grad():
-                for one, other in zip(slow.parameters(), layer.parameters(), strict=True):
-                    one.lerp_(other, 0.1)
-
-    assert lines(train, fails=False) == ()
 
 
 @pytest.mark.parametrize("squeezed", [False, True])
