@@ -7,7 +7,6 @@ Whatever is wrong with the memory, the answer is given without it: each function
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -88,21 +87,6 @@ def recall_failures(reports: Sequence[Report], root: str, *, way: str) -> tuple[
         seen = _guarded(lambda event=event: recall(event.fingerprint or "", event.digest), None)  # type: ignore[misc]
         told.append(replace(report, seen=seen))
     return told, sightings
-
-
-def recall_here(report: Report, *, way: str) -> Report:
-    """The report of a failure of this very process with what is remembered of it; one rank notes it, for all of them fail.
-
-    Args:
-        report: of the failure.
-        way: how it was met: "install", "watch" or "notebook"; each sighting counts.
-    """
-    if "_gradfix_live" in sys.modules:  # `gradfix run` remembers what it runs
-        return report
-    (told,), sightings = recall_failures([report], os.getcwd(), way=way)
-    if os.environ.get("RANK", "0") == "0":
-        note(sightings)
-    return told
 
 
 def note(events: Sequence[Event]) -> None:

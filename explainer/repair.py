@@ -42,7 +42,7 @@ from explainer.workflow import apply, undo
 
 INFERENCE = "inplace/inference-tensor"
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
-_RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced"})
+RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced"})
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
@@ -102,7 +102,7 @@ class Target:
 def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
     """The first steps of a program that trains in part only, before an edit that takes a cut away; () of any other."""
     findings = run.report.findings if run.report is not None and not run.status else ()
-    if not any(fix.changes and fix.id in _RECONNECTS for one in findings for fix in one.fixes):
+    if not any(fix.changes and fix.id in RECONNECTS for one in findings for fix in one.fixes):
         return ()
     first = tuple((name, 0) for name, _ in steps_so_far(run.processes))
     return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
@@ -148,7 +148,7 @@ def prove(
         # A cut in the wrong place trains on without an error, and without a part of the model.
         why = f"{now} parameters get a gradient where {target.given} did before the edit"
         proof = replace(proof, verdict=RED, reasons=(why,))
-    others = changed_of_trained(target.before, proof.processes) if choice.fix.id in _RECONNECTS else ()
+    others = changed_of_trained(target.before, proof.processes) if choice.fix.id in RECONNECTS else ()
     if proof.verdict == GREEN and others:
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         why = f"{names} trained before, and now with other gradients: the cut was meant for them"

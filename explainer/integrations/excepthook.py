@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from explainer.integrations.sighting import recall_here
+
 if TYPE_CHECKING:
     from explainer.model.report import Report
 
@@ -73,7 +75,6 @@ def show(error: BaseException, stream: TextIO) -> None:
     report = report_of(error)
     if report is not None and report.findings:
         from explainer.errors import SilentFailure
-        from explainer.memory import recall_here
 
         is_noted = isinstance(error, SilentFailure)  # by who raised it
         print_card(report if is_noted else recall_here(report, way="install"), stream)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from explainer.errors import SilentFailure, UsageError
+from explainer.integrations.sighting import is_first_rank, is_run_by_us, recall_here
 
 if TYPE_CHECKING:
     from explainer.model.report import Report
@@ -168,8 +169,6 @@ class Watcher:
         is_told = is_over and bool(self.seen.reports)  # what follows from it by the end is for the summary
         self.seen.faults += faults
         if faults and not is_told:
-            from explainer.memory import recall_here
-
             report = recall_here(self._explain(faults, unowned), way="watch")
             self.seen.reports.append(report)
             self._tell(faults[0], report, is_over=is_over)
@@ -203,8 +202,7 @@ class Watcher:
 
     def _sum_up(self, process: ProcessReport) -> None:
         self.seen.summary = sum_up(process, self.seen.faults)
-        is_main = os.environ.get("RANK", "0") == "0"
-        if is_main and (self._is_summed_up or self.seen.faults):
+        if is_first_rank() and (self._is_summed_up or self.seen.faults):
             print(f"gradfix: {self.seen.summary}", file=sys.stderr, flush=True)
 
 
@@ -228,11 +226,6 @@ class Hooks:
         on_silent, is_summed_up = state["_arguments"]
         self._arguments = state["_arguments"]
         self._watcher = Watcher(on_silent, is_summed_up=is_summed_up)
-
-
-def is_run_by_us() -> bool:
-    """Whether this process runs under `gradfix run`, which explains a failure by itself."""
-    return "_gradfix_live" in sys.modules
 
 
 def sum_up(process: ProcessReport, faults: list[str]) -> str:

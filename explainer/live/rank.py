@@ -14,13 +14,13 @@ from typing import Any
 
 MARK = "GRADFIX_RANK"
 ALIVE = ".alive"
-_LAUNCHERS = (
+LAUNCHERS = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
 )
-_OWN = "torch.distributed"
+GIVEN = "torch.distributed"
 
 
 class Place:
@@ -39,7 +39,7 @@ class Place:
         self.world: int | None = None
         self.source = ""
         self.attempt = _number("TORCHELASTIC_RESTART_COUNT") or _number("SLURM_RESTART_COUNT") or 0
-        for rank, local, world in _LAUNCHERS:
+        for rank, local, world in LAUNCHERS:
             of = _number(world)
             if _number(rank) is not None and (rank == "RANK" or (of or 0) > 1):
                 self.rank, self.local_rank, self.world, self.source = _number(rank), _number(local), of, rank
@@ -50,13 +50,13 @@ class Place:
         """Take the rank that torch.distributed gives; whether that was not known."""
         is_new = self.rank != rank or self.is_helper
         self.rank, self.world, self.is_helper = rank, world, False
-        self.source = _OWN if is_new else self.source
+        self.source = GIVEN if is_new else self.source
         return is_new
 
     def _is_marked(self) -> bool:
         who, _, pid = os.environ.get(MARK, "").rpartition(":")
         is_other = bool(who) and pid != str(os.getpid())
-        return is_other and (self.rank is None or who in (f"{self.source}={self.rank}", f"{_OWN}={self.rank}"))
+        return is_other and (self.rank is None or who in (f"{self.source}={self.rank}", f"{GIVEN}={self.rank}"))
 
     def mark(self) -> None:
         """Tell the processes that this rank starts that they are not the rank."""

@@ -17,11 +17,18 @@ RESULTS = ("result", "output", "out")
 class TracedLine:
     """A line that wrote, cut, made or freed what failed, and the operation in it.
 
-    `kind` is `write` (of a tensor that backward needs), `hidden-write` (one that autograd does not see, so that the gradient
-    is wrong without an error), `cut` (of the graph), `starving-cut` (one that keeps parameters of an optimizer from training), `starving-off` (where grad mode was switched off before one), `grad-off`
-    (where grad mode was switched off before a cut), `not-finite` (the first such value), `freed` (the backward that used the
-    graph up), `read` (the operation that saved what is written later), `index` (that made integers which an operation refused), `crossed` (n values against n in a column), `unowned` (that makes an optimizer without parameters that train) or `parted` (where a checkpoint's replay differs). `node` is autograd's
-    name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;
+    `kind` is one of:
+
+    - `write` (of a tensor that backward needs), `hidden-write` (one that autograd does not see: the gradient is wrong
+      without an error), `read` (the operation that saved what is written later)
+    - `cut` (of the graph), `grad-off` (where grad mode was switched off before one); `starving-cut` and `starving-off`
+      where that keeps parameters of an optimizer from training
+    - `not-finite` (the first such value), `freed` (the backward that used the graph up), `parted` (where a checkpoint's
+      replay differs)
+    - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
+      optimizer without parameters that train)
+
+    `node` is autograd's name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;
     `saved` is autograd's name of what a `read` line saved (`self`, `other`, `result`).
     """
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from explainer.ingest.library import own
+from explainer.live.rank import ALIVE, GIVEN
 from explainer.model.incident import Frame
 from explainer.model.rank import Collective
 
-ALIVE, STACK = ".alive", ".stack"
+STACK = ".stack"
+_NAMED = ("RANK", GIVEN)  # a rank that torchrun or torch.distributed gave
 _TICK = 0.01  # how coarse the time of a file may be on a local file system
 _SAME_NODE = 0.001
 
@@ -128,14 +130,13 @@ def read_launches(folder: str) -> list[dict[str, Any]]:
 
 
 def _precedes(one: RankProcess, other: RankProcess) -> bool:
-    """Whether a process is the rank rather than its launcher on the node, which Slurm numbers too."""
-    weight = {"SLURM_PROCID": 0, "PMI_RANK": 0, "OMPI_COMM_WORLD_RANK": 0}
-    return weight.get(one.source, 1) >= weight.get(other.source, 1)
+    """Whether a process is the rank rather than its launcher on the node, which Slurm and MPI number too."""
+    return one.source in _NAMED or other.source not in _NAMED
 
 
 def _newest(alive: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without processes that Slurm numbers where others were given their rank by torchrun or torch.distributed."""
-    named = [one for one in alive if one["place"]["source"] in ("RANK", "torch.distributed")]
+    """Without processes that Slurm numbers where others were given their rank."""
+    named = [one for one in alive if one["place"]["source"] in _NAMED]
     return sorted(named or alive, key=lambda one: one["place"]["wall"])
 
 

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from explainer.errors import UnreadableInput, UsageError
+from explainer.live.rank import ALIVE, LAUNCHERS
 from explainer.verification.family import began
-from explainer.verification.rank_file import ALIVE, STACK, read_alive, read_launches, read_started
+from explainer.verification.rank_file import STACK, read_alive, read_launches, read_started
 
 SCHEMA = "gradfix.job/1"
 RUN_ID = "GRADFIX_RUN_ID"
@@ -104,7 +105,8 @@ def _of_scheduler() -> str | None:
 
 def _task() -> str:
     """Which of the scheduler's tasks this process is: a node may run a `gradfix run` for each of its ranks."""
-    return next((os.environ[name] for name in ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK") if name in os.environ), "")
+    names = [*(rank for rank, _, _ in LAUNCHERS if rank != "RANK"), "PMIX_RANK"]
+    return next((os.environ[name] for name in names if name in os.environ), "")
 
 
 def _of_rendezvous(command: Sequence[str]) -> str | None:
@@ -168,17 +170,14 @@ def _silent(folder: str, deadline: float) -> Iterator[dict[str, Any]]:
 
 def settle(folder: ReportFolder) -> None:
     """Give ranks that another `gradfix run` has started a moment to report what this one's have seen already."""
+    if not folder.is_shared:
+        return
     until = time.monotonic() + _SETTLE
-    while folder.is_shared and time.monotonic() < until:
-        names = os.listdir(folder.path)
-        told = {one.removesuffix(ending) for one in names for ending in (".json", STACK) if one.endswith(ending)}
-        if all(
-            name.removesuffix(ALIVE) in told
-            for name, one in read_alive(folder.path)
-            if one.get("launch") != folder.launch
-        ):
-            return
-        time.sleep(0.1)
+    alive = read_alive(folder.path)  # once: there may be thousands of ranks, and the file system is a network away
+    awaited = {name.removesuffix(ALIVE) for name, one in alive if one.get("launch") != folder.launch}
+    while awaited and time.monotonic() < until:
+        awaited -= {os.path.splitext(one)[0] for one in os.listdir(folder.path) if one.endswith((".json", STACK))}
+        time.sleep(0.1 if awaited else 0.0)
 
 
 def is_elsewhere(folder: ReportFolder) -> bool:

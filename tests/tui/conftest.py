@@ -17,6 +17,8 @@ pytest.importorskip("textual")
 
 NARROW, WIDE = (80, 24), (140, 45)
 MAX_WAITS = 1200
+TRAINER = str(pathlib.Path(__file__).with_name("trainer.py"))
+SCALAR = "raise RuntimeError('grad can be implicitly created only for scalar outputs')"
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +114,12 @@ async def see(pilot, text: str) -> None:
 async def hear(pilot, text: str) -> None:
     """Wait until something was notified; what has gone from the screen counts."""
     await until(pilot, lambda: any(text in one for one in pilot.app.heard), text)
+
+
+def watched(folder: pathlib.Path, outcome: str) -> tuple[str, ...]:
+    """A command that reports as a watched program does."""
+    (folder / "outcome.txt").write_text(outcome)
+    return python(TRAINER, "outcome.txt")
 
 
 def python(*words: str) -> tuple[str, ...]:

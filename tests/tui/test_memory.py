@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explainer.memory import events_of
-from tests.tui.conftest import WIDE, opened, press, python, see, settle, shown
-from tests.tui.test_run import SCALAR, watched
+from tests.tui.conftest import SCALAR, WIDE, opened, press, python, see, settle, shown, watched
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,18 +11,10 @@ import sys
 import pytest
 
 from explainer.tui.worker.live import MAX_LINES, Live
-from tests.tui.conftest import WIDE, hear, opened, press, python, see, shown, until
+from tests.tui.conftest import SCALAR, WIDE, hear, opened, press, python, see, shown, until, watched
 
 pytestmark = pytest.mark.asyncio
-TRAINER = str(pathlib.Path(__file__).with_name("trainer.py"))
-SCALAR = "raise RuntimeError('grad can be implicitly created only for scalar outputs')"
 SLEEPER = "import subprocess, sys\nchild = subprocess.Popen(['sleep', '60'])\nprint('child', child.pid, flush=True)\nchild.wait()\n"
-
-
-def watched(folder: pathlib.Path, outcome: str) -> tuple[str, ...]:
-    """A command that reports as a watched program does."""
-    (folder / "outcome.txt").write_text(outcome)
-    return python(TRAINER, "outcome.txt")
 
 
 def is_running(pid: int) -> bool:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from explainer.model.verification import FirstStep, Gradient, ProcessReport
-from explainer.verification.difference import compare_runs
+from explainer.verification.difference import changed_of_trained, compare_runs
 
 
 def small(name: str, *values: float) -> Gradient:
@@ -103,3 +103,14 @@ def test_the_worst_come_first() -> None:
     found = compare_runs("report", [meant], [now])
     assert (found.differing, len(found.worst)) == (12, 10)
     assert [one.name for one in found.worst[:3]] == ["w11", "w10", "w9"]
+
+
+def test_what_an_edit_changed_of_what_trained() -> None:
+    """A parameter that trained before counts once its gradient is another; one that gets its first gradient does not."""
+    before = [run(small("trained", 1.0), NONE)]
+    fed = small("w", 0.5, 0.5)
+    assert changed_of_trained(before, [run(small("trained", 1.0), fed)]) == ()
+    assert [one.name for one in changed_of_trained(before, [run(small("trained", 2.0), fed)])] == ["trained"]
+    assert [one.name for one in changed_of_trained(before, [run(small("trained", NAN), fed)])] == ["trained"]
+    assert changed_of_trained(before, [run(small("other", 2.0))]) == ()
+    assert changed_of_trained([], [run(small("trained", 2.0))]) == ()

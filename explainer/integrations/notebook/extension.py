@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from explainer.errors import GradfixError, UsageError
 from explainer.integrations.notebook.session import Ran, Session, as_notebook, as_script, changed_cells, placed
+from explainer.integrations.sighting import recall_here
 
 if TYPE_CHECKING:
     from explainer.fix.choice import Choice
@@ -107,8 +108,6 @@ class Extension:
         """Show the card of a failure whose cause is known, and keep it; nothing for any other. `before` is the same, untraced."""
         found = self._find(cell, error)
         if found.report.findings:
-            from explainer.memory import recall_here
-
             seen = before.report.seen if before is not None else None
             report = recall_here(found.report, way="notebook") if before is None else replace(found.report, seen=seen)
             self._last = replace(found, report=report)

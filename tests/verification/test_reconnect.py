@@ -1,0 +1,59 @@
+"""An edit that takes a cut away: it stays where it feeds what starved, and goes where the cut was meant for something else."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from explainer.repair import RECONNECTS
+from tests.verification.test_repair import gradfix
+
+pytestmark = pytest.mark.torch
+TWO_HEADS = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, middle = nn.Linear(4, 4), nn.Linear(4, 4)
+head, extra = nn.Linear(4, 1), nn.Linear(4, 1)
+parts = nn.ModuleList([body, middle, head, extra])
+optimizer = torch.optim.SGD(parts.parameters(), lr=0.1)
+x = torch.randn(8, 4)
+for step in range(6):
+    hidden = {hidden}
+    side = middle(hidden).detach()
+    loss = (head({into}) + extra(side)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_the_edits_are_those_of_the_rules(catalog) -> None:
+    """A fix that is renamed would be held to nothing, in silence."""
+    known = {rule.id for name in catalog.cause_ids for rule in catalog.cause(name).fixes}
+    assert known >= RECONNECTS
+
+
+@pytest.mark.parametrize(
+    ("hidden", "into", "status", "verdict"),
+    [("body(x)", "hidden", "suspect", "red"), ("x", "body(x)", "verified", "green")],
+    ids=["shared", "apart"],
+)
+def test_what_trained_keeps_its_gradients(
+    tmp_path: pathlib.Path, hidden: str, into: str, status: str, verdict: str
+) -> None:
+    """Without the cut `middle` trains; where `body` then gets another gradient than before the cut was the author's."""
+    pytest.importorskip("torch")
+    text = TWO_HEADS.format(hidden=hidden, into=into)
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert (told["status"], told["rounds"][0]["verdict"]) == (status, verdict)
+    if verdict == "red":
+        assert "trained before" in told["rounds"][0]["reasons"][0]
+        assert (tmp_path / "train.py").read_text() == text
+    else:
+        assert (tmp_path / "train.py").read_text() == text.replace("middle(hidden).detach()", "middle(hidden)")
