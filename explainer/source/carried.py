@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.backward import find_backwards
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import (
@@ -17,12 +18,15 @@ from explainer.source.lineage import (
     loops_of,
     reads,
     scope_of,
+    sources,
     statements_of,
     value_of,
 )
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
 
 TENSOR, TUPLE, LIST, UNKNOWN = "tensor", "tuple", "list", "unknown"
 _PAIRS = ("torch.nn.LSTM", "torch.nn.LSTMCell")
@@ -215,3 +219,13 @@ def _of_value(value: ast.expr, at: ast.stmt, target: tuple[SourceFile, Function]
     name = dotted_name(value)
     made = definitions(name, at, function) if name else []
     return form_of_statement(made[-1], name or "", file, program, depth + 1) if made else UNKNOWN
+
+
+def has_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a gradient passes through a value, or through what a name in it was filled with."""
+    if is_without_grad(value, file, program):
+        return False
+    parts = [value, *(part for _, part in sources(value, statement, file, program))]
+    if any(flow_of(program).reach_of(part, file) != Reach.NONE for part in parts):
+        return True
+    return provenance_of(program).trace(Value(value, file)).live

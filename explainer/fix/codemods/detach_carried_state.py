@@ -19,6 +19,7 @@ from explainer.source.carried import LIST, TENSOR, Carried, find_carried, form_o
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
+from explainer.source.pile import find_piles
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -31,10 +32,14 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     program = context.program
+    piled = {use.statement for pile in find_piles(program) for use in pile.added}
     found = [
         (one, made)
         for one in find_carried(program)
-        if not _is_object(one, program) and _is_in_loss(one, program) and (made := _cure(one, program)) is not None
+        if not piled & set(one.bindings)
+        and not _is_object(one, program)
+        and _is_in_loss(one, program)
+        and (made := _cure(one, program)) is not None
     ]
     if found and next(old_policy_without_grad.propose(context), None) is not None:
         return  # the buffers of a rollout: detached after the first update, they would still cancel that one's gradients

@@ -14,10 +14,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, i
 from explainer.fix.detachment import detached, detached_form
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
-from explainer.source.carried import form_of_statement, training_loops
+from explainer.source.carried import form_of_statement, has_graph, training_loops
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import (
     before,
     binds,
@@ -25,16 +23,14 @@ from explainer.source.lineage import (
     definitions,
     loops_of,
     reads,
-    sources,
     statements_of,
     value_of,
 )
 from explainer.source.name import Function, dotted_name
 from explainer.source.nesting import nesting_of
+from explainer.source.pile import find_piles
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     program = context.program
-    states = [one for one in _states(program) if not _is_detached(one)]
+    piled = {use.statement for pile in find_piles(program) for use in pile.added}
+    states = [one for one in _states(program) if not _is_detached(one) and one.binding not in piled]
     for state in states:
         same = [one for one in states if one.method is state.method]
         together = tuple(dict.fromkeys(edit for one in same for edit in _stored(one, program)))
@@ -92,20 +89,10 @@ def _states(program: Program) -> Iterator[State]:
                     first.setdefault(name, one)
             bound = {name for name in binds(one) if name.startswith("self.")}
             for name in sorted((bound | _refilled(one, first, file, program)) & set(first)):
-                if isinstance(one, ast.Assign) and _has_graph(value_of(one, name) or one.value, one, file, program):
+                if isinstance(one, ast.Assign) and has_graph(value_of(one, name) or one.value, one, file, program):
                     yield State(name=name, file=file, owner=owner, method=method, read=first.pop(name), binding=one)
             if not isinstance(file.parents.get(one), ast.If):
                 known |= bound
-
-
-def _has_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
-    """Whether a gradient passes through a value, or through what a name in it was filled with."""
-    if is_without_grad(value, file, program):
-        return False
-    parts = [value, *(part for _, part in sources(value, statement, file, program))]
-    if any(flow_of(program).reach_of(part, file) != Reach.NONE for part in parts):
-        return True
-    return provenance_of(program).trace(Value(value, file)).live
 
 
 def _refilled(statement: ast.stmt, first: Mapping[str, ast.stmt], file: SourceFile, program: Program) -> set[str]:

@@ -1,0 +1,355 @@
+"""Sums and lists that a program fills for one backward and that nothing empties before the next: their graphs pile up.
+
+`total += loss` for four batches, `policy.log_probs.append(...)` for an episode; then one backward for all of them. The next
+one goes through what the first has freed. What is filled and used up in the same round is none of these.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from explainer.source.backward import Backward, find_backwards
+from explainer.source.carried import has_graph
+from explainer.source.file import SourceFile
+from explainer.source.lineage import block_of, loop_of, loops_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_ADDS = frozenset({"append", "extend"})
+_EMPTIES = frozenset({"clear", "pop", "popleft", "remove"})
+_DRAWS = frozenset({"sample", "choice", "choices", "randint", "shuffle"})
+_DEPTH = 3
+Key = tuple[str, object]
+Place = Function | ast.Module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A statement that fills a pile, makes it, or makes it empty; `value` is what it adds, or makes it from."""
+
+    file: SourceFile
+    statement: ast.stmt
+    target: ast.expr
+    value: ast.expr | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pile:
+    """What `backward` goes through and nothing empties, with the lists that are filled beside it for the same loss.
+
+    `block` are the statements that are done for each backward: after the last of them that holds one of `spots` nothing reads
+    the pile any more, and it may start anew.
+    `loop` is the loop whose rounds end with the backward, where one stands around both in one function.
+    """
+
+    added: tuple[Use, ...]
+    made: tuple[Use, ...]
+    reads: tuple[ast.expr, ...]
+    spots: frozenset[ast.AST]
+    backward: Backward
+    block: Sequence[ast.stmt]
+    loop: ast.For | ast.While | None
+    is_list: bool
+    carries_graph: bool
+    emptied_by: Function | None = None
+    is_read_later: bool = False
+    beside: tuple[Pile, ...] = ()
+
+
+def find_piles(program: Program) -> tuple[Pile, ...]:
+    """Every pile of graphs of a program."""
+    return program.once(_piles)
+
+
+def _piles(program: Program) -> Iterator[Pile]:
+    uses = _uses(program)
+    for backward in find_backwards(program):
+        found = [one for key, each in uses.items() if (one := _pile(key, each, backward, program)) is not None]
+        for one in found:
+            if one.carries_graph:
+                beside = [other for other in found if other is not one and _is_beside(other, one, program)]
+                yield Pile(**{**{name: getattr(one, name) for name in one.__slots__}, "beside": tuple(beside)})
+
+
+def _uses(program: Program) -> dict[Key, list[Use]]:
+    """The statements that add to, make or empty each name and attribute that something is added to."""
+    found: dict[Key, list[Use]] = {}
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.stmt):
+                for one in _of_statement(node, file):
+                    found.setdefault(_key(one.target, file, program), []).append(one)
+    return {key: uses for key, uses in found.items() if any(one.kind == "adds" for one in uses)}
+
+
+def _of_statement(node: ast.stmt, file: SourceFile) -> Iterator[Use]:
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        yield Use(file=file, statement=node, target=node.target, value=node.value, kind="adds")
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target, value in _parts(targets, node.value):
+            if isinstance(target, ast.Subscript):
+                yield Use(file=file, statement=node, target=target.value, value=None, kind="empties")
+                continue
+            term = _term(target, value)
+            yield Use(
+                file=file, statement=node, target=target, value=value if term is None else term,
+                kind="makes" if term is None else "adds",
+            )  # fmt: skip
+    elif isinstance(node, ast.Delete):
+        for one in node.targets:
+            inner = one.value if isinstance(one, ast.Subscript) else one
+            yield Use(file=file, statement=node, target=inner, value=None, kind="empties")
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        call, func = node.value, node.value.func
+        if func.attr in _ADDS and len(call.args) == 1:
+            yield Use(file=file, statement=node, target=func.value, value=call.args[0], kind="adds")
+        elif func.attr in _EMPTIES or func.attr.endswith("_"):
+            yield Use(file=file, statement=node, target=func.value, value=None, kind="empties")
+
+
+def _parts(targets: Sequence[ast.expr], value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets with what each gets: `a, b = [], []` part by part."""
+    for target in targets:
+        if not isinstance(target, (ast.Tuple, ast.List)):
+            yield target, value
+        elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        else:
+            yield from ((one, value) for one in target.elts)
+
+
+def _term(target: ast.expr, value: ast.expr) -> ast.expr | None:
+    """What `total = total + loss` adds to its target; None where it gives it another value."""
+    name = dotted_name(target)
+    if name is None or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    for side, other in ((value.left, value.right), (value.right, value.left)):
+        if dotted_name(side) == name:
+            return other
+        inner = _term(target, side)
+        if inner is not None:
+            return value
+    return None
+
+
+def _key(target: ast.expr, file: SourceFile, program: Program) -> Key:
+    """What tells a name or attribute from others: an attribute counts by its last name, whoever holds the object."""
+    if isinstance(target, ast.Attribute):
+        return "attribute", target.attr
+    if not isinstance(target, ast.Name):
+        return "other", target
+    if isinstance(file.parents.get(file.parents.get(target, target)), ast.ClassDef):
+        return "attribute", target.id  # a dataclass's field
+    function = program.names(file).function_of(target)
+    is_own = function is not None and not _is_global(target.id, function)
+    is_bound = function is not None and any(
+        isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Store)
+        for node in walk(function)
+    )
+    is_given = function is not None and any(
+        one.arg == target.id for one in walk(function.args) if isinstance(one, ast.arg)
+    )
+    return "name " + target.id, function if is_own and (is_bound or is_given) else file.tree
+
+
+def _is_global(name: str, function: Function) -> bool:
+    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in walk(function))
+
+
+def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -> Pile | None:
+    added = tuple(one for one in uses if one.kind == "adds")
+    file, place = backward.file, _place(backward.statement, backward.file, program)
+    near = [one.statement for one in added if one.file is file and _place(one.statement, file, program) is place]
+    loop = next((one for one in loops_of(backward.statement, file) if _holds(one, near)), None)
+    block = _block(near, backward, loop or place) if near else _whole(backward, place)
+    made = tuple(one for one in uses if one.kind == "makes" and not _is_in(one, loop))
+    is_list = isinstance(added[0].statement, ast.Expr)
+    if not block or not made or is_list != all(_is_empty_list(one.value) for one in made):
+        return None
+    emptied = list(_emptied(uses, loop, program))
+    if None in emptied or len(set(emptied)) > 1 or len({_owner(one, program) for one in made}) > 1:
+        return None
+    loads = list(_loads(key, [one for one in uses if one.kind != "makes"], program))
+    inside = {node for statement in block for node in walk(statement)}
+    reads = tuple(node for where, node in loads if node in inside and not _is_value_only(node, where))
+    if not reads or min(one.lineno for one in reads) > (backward.call.end_lineno or 0):
+        return None
+    if any(_is_drawn_from(node, where) for where, node in loads):
+        return None
+    spots: set[ast.AST] = {node for _, node in loads if node in inside}
+    later = False
+    for where, node in loads:
+        if node not in inside and (called := _calls_around(node, where, program)) and called <= inside:
+            spots |= called
+        elif node not in inside:
+            later = later or _is_later(where, node, block, backward, program)
+    return Pile(
+        added=added, made=made, reads=reads, spots=frozenset(spots), backward=backward, block=block, loop=loop, is_list=is_list,
+        carries_graph=any(_has_graph(one, program) for one in added), emptied_by=next(iter(emptied), None),
+        is_read_later=later,
+    )  # fmt: skip
+
+
+def _calls_around(node: ast.AST, file: SourceFile, program: Program) -> set[ast.AST]:
+    """The calls of the function in which a node stands."""
+    function = program.names(file).function_of(node)
+    return {call for _, call in resolver_of(program).calls_of(function, file)} if function is not None else set()
+
+
+def _place(node: ast.AST, file: SourceFile, program: Program) -> Place | None:
+    return program.names(file).function_of(node) or file.tree
+
+
+def _holds(outer: ast.AST, statements: Sequence[ast.stmt]) -> bool:
+    return any(one in set(walk(outer)) for one in statements)
+
+
+def _is_in(use: Use, loop: ast.AST | None) -> bool:
+    return loop is not None and use.statement in set(walk(loop))
+
+
+def _whole(backward: Backward, place: Place | None) -> Sequence[ast.stmt]:
+    """What is done for each backward where the pile is filled elsewhere: the function's body, or a round of the file's loop."""
+    if isinstance(place, ast.Module):
+        around = list(loops_of(backward.statement, backward.file))
+        return around[-1].body if around else ()
+    return place.body if place is not None else ()
+
+
+def _block(near: Sequence[ast.stmt], backward: Backward, boundary: ast.AST | None) -> Sequence[ast.stmt]:
+    """The statements that are done more seldom than the pile is filled; () where both are done once a round."""
+    file, inner = backward.file, backward.statement
+    found: Sequence[ast.stmt] = ()
+    above = file.parents.get(inner)
+    while above is not None and above is not boundary:
+        if isinstance(above, ast.If) and not _holds(above, near):
+            found = block_of(inner, file)
+        inner, above = above if isinstance(above, ast.stmt) else inner, file.parents.get(above)
+    if found:
+        return found
+    is_nested = any(file.parents.get(one) is not boundary for one in near)
+    return getattr(boundary, "body", ()) if is_nested and isinstance(boundary, (ast.For, ast.While)) else ()
+
+
+def _is_empty_list(value: ast.expr | None) -> bool:
+    """`[]`, `list()`, or a dataclass's `field(default_factory=list)`."""
+    if isinstance(value, ast.Call):
+        last = (dotted_name(value.func) or "").rpartition(".")[2]
+        factory = next((one.value for one in value.keywords if one.arg == "default_factory"), None)
+        return (last == "list" and not value.args) or (last == "field" and dotted_name(factory) == "list")
+    return isinstance(value, ast.List) and not value.elts
+
+
+def _owner(use: Use, program: Program) -> ast.AST | None:
+    return program.names(use.file).class_of(use.statement)
+
+
+def _emptied(uses: Sequence[Use], loop: ast.AST | None, program: Program) -> Iterator[Function | None]:
+    """The methods that would empty the pile and that nothing calls; None for each place where it is emptied indeed."""
+    for one in uses:
+        if one.kind == "adds":
+            continue
+        function = program.names(one.file).function_of(one.statement)
+        is_beginning = function is None or function.name == "__init__" or (one.kind == "makes" and loop is not None)
+        if (
+            is_beginning
+            and one.kind == "makes"
+            and not _is_in(one, loop)
+            and loop_of(one.statement, one.file) in (None, *_around(loop, one.file))
+        ):
+            continue
+        if function is None or function.name == "__init__" or _owner(one, program) is None:
+            yield None
+            continue
+        calls = resolver_of(program).calls_of(function, one.file)
+        called = [
+            call for where, call in calls if getattr(program.names(where).function_of(call), "name", "") != "__init__"
+        ]
+        yield None if called or len(function.args.args) != 1 else function
+
+
+def _around(loop: ast.AST | None, file: SourceFile) -> tuple[ast.AST, ...]:
+    return tuple(loops_of(loop, file)) if loop is not None else ()
+
+
+def _loads(key: Key, uses: Sequence[Use], program: Program) -> Iterator[tuple[SourceFile, ast.expr]]:
+    """Where a pile is read: not where it is added to or emptied, nor where only its length is asked for."""
+    own = {node for one in uses for node in walk(one.statement)}
+    for file in program.parsed():
+        found: Sequence[ast.expr] = (
+            file.attributes.get(str(key[1]), ())
+            if key[0] == "attribute"
+            else file.plain_names.get(key[0].partition(" ")[2], ())
+        )
+        for node in found:
+            if not isinstance(getattr(node, "ctx", None), ast.Load) or node in own or _key(node, file, program) != key:
+                continue
+            above = file.parents.get(node)
+            if not (isinstance(above, ast.Call) and dotted_name(above.func) == "len"):
+                yield file, node
+
+
+def _is_value_only(node: ast.expr, file: SourceFile) -> bool:
+    """`total.item()`: no gradient goes through it."""
+    above = file.parents.get(node)
+    return isinstance(above, ast.Attribute) and above.attr in ("item", "detach", "data", "tolist")
+
+
+def _is_drawn_from(node: ast.expr, file: SourceFile) -> bool:
+    """`random.sample(self.memory, 32)`: a memory is to keep what it holds."""
+    above = file.parents.get(node)
+    return isinstance(above, ast.Call) and (dotted_name(above.func) or "").rpartition(".")[2] in _DRAWS
+
+
+def _is_later(
+    file: SourceFile, node: ast.expr, block: Sequence[ast.stmt], backward: Backward, program: Program
+) -> bool:
+    """Whether a read outside of the block may come after it."""
+    place = _place(node, file, program)
+    if place is _place(backward.statement, backward.file, program):
+        return node.lineno > (block[-1].end_lineno or 0)
+    if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)) and place.name == "__init__":
+        return False
+    function = program.names(backward.file).function_of(backward.statement)
+    calls = resolver_of(program).calls_of(function, backward.file) if function is not None else []
+    same = [call.lineno for where, call in calls if where is file and _place(call, where, program) is place]
+    return not same or node.lineno > min(same)
+
+
+def _has_graph(use: Use, program: Program) -> bool:
+    """Whether a gradient passes through what is added, or a part of it."""
+    queue = [use.value] if use.value is not None else []
+    parts: list[ast.expr] = []
+    while queue:
+        one = queue.pop()
+        inner = one.elts if isinstance(one, (ast.Tuple, ast.List)) else one.values if isinstance(one, ast.Dict) else []
+        queue += inner
+        parts += [] if inner else [one]
+    return any(has_graph(one, use.statement, use.file, program) for one in parts)
+
+
+def _is_beside(one: Pile, main: Pile, program: Program) -> bool:
+    """Whether a list is filled in step with another one, and used up by the same backward."""
+    return one.is_list and main.is_list and bool(_rounds(one, program) & _rounds(main, program))
+
+
+def _rounds(pile: Pile, program: Program) -> frozenset[ast.AST]:
+    """The innermost loops in whose rounds a pile is filled, by what its statements' functions are called in too."""
+    found: set[ast.AST] = set()
+    queue = [(one.statement, one.file, 0) for one in pile.added]
+    while queue:
+        node, file, depth = queue.pop()
+        loop = loop_of(node, file)
+        function = program.names(file).function_of(node)
+        if loop is not None:
+            found.add(loop)
+        elif function is not None and depth < _DEPTH:
+            queue += [(file.statement(call) if where is file else where.statement(call), where, depth + 1)
+                      for where, call in resolver_of(program).calls_of(function, file)]  # fmt: skip
+    return frozenset(found)
