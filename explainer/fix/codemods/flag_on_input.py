@@ -30,19 +30,23 @@ def propose(context: Context) -> Iterator[Proposal]:
         names = context.program.names(file)
         for node in walk(statement):
             if isinstance(node, ast.Call) and names.is_call(node, *_GRADS):
+                output = node.args[0] if node.args else _named(node, "outputs")
                 for one in _inputs(node):
                     yield from _listed(one, file)
-                    yield from _flagged(Value(one, file), Value(node.args[0], file), context)
+                    if output is not None:
+                        yield from _flagged(Value(one, file), Value(output, file), context)
     yield from _handed_parameters(context)
 
 
 def _inputs(node: ast.Call) -> list[ast.expr]:
-    given = (
-        node.args[1] if len(node.args) > 1 else next((one.value for one in node.keywords if one.arg == "inputs"), None)
-    )
+    given = node.args[1] if len(node.args) > 1 else _named(node, "inputs")
     if isinstance(given, (ast.Tuple, ast.List)):
         return list(given.elts)
     return [given] if given is not None else []
+
+
+def _named(node: ast.Call, name: str) -> ast.expr | None:
+    return next((one.value for one in node.keywords if one.arg == name), None)
 
 
 def _listed(node: ast.expr, file: SourceFile) -> Iterator[Proposal]:

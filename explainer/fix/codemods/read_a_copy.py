@@ -20,7 +20,7 @@ from explainer.source.name import dotted_name
 from explainer.source.operand import calls_given
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import SUBSCRIPT, Write, find_writes
+from explainer.source.write import SUBSCRIPT, Write, find_writes, is_without_grad
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -94,12 +94,17 @@ def _tables(program: Program) -> Iterator[Proposal]:
             if called not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or not limits:
                 continue
             reads = [
-                node for each in program.parsed() for node in each.walk() if _is_read(node, f"{name}.weight", each)
+                (each, node)
+                for each in program.parsed()
+                for node in each.walk()
+                if isinstance(node, ast.expr)
+                and _is_read(node, f"{name}.weight", each)
+                and _is_computed_with(node, each, program)
             ]
-            edits = tuple(_cloned(file, node) for node in reads if isinstance(node, ast.expr))
+            edits = tuple(_cloned(each, node) for each, node in reads)
             if edits:
                 why = f"reads the whole table, of which `{name}`'s lookup rescales rows (`max_norm`)"
-                yield Proposal(edits=edits, culprit=culprit_of(file, reads[0], why), belief=1.2)
+                yield Proposal(edits=edits, culprit=culprit_of(*reads[0], why), belief=1.2)
 
 
 def _constructions(file: SourceFile) -> Iterator[tuple[str, ast.Call]]:
@@ -118,6 +123,16 @@ def _is_read(node: ast.AST, name: str, file: SourceFile) -> bool:
     if isinstance(above, ast.Attribute):
         return above.attr in ("T", "mT", "t", "transpose", "pow", "square", "norm", "sum", "mean", "view", "reshape")
     return not isinstance(above, (ast.AugAssign, ast.Subscript))
+
+
+def _is_computed_with(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a graph may come of it: not in a constructor, under `no_grad`, or as what an initialiser or optimizer is given."""
+    function = program.names(file).function_of(node)
+    if (function is not None and function.name == "__init__") or is_without_grad(node, file, program):
+        return False
+    above = file.enclosing(node, ast.Call)
+    called = (dotted_name(above.func) or "").rpartition(".")[2] if isinstance(above, ast.Call) else ""
+    return not (called.endswith("_") or called in ("Parameter", "print", "len", "add_param_group"))
 
 
 def _cloned(file: SourceFile, node: ast.expr) -> Edit:
