@@ -40,7 +40,8 @@ def compared(error: BaseException) -> dict[str, Any]:
     for name, value in list(frame.f_locals.items())[:200]:
         if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS and not name.startswith("__"):
             device = str(value.device.type)
-            tensors[name] = f"{list(value.shape)} {str(value.dtype).removeprefix('torch.')} on {device}"
+            mode = " in inference mode" if value.is_inference() else ""
+            tensors[name] = f"{list(value.shape)} {str(value.dtype).removeprefix('torch.')} on {device}{mode}"
     return {"tensors": tensors, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from .compare import compared
 from .frame import is_ours
 
 MAX_FRAMES = 60
@@ -34,6 +35,7 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
         "inference_mode": torch.is_inference_mode_enabled(),
         "anomaly_mode": torch.is_anomaly_enabled(),
         "modules": names.modules_report(),
+        **compared(error),
     }
     loss = _loss(torch, frames)
     graph = _Graph(torch, names)

@@ -97,6 +97,10 @@ class LogLine:
     rank: int | None = None
 
 
+TENSOR = "live_tensor"
+"""The fact of one tensor of the frame that failed: `labels: [8, 1] int64 on cpu`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """One failure.

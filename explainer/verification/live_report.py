@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from explainer.model.incident import Fact, Incident
+from explainer.model.incident import TENSOR, Fact, Incident
 from explainer.model.verification import (
     Failure,
     FirstStep,
@@ -128,6 +128,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"live_{key}", ", ".join(modules[key])
     if modules.get("names"):
         yield "live_parameter_names", " ".join(modules["names"])
+    for name, one in seen.get("tensors", {}).items():
+        yield TENSOR, f"{name}: {one}"
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))

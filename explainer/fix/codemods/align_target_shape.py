@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from explainer.fix.blame import crash_frames, is_file
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
+from explainer.fix.seen import seen
 from explainer.model.trace import CROSSED, TracedLine
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
@@ -26,7 +27,7 @@ from explainer.source.tree import walk
 
 _SHAPE = re.compile(r"\d+")
 _SUBTRACTIONS = ("sub", "__sub__", "subtract")
-_SQUEEZED = "a trailing dimension of 1 holds nothing"
+_SQUEEZED = "a dimension of 1 holds nothing"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -34,6 +35,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     predicted, target = _shape(context, "input_shape"), _shape(context, "target_shape")
+    said = context.incident.exceptions[-1].message if context.incident.exceptions else ""
     yield from _crossed(context)
     for loss in find_losses(context.program):
         near = _nearness(loss, context)
@@ -45,8 +47,31 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _squeezed(loss, loss.target, "targets of shape [n, 1] meet values of shape [n]", near)
         elif loss.takes_classes and len(target) == 2 and target[-1] == 1:
             yield from _squeezed(loss, loss.target, "class indices stand in a column", near)
+        elif loss.takes_classes and ("multi-target" in said or "spatial targets" in said):
+            yield from _one_class_each(loss, context, near)
         else:
             yield from _shifted(loss, context, near)
+
+
+def _one_class_each(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:
+    """Class indices with a dimension too many lose it where it is 1; one-hot rows become the indices of their ones."""
+    target, prediction = seen(loss.target, context), seen(loss.prediction, context)
+    if target is None:
+        why, given = "the targets have a dimension too many", str(context.fields.get("target_dimensions", ""))
+        shape = [int(one) for one in _SHAPE.findall(given)] if "[" in given else []
+        if len(shape) < 2 or shape[1] == 1:
+            because = "if the targets' dimension 1 holds nothing; of one-hot targets take `.argmax(1)`"
+            yield from _squeezed(loss, loss.target, why, near, dimension=1, unsure=because)
+    elif len(target.shape) > 1 and target.shape[1] == 1:
+        yield from _squeezed(
+            loss, loss.target, f"targets of shape {list(target.shape)} name one class each", near, dimension=1
+        )
+    elif target.is_integer and prediction is not None and target.shape == prediction.shape:
+        yield Proposal(
+            edits=(put_method(loss.file, loss.target, ".argmax(dim=1)"),),
+            culprit=culprit_of(loss.file, loss.call, "takes class indices, and is given rows of the logits' own shape"),
+            belief=near, applicability="unsafe", because="if each row holds a single 1",
+        )  # fmt: skip
 
 
 def _crossed(context: Context) -> Iterator[Proposal]:
@@ -164,15 +189,18 @@ def _nearness(loss: Loss, context: Context) -> float | None:
     return 0.5 if warned and not context.incident.exceptions else None
 
 
-def _squeezed(loss: Loss, node: ast.expr, why: str, near: float) -> Iterator[Proposal]:
+def _squeezed(
+    loss: Loss, node: ast.expr, why: str, near: float, *, dimension: int = -1, unsure: str | None = None
+) -> Iterator[Proposal]:
     """The squeeze, where the value has not been squeezed already."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("squeeze", "flatten"):
         return
     yield Proposal(
-        edits=(put_method(loss.file, node, ".squeeze(-1)"),),
+        edits=(put_method(loss.file, node, f".squeeze({dimension})"),),
         culprit=culprit_of(loss.file, loss.call, why),
         belief=near,
-        because=_SQUEEZED,
+        applicability="unsafe" if unsure else None,
+        because=unsure or _SQUEEZED,
     )
 
 

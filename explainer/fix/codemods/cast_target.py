@@ -26,7 +26,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     losses = list(find_losses(context.program))
     named = [one for one in losses if _is_named(one, context)]
     for loss in named or (losses if _is_in_backward(context) else []):
-        yield from _proposals(loss, context)
+        if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
+            yield _probabilities(loss)
+        else:
+            yield from _proposals(loss, context)
     yield from _one_hot(context)
 
 
@@ -38,6 +41,17 @@ def _is_named(loss: Loss, context: Context) -> bool:
 def _is_in_backward(context: Context) -> bool:
     """Whether the failing line of the user's calls `backward`: some losses see the dtype only there."""
     return any("backward" in (frame.code or "") for frame in context.frames[-1:])
+
+
+def _probabilities(loss: Loss) -> Proposal:
+    """Integers in the logits' own shape are one-hot rows: as floats they are the probabilities that the loss takes them for."""
+    why = f"`{loss.name}` is given a row of integers for each sample, not its class"
+    edits = (put_method(loss.file, loss.target, ".float()"),)
+    return Proposal(
+        edits=edits, culprit=culprit_of(loss.file, loss.call, why), belief=1.5,
+        title="Give one-hot rows as the probabilities that the loss takes them for: `target.float()`",
+        because="each row sums to 1, and the gradients are those of the class indices",
+    )  # fmt: skip
 
 
 def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:

@@ -12,8 +12,10 @@ from explainer.model.patch import Edit
 from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.freeze import find_freezes
+from explainer.source.lineage import block_of
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
 
 _WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _PREPARES = ("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")
@@ -41,7 +43,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _loaded(node, file, names)
                 if not chooses:
                     yield from _inference(node, file, names)
-                yield from _inactive(node, file, names)
+                    yield from _inactive(node, file, names)
+                yield from _left_active(node, file, context)
             elif isinstance(node, ast.With):
                 yield from _disabled(node, file)
         yield from _frozen_after(file, context)
@@ -96,6 +99,46 @@ def _inactive(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Propos
             culprit=culprit_of(file, node, f"adds {file.segment(name)} and leaves another adapter active"),
             belief=2.2,
         )
+
+
+def _left_active(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`model.set_adapter("reference")` for what runs without gradients, and nothing sets the trained adapter again."""
+    func = node.func
+    if (
+        not isinstance(func, ast.Attribute)
+        or func.attr != "set_adapter"
+        or not is_without_grad(node, file, context.program)
+    ):
+        return
+    trained = _trained_adapter(context)
+    values = [value for each in context.program.parsed() for one in each.walk() for value in _chosen(one)]
+    if trained is None or None in values or trained in values:
+        return
+    block = [one for one in block_of(file.statement(node), file) if not isinstance(one, ast.Return)]
+    if block:
+        yield Proposal(
+            edits=(insert_after(file, block[-1], f'{file.segment(func.value)}.set_adapter("{trained}")'),),
+            culprit=culprit_of(file, node, f'leaves another adapter active than "{trained}", and freezes that one'),
+            belief=2.2,
+        )
+
+
+def _chosen(node: ast.AST) -> Iterator[object]:
+    """The name that a `set_adapter` is given; None for one that is computed."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set_adapter":
+        yield from (getattr(one, "value", None) for one in node.args[:1])
+
+
+def _trained_adapter(context: Context) -> str | None:
+    """The adapter that a program's one `get_peft_model` makes."""
+    found = [
+        next((one.value for one in node.keywords if one.arg == "adapter_name"), None)
+        for file in context.program.parsed()
+        for node in file.walk()
+        if context.program.names(file).is_call(node, *_WRAPS) and isinstance(node, ast.Call)
+    ]
+    name = getattr(found[0], "value", "default") if len(found) == 1 else None
+    return name if isinstance(name, str) else None
 
 
 def _is_wrapped(owner: ast.expr, file: SourceFile, names: Names) -> bool:

@@ -161,7 +161,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
-        number = flow.add(operation, made)
+        # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
+        set_leaves = [one for one in written if one.is_leaf and (one.requires_grad or self._is_parameter(one))]
+        number = flow.add(operation, [one for one in made if all(one is not other for other in set_leaves)])
         if name in _DIFFERENCES and took and self.broadcast is None:
             self.broadcast = _crossed(tensors, operation)
         if written:
@@ -173,6 +175,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             for output in made:
                 self.finite.watch(name, number, output)
+
+    def _is_parameter(self, tensor: Any) -> bool:
+        return isinstance(tensor, self._torch.nn.Parameter)
 
     def _log_writes(self, written: list[Any], name: str, place: Place | None, sequence: int, number: int) -> None:
         thread, grad_mode = threading.get_ident(), self._grad_mode()

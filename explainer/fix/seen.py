@@ -1,0 +1,48 @@
+"""The tensors of the frame that failed, as the live program had them: shapes, dtypes, devices. None in a text alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from explainer.fix.codemod import Context
+from explainer.model.incident import TENSOR
+
+_FACT = re.compile(
+    r"(?P<name>\w+): \[(?P<shape>[\d, ]*)\] (?P<dtype>\w+) on (?P<device>\w+)(?P<mode> in inference mode)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTensor:
+    """A tensor that a name held when its frame failed."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    is_inference: bool
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it counts: `int64`, `uint8`; a bool does not."""
+        return self.dtype.lstrip("u").startswith("int")
+
+
+def seen_tensors(context: Context) -> Mapping[str, SeenTensor]:
+    """The tensors of the program's innermost frame by their names; {} where nothing live was looked at."""
+    found = (_FACT.fullmatch(str(one.value)) for one in context.incident.facts if one.name == TENSOR)
+    return {
+        one["name"]: SeenTensor(
+            shape=tuple(int(size) for size in re.findall(r"\d+", one["shape"])), dtype=one["dtype"], device=one["device"],
+            is_inference=one["mode"] is not None,
+        )
+        for one in found
+        if one is not None
+    }  # fmt: skip
+
+
+def seen(node: ast.expr, context: Context) -> SeenTensor | None:
+    """The tensor that a plain name stands for; None for any other expression."""
+    return seen_tensors(context).get(node.id) if isinstance(node, ast.Name) else None
