@@ -244,6 +244,8 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
         return traced if traced.traced else None
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
-    if seen is None or (incident is None and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed"))):
+    if seen is None or (
+        incident is None and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn"))
+    ):
         return None
     return with_trace(incident or Incident(), seen)

@@ -11,6 +11,7 @@ from explainer.model.finding import Culprit
 from explainer.model.trace import (
     CROSSED,
     CUT,
+    DRAWN,
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
@@ -29,7 +30,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED, DRAWN),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -38,6 +39,7 @@ _OF_ONE = {
     INDEX: "shape/index-out-of-range",
     GRAD_OFF: "no-graph/grad-mode-off",
     UNOWNED: "no-graph/empty-parameter-list",
+    DRAWN: "no-graph/non-differentiable-op",
 }
 _BELIEF = 3.0
 _NEAR = 1.0

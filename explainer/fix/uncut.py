@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from explainer.fix.codemod import edit_of, remove_statement
+from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
 from explainer.source.binding import Value
 from explainer.source.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, LIBRARY, SAMPLE, STEP, VALUE, Cut
@@ -103,9 +104,10 @@ def _copy(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | No
         return None
     if not is_list(Value(node.args[0], file), program):
         return _unwrapped(node, file)
-    if any(isinstance(one, ast.Constant) for one in getattr(node.args[0], "elts", ())):
-        return None  # numbers among the tensors: stack takes tensors only
     torch = _torch_name(file, program)
+    if torch and is_nested(node.args[0]):
+        text = stacked(node.args[0], file, torch)
+        return [edit_of(file, node, text)] if text is not None else None
     return _unwrapped(node, file, f"{torch}.stack(", ")") if torch else None
 
 

@@ -11,6 +11,7 @@ from explainer.model.incident import Fact, Frame, Incident, LogLine
 from explainer.model.trace import (
     CROSSED,
     CUT,
+    DRAWN,
     FREED,
     GRAD_OFF,
     HIDDEN_WRITE,
@@ -27,7 +28,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -51,6 +52,9 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
+    for one in traced.get("drawn") or ():
+        says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
+        yield from _line(DRAWN, one, says)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(

@@ -53,14 +53,14 @@ class Places:
             frame = frame.f_back
         return self.here(depth + 1)
 
-    def is_drawing(self, depth: int) -> bool:
-        """Whether `torch.distributions` switches grad mode off: `sample()` draws so, in a program whose grad mode is on."""
+    def distribution(self, depth: int) -> Any:
+        """The distribution of torch that computes here; None where none does. `sample()` switches grad mode off to draw."""
         frame = sys._getframe(depth)  # noqa: SLF001
         while frame.f_back is not None and self._kind(frame.f_code.co_filename) == _TORCH:
             if frame.f_code.co_filename.startswith(self._draws):
-                return True
+                return frame.f_locals.get("self", self)
             frame = frame.f_back
-        return False
+        return None
 
     def _kind(self, path: str) -> int:
         if path.startswith((self._torch, _HERE, "<frozen")):

@@ -14,6 +14,8 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from .crossed import Crossed
+from .drawn import Drawn
 from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs, sequence_of
@@ -25,7 +27,6 @@ from .write import Write, Writes, extent, storage_of
 MAX_TOLD = 8
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
-LEAST_CROSSED = 4
 MAX_LISTED = 2_000
 _ASK = frozenset(
     ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
@@ -37,6 +38,7 @@ _ASK = frozenset(
 _TO_PYTHON = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
 )
+_FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "grad", "requires_grad_", "retain_grad"))
@@ -62,7 +64,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.starved = Starved(self.flow)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
-        self.broadcast: dict[str, Any] | None = None
+        self.crossed = Crossed(self.flow)
+        self.drawn = Drawn()
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -105,9 +108,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
         if is_on or not self._grad_mode():
             if is_on:
-                self._local.off, self._local.draws = None, False
+                self._local.off, self._local.draws, self._local.has_path = None, False, False
             return
-        self._local.draws = self._places.is_drawing(3)
+        distribution = self._places.distribution(3)
+        self._local.draws = distribution is not None
+        self._local.has_path = bool(getattr(distribution, "has_rsample", False))
         self._local.off = None if self._local.draws else self._places.switch(3)
 
     def _look(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> _Before | None:
@@ -120,7 +125,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             if isinstance(one, kind):
                 tensors.append(one)
             elif type(one) in (list, tuple):
-                tensors.extend(inner for inner in one[:MAX_LISTED] if isinstance(inner, kind))
+                found = _nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
+                tensors.extend(inner for inner in found if isinstance(inner, kind))
         tensors.extend(one for one in keywords.values() if isinstance(one, kind))
         try:
             versions = [one._version for one in tensors]  # noqa: SLF001 - autograd's own counter
@@ -164,8 +170,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
         set_leaves = [one for one in written if one.is_leaf and (one.requires_grad or self._is_parameter(one))]
         number = flow.add(operation, [one for one in made if all(one is not other for other in set_leaves)])
-        if name in _DIFFERENCES and took and self.broadcast is None:
-            self.broadcast = _crossed(tensors, operation)
+        self._follow_draws(number, operation)
+        if name in _DIFFERENCES and self.crossed.is_open:
+            self.crossed.saw(tensors, number, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
@@ -175,6 +182,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             for output in made:
                 self.finite.watch(name, number, output)
+
+    def _follow_draws(self, number: int, operation: Operation) -> None:
+        if operation.took_grad and getattr(self._local, "has_path", False):
+            self.drawn.begin(number, operation)
+        elif self.drawn.is_followed(operation.inputs):
+            self.drawn.follow(number, operation, is_scored=self._places.distribution(4) is not None)
 
     def _is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, self._torch.nn.Parameter)
@@ -314,7 +327,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
-            told["crossed"] = self.broadcast
+            told["crossed"] = self.crossed.told()
+            told["drawn"] = [_operation(one) for one in self.drawn.lines()[:MAX_TOLD]]
             told["starved"] = [
                 {
                     **_operation(one),
@@ -389,15 +403,17 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         return list(found.values()) if len(found) == 1 else []
 
 
-def _crossed(tensors: list[Any], operation: Operation) -> dict[str, Any] | None:
-    """A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences."""
-    if len(tensors) != 2 or tensors[0].requires_grad == tensors[1].requires_grad:
-        return None
-    row, column = sorted(tensors, key=lambda one: one.ndim)
-    if row.ndim != 1 or tuple(column.shape) != (len(row), 1) or len(row) < LEAST_CROSSED:
-        return None
-    shapes = {"first": list(tensors[0].shape), "second": list(tensors[1].shape)}
-    return {**_operation(operation), **shapes, "given": "column" if column.requires_grad else "row"}
+def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
+    """What lists in lists hold, as many of them as are looked at."""
+    found: list[Any] = []
+    queue: list[Any] = [values]
+    while queue and len(found) < MAX_LISTED:
+        one = queue.pop()
+        if type(one) in (list, tuple):
+            queue.extend(one[:MAX_LISTED])
+        else:
+            found.append(one)
+    return found
 
 
 def _is_parameter(tensor: Any) -> bool:
