@@ -22,8 +22,9 @@ _NOT_NEGATIVE = frozenset(
     | {"binary_cross_entropy", "nll_loss", "huber_loss", "one_hot", "dist"}
 )  # fmt: skip
 _COUNTS = frozenset(
-    {"ne", "eq", "gt", "lt", "ge", "le", "isfinite", "logical_not", "logical_and", "logical_or", "bool"}
+    {"ne", "eq", "gt", "lt", "ge", "le", "isfinite", "logical_not", "logical_and", "logical_or", "bool", "eye"}
 )
+_FILLS = frozenset({"fill_diagonal_", "fill_diagonal", "masked_fill", "masked_fill_", "triu", "tril"})
 _NUMBERS = frozenset(
     {
         "item",
@@ -101,7 +102,8 @@ def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int
         positive, sign = left.positive and right.positive, left.not_negative and right.not_negative
         same = ast.dump(node.left) == ast.dump(node.right)
         counts = left.counts and right.counts and isinstance(node.op, ast.Mult)
-        return Sign(positive=positive, not_negative=sign or same, counts=counts, is_number=numbers)
+        bounded = counts and left.bounded and right.bounded
+        return Sign(positive=positive, not_negative=sign or same, counts=counts, bounded=bounded, is_number=numbers)
     if isinstance(node.op, ast.Pow):
         even = number_of(node.right, program.names(file)) in {2.0, 4.0}
         return Sign(positive=left.positive, not_negative=even or left.not_negative, is_number=numbers)
@@ -110,6 +112,8 @@ def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int
     if isinstance(node.op, ast.Sub):
         one = number_of(node.left, program.names(file)) == 1.0
         probability = one and _is_probability(node.right, file, program)
+        if one and right.counts and right.bounded:  # the other half of a mask
+            return right
         return Sign(not_negative=probability, bounded=left.bounded and right.bounded, is_number=numbers)
     return Sign(is_number=numbers)
 
@@ -172,6 +176,9 @@ def _of_method(last: str, node: ast.Call, inner: Sign, names: Names) -> Sign:
     if last in _KEEP:
         bounded = inner.bounded and last != "sum"
         return Sign(positive=inner.positive, not_negative=inner.not_negative, counts=inner.counts, bounded=bounded)
+    if last in _FILLS and inner.counts:
+        filled = number_of(node.args[-1] if node.args else None, names)
+        return inner if filled in {0.0, 1.0} or last in ("triu", "tril") else UNKNOWN
     if last == "pow":
         even = number_of(node.args[-1] if node.args else None, names) in {2.0, 4.0}
         return Sign(positive=inner.positive, not_negative=even or inner.not_negative)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
 from explainer.fix.splice import splice
-from explainer.model.incident import Incident
+from explainer.model.incident import TENSOR, Fact, Incident
 from explainer.model.trace import CROSSED, TracedLine
-from tests.fix.rewriting import best, changed_lines, line_of, rewritten, write
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 import torch.nn.functional as F
@@ -234,3 +235,34 @@ def test_a_traced_column_loses_its_dimension(
     """The side that the tracer saw in a column is squeezed, however the loss is called."""
     side = "second" if "second" in request.node.callspec.id else "first"
     assert changed_lines(IMPORTS + source, crossed(tmp_path, IMPORTS + source, operation, side)) == wanted
+
+
+NO_COLUMN = "0D or 1D target tensor expected, multi-target not supported"
+NO_MASK = "only batches of spatial targets supported (3D tensors) but got targets of dimension: 4"
+SPARE = {
+    "a column, as the program had it": (NO_COLUMN, {"y": "[8, 1] int64 on cpu", "out": "[8, 3] float32 on cpu"}, "y.squeeze(1)", None),
+    "a mask with a channel": (NO_MASK, {"y": "[8, 1, 4, 4] int64 on cpu"}, "y.squeeze(1)", None),
+    "one-hot rows": (NO_COLUMN, {"y": "[8, 3] int64 on cpu", "out": "[8, 3] float32 on cpu"}, "y.argmax(dim=1)", "unsafe"),
+    "a text alone": (NO_COLUMN, {}, "y.squeeze(1)", "unsafe"),
+    "several labels each": (NO_COLUMN, {"y": "[8, 2] int64 on cpu", "out": "[8, 3] float32 on cpu"}, None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "seen", "wanted", "applicability"), SPARE.values(), ids=SPARE)
+def test_class_indices_with_a_dimension_too_many(
+    tmp_path: pathlib.Path, message: str, seen: dict[str, str], wanted: str | None, applicability: str | None
+) -> None:
+    """What the live program says of the targets decides; a text alone makes a guess, and says so."""
+    source = IMPORTS + "def step(net, x, y):\n    out = net(x)\n    loss = F.cross_entropy(out, y)\n"
+    program = write(tmp_path, {"train.py": source})
+    facts = tuple(Fact(name=TENSOR, value=f"{name}: {one}") for name, one in seen.items())
+    incident = replace(failed({"train.py": line_of(source, "loss =")}, message), facts=facts)
+    proposal = best("align_target_shape", program, incident=incident)
+    if wanted is None:
+        assert proposal is None
+        return
+    assert proposal is not None
+    assert proposal.applicability == applicability
+    after = splice(source, proposal.edits)
+    assert after is not None
+    assert changed_lines(source, after) == [f"loss = F.cross_entropy(out, {wanted})"]

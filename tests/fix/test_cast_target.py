@@ -44,6 +44,12 @@ WRONG = {
         {},
         ["y = table[:, 1].long()"],
     ),
+    "one-hot rows for probabilities": (
+        HEAD + "y = F.one_hot(labels, 2)\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {"message": "Expected floating point type for target with class probabilities, got Long"},
+        ["loss = F.cross_entropy(out, y.float())"],
+    ),
     "integers for probabilities": (
         HEAD + "criterion = nn.BCEWithLogitsLoss()\ny = torch.tensor([0, 1])\nloss = criterion(out[:2, 0], y)\n",
         "loss =",

@@ -106,6 +106,16 @@ residual()
         "autograd.grad",
         ["t = torch.rand(5, 4).requires_grad_(True)"],
     ),
+    "an interpolation, all of it named": (
+        HEAD
+        + """mixed = 0.5 * x + 0.5 * torch.rand_like(x)
+out = net(mixed)
+(g,) = torch.autograd.grad(
+    outputs=out, inputs=mixed, grad_outputs=torch.ones_like(out), create_graph=True)
+""",
+        "autograd.grad",
+        ["mixed = (0.5 * x + 0.5 * torch.rand_like(x)).requires_grad_(True)"],
+    ),
     "frozen parameters in the list": (
         HEAD
         + """out = net(x).sum()

@@ -188,3 +188,30 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "read_a_copy", after, still) == after
+
+
+def test_a_table_is_copied_only_where_a_graph_comes_of_it(tmp_path: pathlib.Path) -> None:
+    """An initialiser that is given a copy would initialise that; an evaluation needs none."""
+    source = """import torch
+from torch import nn
+
+
+class Links(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(9, 4, max_norm=1.0)
+        nn.init.normal_(self.table.weight, std=0.5)
+
+    def forward(self, head, tail):
+        first = self.table(head) @ self.table.weight.t()
+        return first, self.table(tail)
+
+    @torch.no_grad()
+    def rank(self, head):
+        return self.table(head) @ self.table.weight.t()
+"""
+    after = rewritten(tmp_path, "read_a_copy", source, "first =", options={"of": "weights"})
+    assert diff_lines(source, after) == [
+        "-        first = self.table(head) @ self.table.weight.t()",
+        "+        first = self.table(head) @ self.table.weight.clone().t()",
+    ]

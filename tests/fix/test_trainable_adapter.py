@@ -95,6 +95,25 @@ model.add_adapter("new", lora)
         "",
         ['model.set_adapter("new")'],
     ),
+    "a second one for what is scored without gradients": (
+        HEAD
+        + """import torch
+model = get_peft_model(base, lora, adapter_name="policy")
+model.add_adapter("reference", lora)
+
+
+@torch.no_grad()
+def score(model, ids):
+    model.set_adapter("reference")
+    scores = model(ids)
+    return scores
+
+
+score(model, ids)
+""",
+        "",
+        ['model.set_adapter("policy")'],
+    ),
     "a configuration for inference": (
         HEAD
         + """model = get_peft_model(base, LoraConfig(r=2, inference_mode=True))

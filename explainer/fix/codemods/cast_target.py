@@ -27,7 +27,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     named = [one for one in losses if _is_named(one, context)]
     for loss in named or (losses if _is_in_backward(context) else []):
         if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
-            yield _probabilities(loss)
+            if (
+                not isinstance(loss.target, ast.Call)
+                or stated_dtype(loss.target, context.program.names(loss.file)) != FLOAT32
+            ):
+                yield _probabilities(loss)
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)
