@@ -18,7 +18,7 @@ def is_nested(node: ast.expr) -> bool:
 
 
 def stacked(node: ast.expr, file: SourceFile, torch: str) -> str | None:
-    """The list as stacks of tensors, its numbers made like the first tensor in it; None where there is none, or a `*` in it.
+    """The list as stacks of tensors, its numbers made like the first named one; None where there is none, or a `*` in it.
 
     Args:
         node: a list, tuple or comprehension of scalar tensors, numbers and such lists.
@@ -26,11 +26,12 @@ def stacked(node: ast.expr, file: SourceFile, torch: str) -> str | None:
         torch: what the file calls torch.
     """
     leaves = list(_leaves(node))
-    like = next((one for one in leaves if _number(one) is None), None)
-    if like is None or any(isinstance(one, ast.Starred) for one in leaves):
-        return None
-    name = file.segment(like.operand if isinstance(like, ast.UnaryOp) else like)
-    return _text(node, file, torch, name)
+    bare = [one.operand if isinstance(one, ast.UnaryOp) else one for one in leaves if _number(one) is None]
+    named = next((one for one in bare if isinstance(one, (ast.Name, ast.Attribute, ast.Subscript))), None)
+    has_numbers = len(bare) < len(leaves)
+    if not bare or (has_numbers and named is None) or any(isinstance(one, ast.Starred) for one in leaves):
+        return None  # a call to make a number like would run twice
+    return _text(node, file, torch, file.segment(named or bare[0]))
 
 
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:

@@ -48,3 +48,4 @@ def test_nothing_to_make_a_number_like(tmp_path: pathlib.Path) -> None:
     """A list of numbers is data, and one that unpacks another is not read."""
     assert text_of("[[0.0, 1.0], [1.0, 0.0]]", tmp_path) is None
     assert text_of("[[*rows], [c, s]]", tmp_path) is None
+    assert text_of("[angles.sum(), 1.0]", tmp_path) is None
