@@ -106,7 +106,8 @@ def _operand(node: ast.AST, names: Names) -> tuple[str, ast.expr] | None:
     called = names.qualified(node.func) or ""
     owner, _, last = called.rpartition(".")
     if owner in _OWNERS and last in _KINDS:
-        operands: list[ast.expr] = list(node.args)
+        given = {one.arg: one.value for one in node.keywords}
+        operands = [*node.args, *(given[name] for name in ("input", "x", "other", "exponent") if name in given)]
     elif isinstance(node.func, ast.Attribute) and node.func.attr in _KINDS and not _is_foreign(called):
         last, operands = node.func.attr, [node.func.value, *node.args]
     else:

@@ -58,6 +58,14 @@ WRONG = {
         "loss = -torch.log(out.relu()).mean()",
         "loss = -torch.log(out.relu().clamp_min(1e-8)).mean()",
     ),
+    "a named argument": (
+        "loss = torch.sqrt(input=F.mse_loss(out, y))",
+        "loss = torch.sqrt(input=F.mse_loss(out, y).clamp_min(1e-12))",
+    ),
+    "a count of pairs but those on the diagonal": (
+        "others = 1.0 - torch.eye(6)\npairs = (y[:, :1] > 0).float() * others\nloss = ((out.sum(1) * pairs).sum(1) / pairs.sum(1)).mean()",
+        "loss = ((out.sum(1) * pairs).sum(1) / pairs.sum(1).clamp_min(1)).mean()",
+    ),
     "a method": ("loss = out.relu().log().mean()", "loss = out.relu().clamp_min(1e-8).log().mean()"),
     "a clamp to exactly 0": (
         "loss = torch.log(out.clamp(min=0)).mean()",
