@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.carried import has_graph
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of, loop_of, loops_of
+from explainer.source.flow import arguments_of
+from explainer.source.lineage import binds, block_of, loop_of, loops_of, reads, sources
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -177,10 +178,12 @@ def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -
         return None
     loads = list(_loads(key, [one for one in uses if one.kind != "makes"], program))
     inside = {node for statement in block for node in walk(statement)}
-    reads = tuple(node for where, node in loads if node in inside and not _is_value_only(node, where))
-    if not reads or min(one.lineno for one in reads) > (backward.call.end_lineno or 0):
+    read = tuple(node for where, node in loads if node in inside and not _is_value_only(node, where))
+    if not read or min(one.lineno for one in read) > (backward.call.end_lineno or 0):
         return None
-    if any(_is_drawn_from(node, where) for where, node in loads):
+    if any(_is_drawn_from(node, where) for where, node in loads) or any(
+        _is_kept(one, backward, program) for one in added
+    ):
         return None
     spots: set[ast.AST] = {node for _, node in loads if node in inside}
     later = False
@@ -190,7 +193,7 @@ def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -
         elif node not in inside:
             later = later or _is_later(where, node, block, backward, program)
     return Pile(
-        added=added, made=made, reads=reads, spots=frozenset(spots), backward=backward, block=block, loop=loop, is_list=is_list,
+        added=added, made=made, reads=read, spots=frozenset(spots), backward=backward, block=block, loop=loop, is_list=is_list,
         carries_graph=any(_has_graph(one, program) for one in added), emptied_by=next(iter(emptied), None),
         is_read_later=later,
     )  # fmt: skip
@@ -305,6 +308,39 @@ def _is_drawn_from(node: ast.expr, file: SourceFile) -> bool:
     """`random.sample(self.memory, 32)`: a memory is to keep what it holds."""
     above = file.parents.get(node)
     return isinstance(above, ast.Call) and (dotted_name(above.func) or "").rpartition(".")[2] in _DRAWS
+
+
+def _is_kept(use: Use, backward: Backward, program: Program) -> bool:
+    """Whether a bank keeps what a step has used, or is done with: it is to last, and what it holds is to be detached."""
+    place = _place(backward.statement, backward.file, program)
+    for file, statement, value in _given(use, program):
+        if file is not backward.file or _place(statement, file, program) is not place:
+            continue
+        if statement.lineno > (backward.statement.end_lineno or 0) and statement in block_of(backward.statement, file):
+            return True
+        around = loop_of(statement, file) or place
+        here = {name for one in walk(around) if isinstance(one, ast.Assign) for name in binds(one)} if around else set()
+        names = reads(value) & here
+        lines = sources(backward.loss, backward.statement, file, program)
+        parts = [backward.loss, *(part for line, part in lines if not isinstance(line, ast.Expr))]  # no list's `append`
+        if any(reads(part) & names and all(node is not value for node in walk(part)) for part in parts):
+            return True
+    return False
+
+
+def _given(use: Use, program: Program) -> Iterator[tuple[SourceFile, ast.stmt, ast.expr]]:
+    """Where what is added comes from: the statement that adds it, or the calls that hand it to the function that does."""
+    function = program.names(use.file).function_of(use.statement)
+    name = use.value.id if isinstance(use.value, ast.Name) else None
+    calls = resolver_of(program).calls_of(function, use.file) if function is not None and name else []
+    handed = [
+        (file, call, dict(arguments_of(call, function)).get(name or "")) for file, call in calls if function is not None
+    ]
+    found = [(file, file.statement(call), value) for file, call, value in handed if value is not None]
+    if found:
+        yield from found
+    elif use.value is not None:
+        yield use.file, use.statement, use.value
 
 
 def _is_later(

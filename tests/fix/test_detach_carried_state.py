@@ -240,30 +240,6 @@ print(total_loss)
             "+    loss.backward()",
         ],
     ),
-    "lists of an episode": (
-        """import torch
-from torch import nn
-torch.manual_seed(0)
-policy = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
-opt = torch.optim.Adam(policy.parameters(), lr=0.1)
-log_probs, rewards = [], []
-log_list = []
-for episode in range(3):
-    state = torch.randn(3)
-    for t in range(4):
-        dist = torch.distributions.Categorical(logits=policy(state))
-        a = dist.sample()
-        log_list.append(dist.log_prob(a))
-        rewards.append(float(a))
-        state = torch.randn(3)
-    loss = -(torch.stack(log_list) * torch.tensor(rewards)).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
-        "loss.backward()",
-        ["-log_probs, rewards = [], []", "-log_list = []", "+    log_list = []", "+    log_probs, rewards = [], []"],
-    ),
     "a memory bank": (
         """import torch
 from torch import nn

@@ -132,6 +132,29 @@ for x, y in data:
         AGENT.format(cleared="        self.rewards = []\n", after=""),
         ["+        self.log_probs.clear()"],
     ),
+    "lists that are made before the episodes": (
+        """import torch
+from torch import nn
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+opt = torch.optim.Adam(policy.parameters(), lr=0.1)
+log_probs, rewards = [], []
+log_list = []
+for episode in range(3):
+    state = torch.randn(3)
+    for t in range(4):
+        dist = torch.distributions.Categorical(logits=policy(state))
+        a = dist.sample()
+        log_list.append(dist.log_prob(a))
+        rewards.append(float(a))
+        state = torch.randn(3)
+    loss = -(torch.stack(log_list) * torch.tensor(rewards)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["+    log_list.clear()", "+    rewards.clear()"],
+    ),
     "a buffer with a method that nothing calls": (
         """import torch
 from torch import nn
@@ -192,6 +215,32 @@ for step, (x, y) in enumerate(data):
     if step > 2:
         batch = random.sample(memory, 2)
         torch.stack(batch).mean().backward()
+""",
+    "a bank of what each step has used": HEAD + """class Bank:
+    def __init__(self):
+        self.items = []
+
+    def push(self, z):
+        self.items.append(z)
+
+
+bank = Bank()
+for x, y in data:
+    z = net(x)
+    others = torch.cat(bank.items) if bank.items else z.detach()
+    loss = (z - y).square().mean() - (z @ others.t()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    bank.push(z)
+""",
+    "a bank from which some steps learn": HEAD + """bank = []
+for x, y in data:
+    z = net(x)
+    if len(bank) > 2:
+        (z @ torch.cat(bank).t()).mean().backward()
+        opt.step()
+    bank.append(z)
 """,
     "what each round adds and sends backward": HEAD + """total = 0.0
 for x, y in data:
