@@ -1,10 +1,11 @@
-"""Parameters that no module holds: `self.scale = nn.Parameter(x).unsqueeze(0)` keeps a result of one, and trains nothing."""
+"""Parameters that no module holds: what `self.scale = nn.Parameter(x).unsqueeze(0)` keeps the result of, and layers in a list."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
+_MANY = 1_000
 _DEPTH = 8  # operations between a parameter and what a module keeps of it
 
 
@@ -21,6 +22,25 @@ def find_lost(torch: Any, roots: Iterable[Any], owned: Container[int]) -> list[t
                 if leaf is not None and id(leaf) not in held and id(leaf) not in owned:
                     found.append((type(root).__name__, f"{path}.{name}".lstrip("."), leaf))
     return found
+
+
+def in_plain_containers(torch: Any, root: Any) -> Iterator[tuple[str, Any]]:
+    """The parameters, and those of layers, that a module keeps in a Python list or dictionary, with their names there.
+
+    One layer alone in a list is a trick by which it is kept out of the parameters on purpose.
+    """
+    for path, module in root.named_modules():
+        for name, value in list(vars(module).items()):
+            if name.startswith("_") or type(value) not in (list, tuple, dict):
+                continue
+            parts = list(value.items() if isinstance(value, dict) else enumerate(value))[:_MANY]
+            layers = [(key, one) for key, one in parts if issubclass(type(one), (torch.nn.Module, torch.nn.Parameter))]
+            for key, layer in layers if len(layers) > 1 else ():
+                place = f"{path}.{name}.{key}".lstrip(".")
+                if issubclass(type(layer), torch.nn.Parameter):
+                    yield place, layer
+                else:
+                    yield from ((f"{place}.{inner}", one) for inner, one in layer.named_parameters())
 
 
 def _leaf(node: Any, torch: Any) -> Any:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from .lost import find_lost
+from .lost import find_lost, in_plain_containers
 from .name import outermost
 from .trace.place import Places, describe
 
@@ -65,7 +65,7 @@ class Unowned:
 
     def _looked_at(self, root: Any, owned: set[int], optimizers: list[Any]) -> dict[str, Any]:
         """A model with the parameters that are left out, and what they held; these live on, since the model may not."""
-        named = dict(root.named_parameters())
+        named = {**dict(in_plain_containers(self._torch, root)), **dict(root.named_parameters())}
         own = {id(one) for one in named.values()}
         mine = [one for one in optimizers if any(id(each) in own for each in _owned(one))]
         left = [(name, one) for name, one in named.items() if id(one) not in owned and _trains(one)][:MAX_LOOKED_AT]

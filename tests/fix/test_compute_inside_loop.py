@@ -116,6 +116,38 @@ class Net(nn.Module):
     ),
 }
 WRONG = {
+    "targets of a network that nobody trains, in a dictionary": (
+        """import torch
+from torch import nn
+
+
+class Taps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)])
+
+    def forward(self, x):
+        out = {}
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu()
+            out[i] = x
+        return out
+
+
+taps, style = Taps(), torch.rand(1, 3, 8, 8)
+wanted = taps(style)
+image = torch.rand(1, 3, 8, 8, requires_grad=True)
+optimizer = torch.optim.Adam([image], lr=0.1)
+for step in range(3):
+    found = taps(image)
+    loss = sum(nn.functional.mse_loss(found[i], wanted[i]) for i in found)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        "loss.backward",
+        ["-wanted = taps(style)", "+with torch.no_grad():", "+    wanted = taps(style)"],
+    ),
     "features": (
         """import torch
 from torch import nn

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import TENSOR, Fact
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = "import torch\nimport torch.nn.functional as F\nout = torch.randn(4, 3)\n"
 TARGET = {"fields": {"target": "3"}}
@@ -44,3 +48,17 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     assert (
         rewritten(tmp_path, "count_labels_from_zero", after, None if at not in after else at or None, **given) == after
     )
+
+
+@pytest.mark.parametrize(("classes", "wanted"), [(3, ["loss = F.cross_entropy(out, y - 1)"]), (5, [])])
+def test_a_label_that_the_live_program_has_no_class_for(tmp_path, classes: int, wanted: list[str]) -> None:
+    """A label equal to the number of classes is a guess that only a run can prove; one further away is none."""
+    source = "import torch.nn.functional as F\n\n\ndef step(net, x, y):\n    out = net(x)\n    loss = F.cross_entropy(out, y)\n"
+    program = write(tmp_path, {"train.py": source})
+    incident = failed({"train.py": line_of(source, "loss =")}, "Target 3 is out of bounds.")
+    incident = replace(incident, facts=(Fact(name=TENSOR, value=f"out: [8, {classes}] float32 on cpu"),))
+    proposal = best("count_labels_from_zero", program, incident=incident, fields={"target": "3"})
+    after = splice(source, proposal.edits) if proposal is not None else source
+    assert after is not None
+    assert changed_lines(source, after) == wanted
+    assert proposal is None or proposal.applicability == "unsafe"

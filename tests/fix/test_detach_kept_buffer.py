@@ -91,3 +91,31 @@ def test_what_this_step_reads(tmp_path: pathlib.Path) -> None:
     """Written before the backward it may be part of this step's loss."""
     source = ENSEMBLE.replace("BEFORE", UPDATE).replace("AFTER", NOTHING)
     assert rewritten(tmp_path, "detach_kept_buffer", source) == source
+
+
+MEMORY = """import torch
+from torch import nn
+
+
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(3, 3)
+        self.register_buffer("memory", torch.zeros(9, 3))
+
+    def forward(self, rows, x):
+        state = self.cell(x, self.memory[rows])
+        self.memory = self.memory.index_copy(0, rows, state)
+        return RESULT
+"""
+
+
+def test_a_buffer_that_this_step_reads_as_well(tmp_path: pathlib.Path) -> None:
+    """What is returned goes on into the loss: the old memory is detached, not the new one."""
+    source = MEMORY.replace("RESULT", "self.memory")
+    after = rewritten(tmp_path, "detach_kept_buffer", source)
+    taken_up = "        state = self.cell(x, self.memory[rows])\n"
+    assert after == source.replace(taken_up, "        self.memory = self.memory.detach()\n" + taken_up)
+    other = MEMORY.replace("RESULT", "state")
+    after = rewritten(tmp_path, "detach_kept_buffer", other)
+    assert after == other.replace("index_copy(0, rows, state)", "index_copy(0, rows, state).detach()")

@@ -74,6 +74,18 @@ loss.backward()
     ),
 }
 WRONG = {
+    "a flag of a module": (
+        HEAD
+        + """for p in model.parameters():
+    p.requires_grad = False
+layer = nn.Linear(3, 2)
+layer.requires_grad = True
+loss = F.cross_entropy(layer(model(x)), y)
+loss.backward()
+""",
+        "loss.backward",
+        ["layer.requires_grad_(True)"],
+    ),
     "all of a model": (
         HEAD
         + """for p in model.parameters():

@@ -104,3 +104,34 @@ def test_nothing_is_said(tmp_path, source: str) -> None:
     """What is owned, frozen, chosen, or written by the program itself is in order."""
     status, _, cause = run(tmp_path, source)
     assert (status, cause) == (0, None)
+
+
+LISTED = """import torch
+from torch import nn
+
+
+class Mixture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(3, 3)
+        self.experts = [nn.Linear(3, 2) for _ in range(COUNT)]
+
+    def forward(self, x):
+        weights = self.gate(x).softmax(1)
+        return sum(weights[:, i : i + 1] * expert(x) for i, expert in enumerate(self.experts))
+
+
+torch.manual_seed(0)
+net, x = Mixture(), torch.randn(8, 3)
+opt = torch.optim.Adam(net.parameters())
+"""
+
+
+def test_layers_in_a_plain_list(tmp_path) -> None:
+    """No module holds them, so that no `parameters()` gives them; one alone in a list is kept out on purpose."""
+    status, (seen,), cause = run(tmp_path, LISTED.replace("COUNT", "3") + LOOP)
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    assert (seen.count, seen.names[0]) == (6, "experts.0.weight")
+    assert run(tmp_path, LISTED.replace("COUNT", "1") + LOOP) == (0, [], None)
+    owned = "opt.add_param_group({'params': [p for e in net.experts for p in e.parameters()]})\n"
+    assert run(tmp_path, LISTED.replace("COUNT", "3") + owned + LOOP) == (0, [], None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
-from explainer.fix.rewrite import put_method
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
+from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.binding import Value
@@ -18,6 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
 from explainer.source.name import Function, dotted_name
+from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
@@ -62,8 +63,7 @@ def _proposals(
     readers = [one for one in loop.body if reads(one, graph=False) & names]
     why = f"is computed once, and its graph is gone after the first backward of the loop in line {loop.lineno}"
     culprit = culprit_of(file, moved[-1], why)
-    detached = tuple(put_method(file, one.value, ".detach()") for one in moved[-1:]
-                     if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name))  # fmt: skip
+    detached = tuple(_constant(one, file, program) for one in moved[-1:] if isinstance(one, ast.Assign))
     is_constant = _runs_again(moved, loop, file)
     if readers and not is_constant and all(_only_for(loop, one, file, program) for one in moved):
         text = "\n".join(file.segment(one) for one in moved)
@@ -78,6 +78,20 @@ def _proposals(
             because="right where the value is a constant of the training; what made it gets no gradient from this loss",
             title="Detach it: a constant of the training",
         )
+
+
+def _constant(statement: ast.Assign, file: SourceFile, program: Program) -> Edit:
+    """The value detached; computed under `no_grad` where it may be a tuple or dictionary of tensors."""
+    is_plain = (
+        isinstance(statement.targets[0], ast.Name) and not nesting_of(statement.value, file, program).is_container
+    )
+    if is_plain and not isinstance(statement.value, ast.DictComp | ast.ListComp | ast.Dict | ast.List | ast.Tuple):
+        return put_method(file, statement.value, ".detach()")
+    torch = spell(program.names(file), "torch.no_grad")
+    text = "\n".join(f"    {line}" for line in lines_of(file, statement).split("\n"))
+    return edit_of(
+        file, statement, f"with {torch}():\n{text}".replace("\n", file.newline + file.indent(statement.lineno))
+    )
 
 
 def _is_graph(statement: ast.stmt, part: ast.expr, file: SourceFile, program: Program) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
+from explainer.fix.seen import seen
 from explainer.source.binding import Value
 from explainer.source.integer import span_of
-from explainer.source.loss import find_losses
+from explainer.source.loss import Loss, find_losses
 from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.origin import origins
@@ -39,6 +40,21 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(loss.file, loss.call, "takes classes from 0, and the labels count from 1"),
                 belief=1.5,
             )
+        elif _is_one_beyond(loss, context):
+            yield Proposal(
+                edits=(edit_of(loss.file, loss.target, f"{operand(loss.file, loss.target)} - 1"),),
+                culprit=culprit_of(loss.file, loss.call, "is given a label that is one beyond the model's classes"),
+                belief=0.5,
+                applicability="unsafe",
+                because="right where the labels count from 1, as stars and months do; where they count from 0 the model lacks a class",
+            )
+
+
+def _is_one_beyond(loss: Loss, context: Context) -> bool:
+    """Whether the label that was refused is the number of classes that the live program's logits had."""
+    top, logits = context.fields.get("target"), seen(loss.prediction, context)
+    is_known = top is not None and logits is not None and len(logits.shape) > 1
+    return is_known and logits.shape[1] == int(str(top))  # type: ignore[union-attr]
 
 
 def _counts_from_one(value: Value, names: Names, context: Context) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
 from explainer.source.callee import callees_of
 from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before
+from explainer.source.lineage import before, reads, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -22,6 +23,7 @@ from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
 _DETACHED = frozenset({"detach", "data"})
+_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.FunctionDef)
 _MAKES = frozenset({"zeros", "ones", "empty", "full", "zeros_like", "ones_like", "tensor", "arange"})
 
 
@@ -60,10 +62,21 @@ def _bound(method: ast.FunctionDef, buffers: set[str], file: SourceFile, context
         is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
         if is_own and target.attr in buffers and not _is_plain(node.value):  # type: ignore[attr-defined]
             yield Proposal(
-                edits=(put_method(file, node.value, ".detach()"),),
+                edits=_edits(method, node, f"self.{target.attr}", file),  # type: ignore[attr-defined]
                 culprit=culprit_of(file, node, "keeps what it is given in a buffer, with its graph"),
                 belief=1.2,
             )
+
+
+def _edits(method: ast.FunctionDef, binding: ast.Assign, name: str, file: SourceFile) -> tuple[Edit, ...]:
+    """The value detached as it is kept; where this step still reads it then, the old one where the step takes it up."""
+    reading = [
+        one for one in statements_of(method) if not isinstance(one, _COMPOUND) and name in reads(one, graph=False)
+    ]
+    taken_up = [one for one in reading if before(one, binding) or one is binding]
+    if taken_up and any(before(binding, one) for one in reading):
+        return (insert_before(file, taken_up[0], f"{name} = {name}.detach()"),)
+    return (put_method(file, binding.value, ".detach()"),)
 
 
 def _filled(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:

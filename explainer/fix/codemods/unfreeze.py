@@ -29,10 +29,39 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     yield from _unwrapped(context)
+    yield from _flags_of_modules(context)
     for freeze in find_freezes(context.program):
         if freeze.is_on or not _concerns_training(freeze, context):
             continue
         yield from _spared(freeze, context) if freeze.test is not None else _narrowed(freeze, context)
+
+
+def _flags_of_modules(context: Context) -> Iterator[Proposal]:
+    """`model.fc.requires_grad = True` makes an attribute of a module and leaves its parameters as they are."""
+    for file in context.program.parsed():
+        for node in file.walk():
+            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            if (
+                not isinstance(target, ast.Attribute)
+                or target.attr != "requires_grad"
+                or not isinstance(node, ast.Assign)
+            ):
+                continue
+            is_on = isinstance(node.value, ast.Constant) and node.value.value is True
+            if is_on and _is_module(Value(target.value, file), context):
+                yield Proposal(
+                    edits=(edit_of(file, node, f"{file.segment(target.value)}.requires_grad_(True)"),),
+                    culprit=culprit_of(file, node, "sets an attribute of a module, whose parameters stay frozen"),
+                    belief=2.2,
+                )
+
+
+def _is_module(value: Value, context: Context) -> bool:
+    resolver = resolver_of(context.program)
+    made = [(one, one.node) for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
+    called = [(context.program.names(one.file).qualified(node.func) or "") for one, node in made]
+    layers = [one for one in called if one.startswith("torch.nn.") and one.rpartition(".")[2][:1].isupper()]
+    return bool(resolver.classes_of(value)) or any(not one.endswith("Parameter") for one in layers)
 
 
 def _concerns_training(freeze: Freeze, context: Context) -> bool:
