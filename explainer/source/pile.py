@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.carried import has_graph
 from explainer.source.file import SourceFile
+from explainer.source.filling import ADDS, MAKES, Key, Use, find_uses, key_of
 from explainer.source.flow import arguments_of
 from explainer.source.lineage import binds, block_of, loop_of, loops_of, reads, sources
 from explainer.source.name import Function, dotted_name
@@ -20,23 +21,9 @@ from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
-_ADDS = frozenset({"append", "extend"})
-_EMPTIES = frozenset({"clear", "pop", "popleft", "remove"})
 _DRAWS = frozenset({"sample", "choice", "choices", "randint", "shuffle"})
 _DEPTH = 3
-Key = tuple[str, object]
 Place = Function | ast.Module
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """A statement that fills a pile, makes it, or makes it empty; `value` is what it adds, or makes it from."""
-
-    file: SourceFile
-    statement: ast.stmt
-    target: ast.expr
-    value: ast.expr | None
-    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +55,7 @@ def find_piles(program: Program) -> tuple[Pile, ...]:
 
 
 def _piles(program: Program) -> Iterator[Pile]:
-    uses = _uses(program)
+    uses = find_uses(program)
     for backward in find_backwards(program):
         found = [one for key, each in uses.items() if (one := _pile(key, each, backward, program)) is not None]
         for one in found:
@@ -77,106 +64,20 @@ def _piles(program: Program) -> Iterator[Pile]:
                 yield Pile(**{**{name: getattr(one, name) for name in one.__slots__}, "beside": tuple(beside)})
 
 
-def _uses(program: Program) -> dict[Key, list[Use]]:
-    """The statements that add to, make or empty each name and attribute that something is added to."""
-    found: dict[Key, list[Use]] = {}
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.stmt):
-                for one in _of_statement(node, file):
-                    found.setdefault(_key(one.target, file, program), []).append(one)
-    return {key: uses for key, uses in found.items() if any(one.kind == "adds" for one in uses)}
-
-
-def _of_statement(node: ast.stmt, file: SourceFile) -> Iterator[Use]:
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        yield Use(file=file, statement=node, target=node.target, value=node.value, kind="adds")
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target, value in _parts(targets, node.value):
-            if isinstance(target, ast.Subscript):
-                yield Use(file=file, statement=node, target=target.value, value=None, kind="empties")
-                continue
-            term = _term(target, value)
-            yield Use(
-                file=file, statement=node, target=target, value=value if term is None else term,
-                kind="makes" if term is None else "adds",
-            )  # fmt: skip
-    elif isinstance(node, ast.Delete):
-        for one in node.targets:
-            inner = one.value if isinstance(one, ast.Subscript) else one
-            yield Use(file=file, statement=node, target=inner, value=None, kind="empties")
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        call, func = node.value, node.value.func
-        if func.attr in _ADDS and len(call.args) == 1:
-            yield Use(file=file, statement=node, target=func.value, value=call.args[0], kind="adds")
-        elif func.attr in _EMPTIES or func.attr.endswith("_"):
-            yield Use(file=file, statement=node, target=func.value, value=None, kind="empties")
-
-
-def _parts(targets: Sequence[ast.expr], value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets with what each gets: `a, b = [], []` part by part."""
-    for target in targets:
-        if not isinstance(target, (ast.Tuple, ast.List)):
-            yield target, value
-        elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-            yield from zip(target.elts, value.elts, strict=True)
-        else:
-            yield from ((one, value) for one in target.elts)
-
-
-def _term(target: ast.expr, value: ast.expr) -> ast.expr | None:
-    """What `total = total + loss` adds to its target; None where it gives it another value."""
-    name = dotted_name(target)
-    if name is None or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-        return None
-    for side, other in ((value.left, value.right), (value.right, value.left)):
-        if dotted_name(side) == name:
-            return other
-        inner = _term(target, side)
-        if inner is not None:
-            return value
-    return None
-
-
-def _key(target: ast.expr, file: SourceFile, program: Program) -> Key:
-    """What tells a name or attribute from others: an attribute counts by its last name, whoever holds the object."""
-    if isinstance(target, ast.Attribute):
-        return "attribute", target.attr
-    if not isinstance(target, ast.Name):
-        return "other", target
-    if isinstance(file.parents.get(file.parents.get(target, target)), ast.ClassDef):
-        return "attribute", target.id  # a dataclass's field
-    function = program.names(file).function_of(target)
-    is_own = function is not None and not _is_global(target.id, function)
-    is_bound = function is not None and any(
-        isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Store)
-        for node in walk(function)
-    )
-    is_given = function is not None and any(
-        one.arg == target.id for one in walk(function.args) if isinstance(one, ast.arg)
-    )
-    return "name " + target.id, function if is_own and (is_bound or is_given) else file.tree
-
-
-def _is_global(name: str, function: Function) -> bool:
-    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in walk(function))
-
-
 def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -> Pile | None:
-    added = tuple(one for one in uses if one.kind == "adds")
+    added = tuple(one for one in uses if one.kind == ADDS)
     file, place = backward.file, _place(backward.statement, backward.file, program)
     near = [one.statement for one in added if one.file is file and _place(one.statement, file, program) is place]
     loop = next((one for one in loops_of(backward.statement, file) if _holds(one, near)), None)
     block = _block(near, backward, loop or place) if near else _whole(backward, place)
-    made = tuple(one for one in uses if one.kind == "makes" and not _is_in(one, loop))
+    made = tuple(one for one in uses if one.kind == MAKES and not _is_in(one, loop))
     is_list = isinstance(added[0].statement, ast.Expr)
     if not block or not made or is_list != all(_is_empty_list(one.value) for one in made):
         return None
     emptied = list(_emptied(uses, loop, program))
     if None in emptied or len(set(emptied)) > 1 or len({_owner(one, program) for one in made}) > 1:
         return None
-    loads = list(_loads(key, [one for one in uses if one.kind != "makes"], program))
+    loads = list(_loads(key, [one for one in uses if one.kind != MAKES], program))
     inside = {node for statement in block for node in walk(statement)}
     read = tuple(node for where, node in loads if node in inside and not _is_value_only(node, where))
     if not read or min(one.lineno for one in read) > (backward.call.end_lineno or 0):
@@ -256,13 +157,13 @@ def _owner(use: Use, program: Program) -> ast.AST | None:
 def _emptied(uses: Sequence[Use], loop: ast.AST | None, program: Program) -> Iterator[Function | None]:
     """The methods that would empty the pile and that nothing calls; None for each place where it is emptied indeed."""
     for one in uses:
-        if one.kind == "adds":
+        if one.kind == ADDS:
             continue
         function = program.names(one.file).function_of(one.statement)
-        is_beginning = function is None or function.name == "__init__" or (one.kind == "makes" and loop is not None)
+        is_beginning = function is None or function.name == "__init__" or (one.kind == MAKES and loop is not None)
         if (
             is_beginning
-            and one.kind == "makes"
+            and one.kind == MAKES
             and not _is_in(one, loop)
             and loop_of(one.statement, one.file) in (None, *_around(loop, one.file))
         ):
@@ -291,7 +192,11 @@ def _loads(key: Key, uses: Sequence[Use], program: Program) -> Iterator[tuple[So
             else file.plain_names.get(key[0].partition(" ")[2], ())
         )
         for node in found:
-            if not isinstance(getattr(node, "ctx", None), ast.Load) or node in own or _key(node, file, program) != key:
+            if (
+                not isinstance(getattr(node, "ctx", None), ast.Load)
+                or node in own
+                or key_of(node, file, program) != key
+            ):
                 continue
             above = file.parents.get(node)
             if not (isinstance(above, ast.Call) and dotted_name(above.func) == "len"):
