@@ -1,0 +1,79 @@
+"""An optimizer steps with the gradients of the backward before it, of the model that the loss runs."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import rewritten
+
+HEAD = """import copy
+import torch
+from torch import nn
+net = nn.Linear(3, 1)
+"""
+LOOP = """for x in torch.randn(4, 5, 3):
+    opt.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step()
+"""
+OPTIMIZER = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+CLEARED = LOOP.replace("    opt.zero_grad()\n", "").replace(
+    "    opt.step()", "    opt.zero_grad(set_to_none=True)\n    opt.step()"
+)
+
+
+def test_clearing_moves_before_the_backward(tmp_path: pathlib.Path) -> None:
+    """A second time nothing is left to do; behind the step, and in another order of two optimizers, it stays."""
+    source = HEAD + OPTIMIZER + CLEARED
+    after = rewritten(tmp_path, "clear_before_backward", source)
+    assert after == source.replace(
+        "    loss.backward()\n    opt.zero_grad(set_to_none=True)\n",
+        "    opt.zero_grad(set_to_none=True)\n    loss.backward()\n",
+    )
+    assert rewritten(tmp_path, "clear_before_backward", after) == after
+    behind = HEAD + OPTIMIZER + LOOP.replace("    opt.zero_grad()\n", "") + "    opt.zero_grad()\n"
+    assert rewritten(tmp_path, "clear_before_backward", behind) == behind
+
+
+WRONG = {
+    "made anew": (
+        HEAD + OPTIMIZER + "net = nn.Linear(3, 1)\n" + LOOP,
+        HEAD + "net = nn.Linear(3, 1)\n" + OPTIMIZER + LOOP,
+    ),
+    "copied": (
+        HEAD + OPTIMIZER + "net = copy.deepcopy(net)\n" + LOOP,
+        HEAD + "net = copy.deepcopy(net)\n" + OPTIMIZER + LOOP,
+    ),
+    "another model": (
+        HEAD + "other = nn.Linear(3, 1)\n" + OPTIMIZER.replace("net", "other") + LOOP,
+        HEAD + "other = nn.Linear(3, 1)\n" + OPTIMIZER + LOOP,
+    ),
+    "a model that comes later": (
+        HEAD.replace("net", "other") + OPTIMIZER.replace("net", "other") + "net = nn.Linear(3, 1)\n" + LOOP,
+        HEAD.replace("net", "other") + "net = nn.Linear(3, 1)\n" + OPTIMIZER + LOOP,
+    ),
+}
+RIGHT = {
+    "its own": HEAD + OPTIMIZER + LOOP,
+    "one that is handed on": HEAD + OPTIMIZER + "def loss_of(model, x):\n    return model(x).mean()\nfor x in torch.randn(4, 5, 3):\n    loss_of(net, x).backward()\n    opt.step()\n",
+    "wrapped": HEAD + OPTIMIZER + "net = torch.compile(net)\n" + LOOP,
+    "moved to a device": HEAD + OPTIMIZER + "net = net.to('cpu')\n" + LOOP,
+    "two of them": HEAD + "other = nn.Linear(3, 1)\n" + OPTIMIZER + "more = torch.optim.SGD(other.parameters(), lr=0.1)\n" + LOOP,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "wanted"), WRONG.values(), ids=WRONG)
+def test_the_optimizer_gets_the_model_that_runs(tmp_path: pathlib.Path, source: str, wanted: str) -> None:
+    """A second time nothing is left to do."""
+    after = rewritten(tmp_path, "optimizer_of_model", source)
+    assert after == wanted
+    assert rewritten(tmp_path, "optimizer_of_model", after) == after
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
+def test_right_programs_stay(tmp_path: pathlib.Path, source: str) -> None:
+    """An optimizer of the model that runs, also where a function is given it, is left alone."""
+    assert rewritten(tmp_path, "optimizer_of_model", source) == source
