@@ -48,7 +48,12 @@ def utterance_of(record: ExceptionRecord) -> Utterance:
 
 
 def _said(record: ExceptionRecord) -> str:
-    """The message; of an assertion that gives none the line itself: `assert not torch.isnan(out).any()`."""
+    """The message; of an assertion that gives none the line itself: `assert not torch.isnan(out).any()`.
+
+    A pool that cannot send a worker's result prints all of the result first, and why at the end.
+    """
+    if record.type.rpartition(".")[2] == "MaybeEncodingError":
+        return record.message[max(record.message.rfind("Reason: "), 0) :]
     if record.message or record.type.rpartition(".")[2] != "AssertionError" or not record.frames:
         return record.message
     code = (record.frames[-1].code or "").strip()

@@ -6,7 +6,9 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import diff_lines, failed, rewritten, write
 
 RIGHT = {
     "reset in the loop": (
@@ -401,3 +403,52 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "detach_module_state", after, still) == after
+
+
+TASKS = """import torch
+from torch import nn
+
+
+class Learner:
+    def __init__(self, net):
+        self.net = net
+        self.reset()
+
+    def reset(self):
+        self.fast = dict(self.net.named_parameters())
+
+    def adapt(self, x):
+        loss = torch.func.functional_call(self.net, self.fast, (x,)).square().mean()
+        grads = torch.autograd.grad(loss, list(self.fast.values()), create_graph=True)
+        self.fast = {name: w - 0.1 * g for (name, w), g in zip(self.fast.items(), grads)}
+        return torch.func.functional_call(self.net, self.fast, (x,)).mean()
+
+
+net = nn.Linear(3, 1)
+learner = Learner(net)
+opt = torch.optim.Adam(net.parameters())
+for step in range(3):
+    learner.reset()
+    opt.zero_grad()
+    for task in range(2):
+        learner.adapt(torch.randn(5, 3)).backward()
+    opt.step()
+"""
+
+
+def test_a_state_that_each_backward_begins_anew(tmp_path: pathlib.Path) -> None:
+    """Where another loop resets it, the reset for each backward is the second thing to try."""
+    program = write(tmp_path, {"train.py": TASKS})
+    found = sorted(
+        find_codemod("detach_module_state")(Context(program=program, incident=failed())), key=lambda one: -one.belief
+    )
+    after = splice(TASKS, found[-1].edits)
+    assert after is not None
+    assert diff_lines(TASKS, after) == ["+        learner.reset()"]
+    assert found[-1].belief < found[0].belief
+    again = rewritten(
+        tmp_path,
+        "detach_module_state",
+        TASKS.replace("    for task in range(2):\n", "    for task in range(2):\n        learner.reset()\n"),
+    )
+    assert "learner.reset()\n        learner.reset()" not in again

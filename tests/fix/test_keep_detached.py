@@ -151,3 +151,35 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "keep_detached", after, again) == after
+
+
+WORKER = """import torch
+import torch.multiprocessing as mp
+from torch import nn
+
+net = nn.Linear(4, 2)
+
+
+def play(seed):
+    state = torch.randn(4)
+    value = net(state)
+    return {"state": state, "value": value}
+
+
+def main():
+    with mp.get_context("fork").Pool(2) as pool:
+        episodes = pool.map(play, range(4))
+"""
+
+
+def test_a_worker_of_a_pool(tmp_path) -> None:
+    """What it gives back has a graph; one that trains by itself, or gives back data, is left alone."""
+    after = rewritten(tmp_path, "keep_detached", WORKER)
+    assert changed_lines(WORKER, after) == ["@torch.no_grad()"]
+    assert after.index("@torch.no_grad()") < after.index("def play")
+    assert rewritten(tmp_path, "keep_detached", after) == after
+    for other in (
+        WORKER.replace("net(state)\n", "net(state).detach()\n"),
+        WORKER.replace("    return {", "    value.sum().backward()\n    return {"),
+    ):
+        assert rewritten(tmp_path, "keep_detached", other) == other

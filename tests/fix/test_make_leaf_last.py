@@ -60,6 +60,17 @@ w = w - 0.1 * g
     ),
 }
 WRONG = {
+    "a mean of outputs that is flagged": (
+        HEAD
+        + """net = nn.Linear(4, 3)
+start = net(torch.randn(9, 4)).mean(0, keepdim=True)
+w = start.repeat(2, 1)
+w.requires_grad_(True)
+opt = torch.optim.Adam([w] + [torch.zeros(3, requires_grad=True)], lr=0.1)
+""",
+        "opt =",
+        ["w = start.repeat(2, 1).detach()"],
+    ),
     "scaled": (
         HEAD
         + """w = torch.randn(3, requires_grad=True) * 0.01

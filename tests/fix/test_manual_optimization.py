@@ -86,3 +86,12 @@ def test_a_setting_that_switches_it_on(tmp_path: pathlib.Path) -> None:
     (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
     (edit,) = proposal.edits
     assert (pathlib.Path(edit.file).name, edit.new) == ("run.json", "false")
+
+
+def test_the_backward_of_a_training_step_is_the_line(tmp_path: pathlib.Path) -> None:
+    """The trainer goes backward through what is returned: the module's own backward is one too many."""
+    source = module(MADE + STEP)
+    program = write(tmp_path, {"train.py": source})
+    (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
+    line = source.splitlines()[(proposal.culprit.line or 1) - 1]
+    assert "self.manual_backward(" in line

@@ -23,3 +23,15 @@ def test_an_assertion_without_a_message(explain_log, line: str, is_known: bool) 
     """Its own line is read: one that asks for NaN says that there was one."""
     report = explain_log(TRACE.format(line))
     assert [one.cause.partition("/")[0] for one in report.findings[:1]] == (["nan"] if is_known else [])
+
+
+def test_a_result_that_a_pool_could_not_send(explain_log) -> None:
+    """All of the result is printed before the reason, however long it is."""
+    rows = "".join(f"        [{number}.0000, 0.1667],\n" for number in range(300))
+    report = explain_log(
+        'Traceback (most recent call last):\n  File "/home/user/train.py", line 57, in main\n    episodes = pool.map(play, jobs)\n'
+        f"multiprocessing.pool.MaybeEncodingError: Error sending result: '[tensor([{rows}])]'. Reason: "
+        "'RuntimeError('Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+        "crossing process boundaries.')'\n"
+    )
+    assert report.findings[0].cause == "no-graph/deepcopy-of-non-leaf"

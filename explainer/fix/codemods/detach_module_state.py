@@ -69,6 +69,15 @@ def propose(context: Context) -> Iterator[Proposal]:
         for edits in found:
             why = f"keeps `{state.name}` with this step's graph for the next step"
             yield Proposal(edits=edits, culprit=culprit_of(state.file, state.binding, why), belief=1.4)
+        for edits in _before_each_step(state, program, is_reset_elsewhere=True):
+            why = (
+                f"keeps `{state.name}` with this step's graph, and is reset more seldom than a backward goes through it"
+            )
+            yield Proposal(
+                edits=edits, culprit=culprit_of(state.file, state.binding, why), belief=0.2,
+                title="Reset it for each backward",
+                because="right where every backward is to begin from the reset state, as the tasks of a meta step do",
+            )  # fmt: skip
 
 
 def _states(program: Program) -> Iterator[State]:
@@ -129,8 +138,10 @@ def _instances(state: State, program: Program) -> Iterator[tuple[SourceFile, str
                     yield file, name
 
 
-def _before_each_step(state: State, program: Program) -> Iterator[tuple[Edit, ...]]:
-    """A call of the module's own reset, as the first thing that a step does with it."""
+def _before_each_step(
+    state: State, program: Program, *, is_reset_elsewhere: bool = False
+) -> Iterator[tuple[Edit, ...]]:
+    """A call of the module's own reset, as the first thing that a step does with it; also where another loop calls it."""
     reset = _reset_of(state)
     if reset is None:
         return
@@ -144,9 +155,19 @@ def _before_each_step(state: State, program: Program) -> Iterator[tuple[Edit, ..
                 isinstance(node, ast.Attribute) and node.attr == reset and dotted_name(node.value) == name
                 for node in file.walk()
             )
-            if calls and not is_reset:
+            if calls and is_reset == is_reset_elsewhere and not _resets(loop, name, reset):
                 yield (insert_before(file, calls[0], f"{name}.{reset}()"),)
                 return
+
+
+def _resets(loop: ast.For | ast.While, name: str, reset: str) -> bool:
+    """Whether the loop's own rounds call the reset already."""
+    return any(
+        isinstance(one, ast.Expr)
+        and isinstance(one.value, ast.Call)
+        and dotted_name(one.value.func) == f"{name}.{reset}"
+        for one in loop.body
+    )
 
 
 def _reset_of(state: State) -> str | None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.binding import Bound, Value, bounds_of, walk_scope
+from explainer.source.carried import has_graph
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
+_POOLS = ("map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async", "apply", "apply_async", "submit")
 _SENDS = frozenset({"send", "put", "put_nowait"})
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
@@ -24,6 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     yield from _sent(context)
+    yield from _returned(context)
     yield from _norms(context)
     for file, function in context.program.functions():
         if context.program.names(file).class_of(function) is not None and function.name != "__init__":
@@ -44,6 +48,44 @@ def _sent(context: Context) -> Iterator[Proposal]:
                             culprit=culprit_of(file, node, "sends a tensor with its graph to another process"),
                             belief=2.0,
                         )
+
+
+def _returned(context: Context) -> Iterator[Proposal]:
+    """What a pool's worker gives back with its graph: a function that calls no backward needs none."""
+    program, found = context.program, set[ast.AST]()
+    for name in _POOLS:
+        for _, call in resolver_of(program).calls_named(name):
+            worker = program.find_function(dotted_name(call.args[0]) or "") if call.args else None
+            if worker is None or worker[1] in found:
+                continue
+            found.add(worker[1])
+            where, function = worker
+            nodes = list(walk(function))
+            returns = [one.value for one in nodes if isinstance(one, ast.Return) and one.value is not None]
+            is_live = any(_is_live(one, where, context) for one in returns)
+            trains = any(isinstance(one, ast.Attribute) and one.attr in ("backward", "grad") for one in nodes)
+            if is_live and not trains:
+                text = f"@{spell(program.names(where), 'torch.no_grad')}()"
+                why = f"runs in a worker of the pool in line {call.lineno}, which cannot send a graph back"
+                yield Proposal(
+                    edits=(insert_before(where, function, text),),
+                    culprit=culprit_of(where, function, why),
+                    belief=1.8,
+                    title="Run the worker under `no_grad`: what it gives back is data",
+                    because="no gradient crosses a process boundary; the values are the same",
+                )
+
+
+def _is_live(value: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether a part of what a function gives back has a graph."""
+    parts = (
+        value.values
+        if isinstance(value, ast.Dict)
+        else value.elts
+        if isinstance(value, (ast.Tuple, ast.List))
+        else [value]
+    )
+    return any(has_graph(one, file.statement(one), file, context.program) for one in parts)
 
 
 def _norms(context: Context) -> Iterator[Proposal]:

@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import is_in_frames
-from explainer.fix.rewrite import operand
+from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.cut import asks_for, grad_mode_cut
 from explainer.source.file import SourceFile
+from explainer.source.lineage import block_of
 from explainer.source.name import Names, dotted_name
+from explainer.source.provenance import provenance_of
 from explainer.source.resolve import Resolver, resolver_of
 from explainer.source.tree import walk
 
@@ -56,6 +58,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     seen.add(node.value)
                     yield proposal
                 yield from _rebound(node, file, names, context)
+                yield from _flagged_with_graph(node, file, context)
             elif isinstance(node, ast.Call) and (names.qualified(node.func) or "").startswith("torch.optim."):
                 yield from _of_optimizer(node, file, seen, context)
 
@@ -116,6 +119,30 @@ def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Co
             culprit=culprit_of(file, node.value, f"computes `{name}` from the leaf, so that `{name}` is none"),
             belief=2.0 + (0.5 if is_in_frames(node, file, context) else 0.0),
         )
+
+
+def _flagged_with_graph(node: ast.Assign, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`w = net(z).mean(0)` that is flagged and trained itself: the flag makes no leaf of it, `detach` before it does."""
+    name = dotted_name(node.targets[0])
+    if name is None or not isinstance(node.value, (ast.Call, ast.BinOp, ast.Subscript)):
+        return
+    block = list(block_of(node, file))
+    behind = block[block.index(node) + 1 :] if node in block else []
+    is_flagged = any(_flags(one, name) for one in behind) and _is_trained(name, node, file, context)
+    if is_flagged and provenance_of(context.program).trace(Value(node.value, file)).live:
+        yield Proposal(
+            edits=(put_method(file, node.value, ".detach()"),),
+            culprit=culprit_of(file, node, f"computes `{name}` with a graph, so that the flag makes no leaf of it"),
+            belief=2.2,
+        )
+
+
+def _flags(statement: ast.stmt, name: str) -> bool:
+    """`w.requires_grad_(True)` or `w.requires_grad = True`."""
+    if isinstance(statement, ast.Assign):
+        return dotted_name(statement.targets[0]) == f"{name}.requires_grad"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and dotted_name(call.func) == f"{name}.requires_grad_"
 
 
 def _inner_leaf(node: ast.expr, names: Names) -> ast.Call | None:

@@ -33,7 +33,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             # The class that calls the optimizers is the one whose contract this is; its subclasses inherit it.
             file, one = next((each for each in reversed(chain) if _optimizes_by_hand(each[1])), chain[-1])
             edits, at = _added(file, one)
-            yield Proposal(edits=edits, culprit=culprit_of(file, at, _WHY), belief=1.5)
+            second = _own_backward(one)
+            why = "goes backward by itself, and the trainer goes backward through what is returned" if second else _WHY
+            culprit = culprit_of(file, second or at, why)
+            yield Proposal(edits=edits, culprit=culprit, belief=2.5 if second else 1.5)
             return
 
 
@@ -41,6 +44,15 @@ def _optimizes_by_hand(owner: ast.ClassDef) -> bool:
     called = [one.func for one in walk(owner) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
     own = [one.attr for one in called if isinstance(one.value, ast.Name) and one.value.id == "self"]
     return bool(_BY_HAND & set(own)) or ("optimizers" in own and any(one.attr == "step" for one in called))
+
+
+def _own_backward(owner: ast.ClassDef) -> ast.AST | None:
+    """The backward that `training_step` calls: with automatic optimization that is one of two."""
+    steps = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "training_step"]
+    calls = (
+        one for step in steps for one in walk(step) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    )
+    return next((one for one in calls if one.func.attr in ("backward", "manual_backward")), None)  # type: ignore[attr-defined]
 
 
 def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:

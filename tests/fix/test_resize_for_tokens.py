@@ -1,0 +1,34 @@
+"""A model gets rows for the tokens that were added to its tokenizer."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n\ndef main(base):\n"
+LOAD = "    model = AutoModelForCausalLM.from_pretrained(base)\n"
+ADD = '    tokenizer = AutoTokenizer.from_pretrained(base)\n    tokenizer.add_special_tokens({"additional_special_tokens": ["<u>"]})\n'
+RESIZED = "model.resize_token_embeddings(len(tokenizer))"
+TRAIN = "    train(model, tokenizer)\n"
+
+
+@pytest.mark.parametrize("body", [ADD + LOAD, LOAD + ADD])
+def test_the_model_is_resized_once_both_are_there(tmp_path: pathlib.Path, body: str) -> None:
+    """A second time nothing is left to do."""
+    source = HEAD + body + TRAIN
+    after = rewritten(tmp_path, "resize_for_tokens", source)
+    assert changed_lines(source, after) == [RESIZED]
+    assert after.endswith(f"    {RESIZED}\n{TRAIN}")
+    assert rewritten(tmp_path, "resize_for_tokens", after) == after
+
+
+def test_what_needs_no_rows_stays(tmp_path: pathlib.Path) -> None:
+    """No token is added, two models are loaded, or a helper resizes."""
+    none = HEAD + ADD.partition("\n")[0] + "\n" + LOAD + TRAIN
+    two = HEAD + ADD + LOAD + LOAD.replace("model =", "teacher =") + TRAIN
+    helper = HEAD + ADD + LOAD + TRAIN + "\n\ndef fit(model, n):\n    model.resize_token_embeddings(n)\n"
+    for source in (none, two, helper):
+        assert rewritten(tmp_path, "resize_for_tokens", source) == source
