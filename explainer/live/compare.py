@@ -39,9 +39,10 @@ def compared(error: BaseException) -> dict[str, Any]:
     tensors: dict[str, str] = {}
     for name, value in list(frame.f_locals.items())[:200]:
         if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS and not name.startswith("__"):
-            device = str(value.device.type)
-            mode = " in inference mode" if value.is_inference() else ""
-            tensors[name] = f"{list(value.shape)} {str(value.dtype).removeprefix('torch.')} on {device}{mode}"
+            with suppress(Exception):  # a nested tensor has no shape, and a subclass may refuse anything
+                mode = " in inference mode" if value.is_inference() else ""
+                kind = str(value.dtype).removeprefix("torch.")
+                tensors[name] = f"{list(value.shape)} {kind} on {value.device.type}{mode}"
     return {"tensors": tensors, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
 
 

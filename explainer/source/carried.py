@@ -221,6 +221,16 @@ def _of_value(value: ast.expr, at: ast.stmt, target: tuple[SourceFile, Function]
     return form_of_statement(made[-1], name or "", file, program, depth + 1) if made else UNKNOWN
 
 
+def holds_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a gradient passes through a value, or through a part of the tuple, list or dictionary that it is."""
+    parts = (
+        value.elts if isinstance(value, (ast.Tuple, ast.List)) else value.values if isinstance(value, ast.Dict) else ()
+    )
+    if parts:
+        return any(holds_graph(one, statement, file, program) for one in parts)
+    return has_graph(value, statement, file, program)
+
+
 def has_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
     """Whether a gradient passes through a value, or through what a name in it was filled with."""
     if is_without_grad(value, file, program):

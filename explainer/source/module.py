@@ -48,6 +48,21 @@ def head_of(parts: list[str]) -> str | None:
     return named[-1] if named else parts[-1] if parts else None
 
 
+def is_module(value: Value, program: Program) -> bool:
+    """Whether an expression makes a module or stands for one: of torch's layers, or of a class that has a `forward`."""
+    resolver = resolver_of(program)
+    made = [(one, one.node) for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
+    called = [program.names(one.file).qualified(node.func) or "" for one, node in made if isinstance(node, ast.Call)]
+    layers = [
+        one for one in called if one.startswith(("torch.nn.", "torchvision.models.")) and not one.endswith("Parameter")
+    ]
+    if layers or any(one.endswith(".from_pretrained") for one in called):
+        return True
+    return any(
+        any(getattr(one, "name", "") == "forward" for one in owner.body) for _, owner in resolver.classes_of(value)
+    )
+
+
 @lru_cache(maxsize=4)
 def trained_constructors(program: Program) -> frozenset[ast.AST]:
     """The calls that make the modules whose parameters an optimizer of the program gets."""

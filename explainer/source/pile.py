@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.source.backward import Backward, find_backwards
-from explainer.source.carried import has_graph
+from explainer.source.carried import holds_graph
 from explainer.source.file import SourceFile
 from explainer.source.filling import ADDS, MAKES, Key, Use, find_uses, key_of
 from explainer.source.flow import arguments_of
@@ -61,7 +61,7 @@ def _piles(program: Program) -> Iterator[Pile]:
         for one in found:
             if one.carries_graph:
                 beside = [other for other in found if other is not one and _is_beside(other, one, program)]
-                yield Pile(**{**{name: getattr(one, name) for name in one.__slots__}, "beside": tuple(beside)})
+                yield replace(one, beside=tuple(beside))
 
 
 def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -> Pile | None:
@@ -95,7 +95,9 @@ def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -
             later = later or _is_later(where, node, block, backward, program)
     return Pile(
         added=added, made=made, reads=read, spots=frozenset(spots), backward=backward, block=block, loop=loop, is_list=is_list,
-        carries_graph=any(_has_graph(one, program) for one in added), emptied_by=next(iter(emptied), None),
+        carries_graph=any(
+            one.value is not None and holds_graph(one.value, one.statement, one.file, program) for one in added
+        ), emptied_by=next(iter(emptied), None),
         is_read_later=later,
     )  # fmt: skip
 
@@ -261,18 +263,6 @@ def _is_later(
     calls = resolver_of(program).calls_of(function, backward.file) if function is not None else []
     same = [call.lineno for where, call in calls if where is file and _place(call, where, program) is place]
     return not same or node.lineno > min(same)
-
-
-def _has_graph(use: Use, program: Program) -> bool:
-    """Whether a gradient passes through what is added, or a part of it."""
-    queue = [use.value] if use.value is not None else []
-    parts: list[ast.expr] = []
-    while queue:
-        one = queue.pop()
-        inner = one.elts if isinstance(one, (ast.Tuple, ast.List)) else one.values if isinstance(one, ast.Dict) else []
-        queue += inner
-        parts += [] if inner else [one]
-    return any(has_graph(one, use.statement, use.file, program) for one in parts)
 
 
 def _is_beside(one: Pile, main: Pile, program: Program) -> bool:

@@ -26,7 +26,7 @@ CLEARED = LOOP.replace("    opt.zero_grad()\n", "").replace(
 
 
 def test_clearing_moves_before_the_backward(tmp_path: pathlib.Path) -> None:
-    """A second time nothing is left to do; behind the step, and in another order of two optimizers, it stays."""
+    """A second time nothing is left to do; behind the step, and for another optimizer, it stays."""
     source = HEAD + OPTIMIZER + CLEARED
     after = rewritten(tmp_path, "clear_before_backward", source)
     assert after == source.replace(
@@ -36,6 +36,8 @@ def test_clearing_moves_before_the_backward(tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "clear_before_backward", after) == after
     behind = HEAD + OPTIMIZER + LOOP.replace("    opt.zero_grad()\n", "") + "    opt.zero_grad()\n"
     assert rewritten(tmp_path, "clear_before_backward", behind) == behind
+    other = CLEARED.replace("opt.zero_grad", "critic_opt.zero_grad")
+    assert rewritten(tmp_path, "clear_before_backward", HEAD + OPTIMIZER + other) == HEAD + OPTIMIZER + other
 
 
 WRONG = {

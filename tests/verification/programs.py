@@ -1,6 +1,13 @@
-"""Training programs that tests of the verification run."""
+"""Training programs that tests of the verification run, and the command that runs them."""
 
 from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from tests.conftest import ROOT
 
 CHECKPOINTED = """from functools import partial
 
@@ -50,3 +57,11 @@ for _ in range(20):
     optimizer.step()
 """
 LOSS = "model(torch.randn(4, 3)).square().mean()"
+
+
+def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """gradfix in a folder, as this checkout has it."""
+    command = [sys.executable, "-m", "gradfix", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
+    )

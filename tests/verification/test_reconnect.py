@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from explainer.repair import RECONNECTS
-from tests.verification.test_repair import gradfix
+from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
 TWO_HEADS = """import torch

@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT
+from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch
@@ -45,13 +44,6 @@ RIGHT = BROKEN.replace("h += self.second(h)", "h = h + self.second(h)")
 def _torch(tmp_path_factory, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
-
-
-def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gradfix", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
-    )
 
 
 def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:

@@ -27,11 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     named = [one for one in losses if _is_named(one, context)]
     for loss in named or (losses if _is_in_backward(context) else []):
         if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
-            if (
-                not isinstance(loss.target, ast.Call)
-                or stated_dtype(loss.target, context.program.names(loss.file)) != FLOAT32
-            ):
-                yield _probabilities(loss)
+            yield from _probabilities(loss, context.program)
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)
@@ -47,11 +43,13 @@ def _is_in_backward(context: Context) -> bool:
     return any("backward" in (frame.code or "") for frame in context.frames[-1:])
 
 
-def _probabilities(loss: Loss) -> Proposal:
+def _probabilities(loss: Loss, program: Program) -> Iterator[Proposal]:
     """Integers in the logits' own shape are one-hot rows: as floats they are the probabilities that the loss takes them for."""
+    if isinstance(loss.target, ast.Call) and stated_dtype(loss.target, program.names(loss.file)) == FLOAT32:
+        return
     why = f"`{loss.name}` is given a row of integers for each sample, not its class"
     edits = (put_method(loss.file, loss.target, ".float()"),)
-    return Proposal(
+    yield Proposal(
         edits=edits, culprit=culprit_of(loss.file, loss.call, why), belief=1.5,
         title="Give one-hot rows as the probabilities that the loss takes them for: `target.float()`",
         because="each row sums to 1, and the gradients are those of the class indices",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
@@ -16,9 +15,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for backward in find_backwards(context.program):
         file = backward.file
-        behind = _behind(backward.statement, block_of(backward.statement, file))
-        steps = [number for number, one in enumerate(behind) if stepped(one)]
-        clears = [one for one in behind[: steps[0]] if cleared(one)] if steps else []
+        block = list(block_of(backward.statement, file))
+        behind = block[block.index(backward.statement) + 1 :] if block else []
+        step = next((one for one in behind if stepped(one)), None)
+        # Another optimizer's may be cleared of what this backward has left there, as in a GAN.
+        clears = [one for one in behind[: behind.index(step)] if cleared(one) == stepped(step)] if step else []
         if clears:
             text = "\n".join(lines_of(file, one) for one in clears)
             yield Proposal(
@@ -26,8 +27,3 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, clears[0], "throws the gradients away between their backward and the step"),
                 belief=2.5,
             )
-
-
-def _behind(statement: ast.stmt, block: object) -> list[ast.stmt]:
-    statements = list(block) if isinstance(block, (list, tuple)) else []
-    return statements[statements.index(statement) + 1 :] if statement in statements else []

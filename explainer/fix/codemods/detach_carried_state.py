@@ -16,6 +16,7 @@ from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards, stepped
 from explainer.source.carried import LIST, TENSOR, Carried, find_carried, form_of
+from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
@@ -119,11 +120,17 @@ def _of_sum(one: Carried, program: Program) -> Found | None:
     wrong = [each for each in find_backwards(program) if each.file is file and dotted_name(each.loss) == one.name]
     for backward in wrong:
         term = _term(one)
-        if term is None:
+        if term is None or not _is_done_with(backward.statement, one.bindings[0], file):
             return None
         edits.append(edit_of(file, backward.loss, file.segment(term)))
     why = f"adds this step's graph to `{one.name}`, which the next step's loss goes through"
     return tuple(edits), one.bindings[0], why
+
+
+def _is_done_with(statement: ast.stmt, other: ast.stmt, file: SourceFile) -> bool:
+    """Whether two statements are done in the same rounds: a sum that is sent back more seldom is more than its last term."""
+    kinds = (ast.For, ast.While, ast.If, ast.FunctionDef, ast.AsyncFunctionDef)
+    return file.enclosing(statement, *kinds) is file.enclosing(other, *kinds)
 
 
 def _term(one: Carried) -> ast.expr | None:
@@ -151,7 +158,7 @@ def _of_list(one: Carried, program: Program) -> Found | None:
         edits = tuple(put_method(file, each, ".detach()") for each in added)
         return edits, one.bindings[0], f"keeps this step's graph in `{one.name}`"
     made = _creations(one, program)
-    if not made:
+    if not made or isinstance(file.enclosing(one.step, ast.For, ast.While, ast.If), ast.If):
         return None
     text = "\n".join(file.segment(each) for each in made)
     why = f"is made once, so that `{one.name}` still holds the graphs of earlier steps"

@@ -10,7 +10,7 @@ from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.binding import Bound, Value, bounds_of, walk_scope
-from explainer.source.carried import has_graph
+from explainer.source.carried import holds_graph
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.provenance import provenance_of
@@ -62,7 +62,7 @@ def _returned(context: Context) -> Iterator[Proposal]:
             where, function = worker
             nodes = list(walk(function))
             returns = [one.value for one in nodes if isinstance(one, ast.Return) and one.value is not None]
-            is_live = any(_is_live(one, where, context) for one in returns)
+            is_live = any(holds_graph(one, where.statement(one), where, program) for one in returns)
             trains = any(isinstance(one, ast.Attribute) and one.attr in ("backward", "grad") for one in nodes)
             if is_live and not trains:
                 text = f"@{spell(program.names(where), 'torch.no_grad')}()"
@@ -74,18 +74,6 @@ def _returned(context: Context) -> Iterator[Proposal]:
                     title="Run the worker under `no_grad`: what it gives back is data",
                     because="no gradient crosses a process boundary; the values are the same",
                 )
-
-
-def _is_live(value: ast.expr, file: SourceFile, context: Context) -> bool:
-    """Whether a part of what a function gives back has a graph."""
-    parts = (
-        value.values
-        if isinstance(value, ast.Dict)
-        else value.elts
-        if isinstance(value, (ast.Tuple, ast.List))
-        else [value]
-    )
-    return any(has_graph(one, file.statement(one), file, context.program) for one in parts)
 
 
 def _norms(context: Context) -> Iterator[Proposal]:

@@ -10,9 +10,9 @@ from explainer.model.patch import Edit
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, block_of, reads
+from explainer.source.module import is_module
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 
 _NO_FORWARD = frozenset(
     {"parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "state_dict", "zero_grad", "modules"}
@@ -93,19 +93,7 @@ def _is_new(node: ast.expr, name: str, file: SourceFile, program: Program) -> bo
     """Whether an expression makes a module with parameters of its own: not `net.to(device)`, nor what wraps `net`."""
     if (program.names(file).qualified(getattr(node, "func", None)) or "") == "copy.deepcopy":
         return True
-    return name not in reads(node, graph=False) and _is_module(node, file, program)
-
-
-def _is_module(node: ast.expr, file: SourceFile, program: Program) -> bool:
-    """Whether an expression makes a module, or holds one that was made before."""
-    value = Value(node, file)
-    resolver = resolver_of(program)
-    made = [(one, one.node) for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
-    called = [program.names(one.file).qualified(call.func) or "" for one, call in made]
-    classes = [owner for _, owner in resolver.classes_of(value)]
-    return any(one.startswith("torch.nn.") for one in called) or any(
-        getattr(one, "name", "") == "forward" for owner in classes for one in owner.body
-    )
+    return name not in reads(node, graph=False) and is_module(Value(node, file), program)
 
 
 def _runs(name: str, file: SourceFile) -> bool:
@@ -123,6 +111,6 @@ def _called(file: SourceFile, program: Program) -> list[str]:
     names = dict.fromkeys(
         node.func.id
         for node in file.walk()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _is_module(node.func, file, program)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and is_module(Value(node.func, file), program)
     )
     return [one for one in names if not any(one == cls for cls in program.names(file).classes)]

@@ -11,8 +11,8 @@ from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.module import is_module
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _LISTS = frozenset({"named_parameters", "state_dict", "modules", "children"})
@@ -43,16 +43,4 @@ def _edit(given: ast.expr, file: SourceFile, program: Program) -> Edit | None:
         and not given.args
     ):
         return edit_of(file, given, f"{file.segment(given.func.value)}.parameters()")
-    return put_method(file, given, ".parameters()") if _is_module(Value(given, file), program) else None
-
-
-def _is_module(value: Value, program: Program) -> bool:
-    """Whether a name holds a module: one of torch's, or of a class of the program that has bases and a `forward`."""
-    resolver = resolver_of(program)
-    if any(any(getattr(one, "name", "") == "forward" for one in owner.body) for _, owner in resolver.classes_of(value)):
-        return True
-    made = [one for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
-    called = [program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)]
-    return any(
-        name.startswith(("torch.nn.", "torchvision.models.")) or name.endswith("from_pretrained") for name in called
-    )
+    return put_method(file, given, ".parameters()") if is_module(Value(given, file), program) else None

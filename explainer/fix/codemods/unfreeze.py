@@ -16,7 +16,7 @@ from explainer.model.patch import Edit
 from explainer.source.binding import Value, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.freeze import Freeze, find_freezes, frozen_constructors
-from explainer.source.module import HEAD, head_of, parts_of, trained_constructors
+from explainer.source.module import HEAD, head_of, is_module, parts_of, trained_constructors
 from explainer.source.name import dotted_name
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -48,20 +48,12 @@ def _flags_of_modules(context: Context) -> Iterator[Proposal]:
             ):
                 continue
             is_on = isinstance(node.value, ast.Constant) and node.value.value is True
-            if is_on and _is_module(Value(target.value, file), context):
+            if is_on and is_module(Value(target.value, file), context.program):
                 yield Proposal(
                     edits=(edit_of(file, node, f"{file.segment(target.value)}.requires_grad_(True)"),),
                     culprit=culprit_of(file, node, "sets an attribute of a module, whose parameters stay frozen"),
                     belief=2.2,
                 )
-
-
-def _is_module(value: Value, context: Context) -> bool:
-    resolver = resolver_of(context.program)
-    made = [(one, one.node) for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
-    called = [(context.program.names(one.file).qualified(node.func) or "") for one, node in made]
-    layers = [one for one in called if one.startswith("torch.nn.") and one.rpartition(".")[2][:1].isupper()]
-    return bool(resolver.classes_of(value)) or any(not one.endswith("Parameter") for one in layers)
 
 
 def _concerns_training(freeze: Freeze, context: Context) -> bool:

@@ -14,23 +14,9 @@ MAX_FOLLOWED = 400
 # What hands a column on as it is. A column that the program made by an index or a view is meant.
 _AS_IT_IS = frozenset(("detach", "data", "to", "cpu", "cuda", "float", "double", "clone", "contiguous"))
 _MADE_ON_PURPOSE = frozenset(
-    (
-        "__getitem__",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "expand",
-        "t",
-        "transpose",
-        "permute",
-        "mT",
-        "T",
-        "repeat",
-        "tile",
-        "stack",
-        "cat",
-    )
-)
+    ("__getitem__", "unsqueeze", "view", "reshape", "expand", "t", "transpose", "permute", "mT", "T", "repeat", "tile", "stack",
+     "cat")
+)  # fmt: skip
 
 
 class Crossed:

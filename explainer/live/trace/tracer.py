@@ -52,7 +52,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
     def __init__(self, torch: Any, *, finite: bool = True) -> None:
         super().__init__()
         self._torch = torch
-        self._tensor = torch.Tensor
+        self._tensor, self._parameter = torch.Tensor, torch.nn.Parameter
         self._local = threading.local()
         self._places = Places(torch)
         self._writes = Writes()
@@ -168,8 +168,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
         # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
-        set_leaves = [one for one in written if one.is_leaf and (one.requires_grad or self._is_parameter(one))]
-        number = flow.add(operation, [one for one in made if all(one is not other for other in set_leaves)])
+        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
+        computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
+        number = flow.add(operation, computed)
         self._follow_draws(number, operation)
         if name in _DIFFERENCES and self.crossed.is_open:
             self.crossed.saw(tensors, number, operation)
@@ -188,9 +189,6 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.drawn.begin(number, operation)
         elif self.drawn.is_followed(operation.inputs):
             self.drawn.follow(number, operation, is_scored=self._places.distribution(4) is not None)
-
-    def _is_parameter(self, tensor: Any) -> bool:
-        return isinstance(tensor, self._torch.nn.Parameter)
 
     def _log_writes(self, written: list[Any], name: str, place: Place | None, sequence: int, number: int) -> None:
         thread, grad_mode = threading.get_ident(), self._grad_mode()
