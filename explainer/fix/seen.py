@@ -11,7 +11,7 @@ from explainer.fix.codemod import Context
 from explainer.model.incident import TENSOR
 
 _FACT = re.compile(
-    r"(?P<name>\w+): \[(?P<shape>[\d, ]*)\] (?P<dtype>\w+) on (?P<device>\w+)(?P<mode> in inference mode)?"
+    r"(?P<name>.+?): \[(?P<shape>[\d, ]*)\] (?P<dtype>\w+) on (?P<device>\w+)(?P<mode> in inference mode)?"
 )
 
 
@@ -31,7 +31,7 @@ class SeenTensor:
 
 
 def seen_tensors(context: Context) -> Mapping[str, SeenTensor]:
-    """The tensors of the program's innermost frame by their names; {} where nothing live was looked at."""
+    """The tensors of the program's innermost frame by the text that reads them; {} where nothing live was looked at."""
     found = (_FACT.fullmatch(str(one.value)) for one in context.incident.facts if one.name == TENSOR)
     return {
         one["name"]: SeenTensor(
@@ -44,5 +44,5 @@ def seen_tensors(context: Context) -> Mapping[str, SeenTensor]:
 
 
 def seen(node: ast.expr, context: Context) -> SeenTensor | None:
-    """The tensor that a plain name stands for; None for any other expression."""
-    return seen_tensors(context).get(node.id) if isinstance(node, ast.Name) else None
+    """The tensor that a name, an attribute or an item stands for, as in `batch["labels"]`; None where it was not seen."""
+    return seen_tensors(context).get(ast.unparse(node))

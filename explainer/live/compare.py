@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
+from collections.abc import Iterator
 from contextlib import suppress
-from types import FrameType, TracebackType
+from itertools import islice
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
-MAX_TENSORS = 24
+MAX_TENSORS, MAX_NAMES, MAX_KEY = 48, 200, 80
 _PACKAGES = ("torch", "transformers", "accelerate", "deepspeed", "lightning", "peft", "numpy", "triton")
 
 
@@ -31,19 +34,47 @@ def software() -> dict[str, str]:
 
 
 def compared(error: BaseException) -> dict[str, Any]:
-    """The tensors of the program's innermost own frame that the exception came through, by name: shape, dtype, device."""
+    """The tensors of the program's innermost own frame that the exception came through, by the text that reads them.
+
+    Each with shape, dtype and device: what a name holds, then what the dictionaries, lists and objects behind names hold,
+    as `batch['labels']` or `self.state`. Nothing of the program is called: no property, no `__getitem__`.
+    """
     frame = _own_frame(error.__traceback__)
     torch = sys.modules.get("torch")
     if frame is None or torch is None or not hasattr(torch, "Tensor"):
         return {}
+    named = [one for one in list(frame.f_locals.items())[:MAX_NAMES] if not one[0].startswith("__")]
     tensors: dict[str, str] = {}
-    for name, value in list(frame.f_locals.items())[:200]:
-        if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS and not name.startswith("__"):
+    for name, value in [*named, *(inner for each in named for inner in _held(*each))]:
+        if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS:
             with suppress(Exception):  # a nested tensor has no shape, and a subclass may refuse anything
                 mode = " in inference mode" if value.is_inference() else ""
                 kind = str(value.dtype).removeprefix("torch.")
                 tensors[name] = f"{list(value.shape)} {kind} on {value.device.type}{mode}"
     return {"tensors": tensors, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
+
+
+def _held(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """What a container or an object holds, by the text that reads it; of a module its own parameters and buffers."""
+    state: object = None
+    if not isinstance(value, (type, ModuleType)):
+        with suppress(Exception):  # objects of slots have none
+            state = object.__getattribute__(value, "__dict__")
+    held: object = state.get("data") if isinstance(value, UserDict) and type(state) is dict else value
+    if isinstance(held, dict):
+        keys = [
+            (key, one)
+            for key, one in islice(dict.items(held), MAX_NAMES)
+            if type(key) in (str, int) and len(repr(key)) < MAX_KEY
+        ]
+        yield from ((f"{name}[{key!r}]", one) for key, one in keys)
+    elif isinstance(held, (list, tuple)):
+        inside = tuple.__iter__(held) if isinstance(held, tuple) else list.__iter__(held)
+        yield from ((f"{name}[{at}]", one) for at, one in enumerate(islice(inside, MAX_NAMES)))
+    elif type(state) is dict:
+        own = [one for key in ("_parameters", "_buffers") if type(one := state.get(key)) is dict]
+        for part in (state, *own):
+            yield from ((f"{name}.{key}", one) for key, one in islice(part.items(), MAX_NAMES) if type(key) is str)
 
 
 def _own_frame(trace: TracebackType | None) -> FrameType | None:

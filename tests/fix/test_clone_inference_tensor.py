@@ -16,15 +16,15 @@ for z, y in zip(codes, labels):
 """
 
 
-def proposed(folder: pathlib.Path, *tensors: str) -> list[str]:
+def proposed(folder: pathlib.Path, *tensors: str, source: str = SOURCE) -> list[str]:
     """The lines that the edit writes where the frame held these tensors."""
-    program = write(folder, {"train.py": SOURCE})
-    incident = failed({"train.py": line_of(SOURCE, "loss =")}, "Inference tensors cannot be saved for backward.")
+    program = write(folder, {"train.py": source})
+    incident = failed({"train.py": line_of(source, "loss =")}, "Inference tensors cannot be saved for backward.")
     facts = tuple(Fact(name=TENSOR, value=one) for one in tensors)
     proposal = best("clone_inference_tensor", program, incident=replace(incident, facts=facts))
-    after = splice(SOURCE, proposal.edits) if proposal is not None else SOURCE
+    after = splice(source, proposal.edits) if proposal is not None else source
     assert after is not None
-    return changed_lines(SOURCE, after)
+    return changed_lines(source, after)
 
 
 def test_the_tensor_that_the_program_named(tmp_path: pathlib.Path) -> None:
@@ -33,3 +33,12 @@ def test_the_tensor_that_the_program_named(tmp_path: pathlib.Path) -> None:
     assert proposed(tmp_path, *seen) == ["loss = criterion(probe(z.clone()), y)"]
     assert proposed(tmp_path, "z: [8, 4] float32 on cpu") == []
     assert proposed(tmp_path) == []
+
+
+def test_the_tensor_that_a_dictionary_or_an_object_holds(tmp_path: pathlib.Path) -> None:
+    """The report names it as Python writes it, the source in quotes of its own."""
+    source = SOURCE.replace("probe(z), y", 'probe(batch["z"]) + self.bias, y')
+    seen = ("batch['z']: [8, 4] float32 on cpu in inference mode", "self.bias: [4] float32 on cpu in inference mode")
+    assert proposed(tmp_path, *seen, source=source) == [
+        'loss = criterion(probe(batch["z"].clone()) + self.bias.clone(), y)'
+    ]

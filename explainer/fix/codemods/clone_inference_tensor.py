@@ -15,19 +15,26 @@ from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen_tensors
 from explainer.source.tree import walk
 
+_READ = (ast.Name, ast.Attribute, ast.Subscript)
+
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each statement that raised and is given inference tensors by name."""
-    wanted = {name for name, one in seen_tensors(context).items() if one.is_inference}
+    """An edit for each statement that raised and reads inference tensors."""
+    wanted = {text for text, one in seen_tensors(context).items() if one.is_inference}
     for file, statement in raised_at(context) if wanted else ():
         compound = isinstance(statement, (ast.For, ast.While, ast.With, ast.If, ast.FunctionDef))
-        used = (
-            [] if compound else [node for node in walk(statement) if isinstance(node, ast.Name) and node.id in wanted]
+        read = (
+            [] if compound else [node for node in walk(statement) if isinstance(node, _READ) and _is_read(node, wanted)]
         )
-        read = [node for node in used if isinstance(node.ctx, ast.Load)]
         if read:
             yield Proposal(
                 edits=tuple(put_method(file, node, ".clone()") for node in read),
-                culprit=culprit_of(file, read[0], f"trains on `{read[0].id}`, which was made in inference mode"),
+                culprit=culprit_of(
+                    file, read[0], f"trains on `{ast.unparse(read[0])}`, which was made in inference mode"
+                ),
                 belief=0.0,
             )
+
+
+def _is_read(node: ast.Name | ast.Attribute | ast.Subscript, wanted: set[str]) -> bool:
+    return isinstance(node.ctx, ast.Load) and ast.unparse(node) in wanted

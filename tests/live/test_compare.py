@@ -1,0 +1,57 @@
+"""What the report says of the tensors of the frame that failed."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from explainer.live.compare import MAX_TENSORS, compared
+
+torch = pytest.importorskip("torch")
+
+
+class Untouchable:
+    """An object whose property must not be asked."""
+
+    @property
+    def secret(self) -> object:
+        raise AssertionError("a property was called")
+
+
+def tensors_of(**held: Any) -> dict[str, str]:
+    """What is told of a frame whose locals are these."""
+
+    def fails(batch: Any = None, state: Any = None) -> None:
+        raise RuntimeError("the batch", batch, state)
+
+    with pytest.raises(RuntimeError, match="the batch") as failed:
+        fails(**held)
+    told = compared(failed.value)["tensors"]
+    assert isinstance(told, dict)
+    return told
+
+
+@pytest.mark.torch
+def test_items_and_attributes_are_named_as_they_are_read() -> None:
+    """Of dictionaries, tuples, objects and modules; of a user's dictionary behind its class as well."""
+    layer = torch.nn.BatchNorm1d(2)
+    labels = torch.zeros(3, dtype=torch.int64)
+    assert tensors_of(batch={"labels": labels}) == {"batch['labels']": "[3] int64 on cpu"}
+    assert tensors_of(batch=UserDict(labels=labels)) == {"batch['labels']": "[3] int64 on cpu"}
+    assert tensors_of(batch=(1, labels)) == {"batch[1]": "[3] int64 on cpu"}
+    assert tensors_of(state=SimpleNamespace(hidden=labels)) == {"state.hidden": "[3] int64 on cpu"}
+    assert tensors_of(state=layer)["state.running_mean"] == "[2] float32 on cpu"
+
+
+@pytest.mark.torch
+def test_nothing_of_the_program_is_called_and_the_list_is_bounded() -> None:
+    """Properties stay unasked; a nested tensor, which has no shape, costs nothing but itself; names come before items."""
+    assert tensors_of(state=Untouchable()) == {}
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    told = tensors_of(batch=[torch.zeros(1)] * (2 * MAX_TENSORS), state=nested)
+    assert len(told) == MAX_TENSORS
+    assert "state" not in told
+    assert next(iter(told)) == "batch[0]"
