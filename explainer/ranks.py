@@ -16,7 +16,7 @@ from explainer.catalog.catalog import Catalog
 from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.model.finding import Culprit
-from explainer.model.incident import Frame
+from explainer.model.incident import Frame, Incident
 from explainer.model.rank import (
     DONE,
     ELSEWHERE,
@@ -34,6 +34,8 @@ from explainer.verification.rank_file import RankFailure, RankProcess
 SEEN = "seen in the live program: "
 _DISTRIBUTED = ("torch/distributed/", "torch/nn/parallel/distributed.py")
 _TIMED_OUT = re.compile(r"\btime(?:d[ -]|[ -])?out", re.IGNORECASE)
+_WATCHDOG = re.compile(r"\bwatchdog\b.*\btime(?:d[ -]|[ -])?out|milliseconds before timing out", re.IGNORECASE)
+_ABORTED = "Aborted"
 _RENDEZVOUS = ("rendezvous.py", "init_process_group", "_new_process_group_helper")
 
 
@@ -59,10 +61,17 @@ class _Rank:
         return self.process.rank
 
 
-def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, late_at: float | None = None) -> Told | None:
+def tell_ranks(
+    processes: Sequence[RankProcess],
+    catalog: Catalog,
+    *,
+    late_at: float | None = None,
+    printed: Sequence[Incident] = (),
+) -> Told | None:
     """What became of a job's ranks; None for fewer than two of them, or where nothing failed.
 
     `late_at` is the wall clock at which a run was ended for lateness: then stacks tell, and what failed later is of the ending.
+    `printed` is what the job printed: a watchdog that aborts its process tells nobody else why.
     """
     if max([len(processes), *(one.world or 0 for one in processes)]) < 2 or not processes:
         return None
@@ -77,8 +86,16 @@ def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, late_at: f
         told = _tell_first(ranks, failed)
         also = differing.story.says if differing is not None else ()
         return replace(told, story=replace(told.story, odd=(*also, *told.story.odd)))
-    victims = [one for one in ranks if one.failure is not None]
-    crashed = [one for one in ranks if one.process.fault and one.failure is None]
+    return _tell_unsaid(ranks, differing, printed)
+
+
+def _tell_unsaid(ranks: Sequence[_Rank], differing: Told | None, printed: Sequence[Incident]) -> Told | None:
+    """Where no rank raised an exception of its own: one crashed in C, differs, was killed, left, or never came."""
+    says_timed_out = any(_WATCHDOG.search(line.text) for one in printed for line in one.log)
+    # What the watchdog of a process group aborts raises nothing: it is a victim as well, where the output tells of a timeout.
+    aborted = [one for one in ranks if one.process.is_foreign and one.process.fault == _ABORTED and one.failure is None]
+    victims = [one for one in ranks if one.failure is not None or (says_timed_out and one in aborted)]
+    crashed = [one for one in ranks if one.process.fault and one.failure is None and one not in victims]
     vanished = [one for one in ranks if not one.process.has_report and not one.process.stack]
     left = [one for one in ranks if one.process.is_ended and one.failure is None]
     if crashed:
@@ -91,7 +108,11 @@ def tell_ranks(processes: Sequence[RankProcess], catalog: Catalog, *, late_at: f
         )
     if victims and left:
         return _tell_gone(ranks, left, "had ended without an error")
-    return _tell_awaited(ranks, victims) or _tell_first(ranks, victims) if victims else None
+    raised = [one for one in victims if one.failure is not None]
+    told = _tell_awaited(ranks, victims)
+    if told is not None or not victims:
+        return told
+    return _tell_first(ranks, raised) if raised else _tell_gone(ranks, victims[:1], f"crashed ({_ABORTED})")
 
 
 def _rank(process: RankProcess, catalog: Catalog) -> _Rank:
@@ -319,15 +340,20 @@ def _tell_hang(ranks: Sequence[_Rank]) -> Told:
     return Told(story=replace(story, place=place), line=f"{SEEN}{says}" if waiting else "")
 
 
-def _tell_awaited(ranks: Sequence[_Rank], victims: Sequence[_Rank]) -> Told | None:
+def _tell_awaited(ranks: Sequence[_Rank], waited: Sequence[_Rank]) -> Told | None:
     """Where a collective timed out before the run did: the rank that the launcher then ended, and that stood in none."""
-    first = min(victims, key=lambda one: one.failure.time if one.failure is not None else 0.0)
-    elsewhere = [one for one in ranks if one.failure is None and one.process.stack and not _stood_in(one)]
-    if not elsewhere or first.failure is None or not _TIMED_OUT.search(first.failure.message):
+    raised = [one.failure for one in waited if one.failure is not None]
+    first = min(raised, key=lambda one: one.time, default=None)
+    if first is not None and not _TIMED_OUT.search(first.message):
+        return None
+    elsewhere = [
+        one for one in ranks if one not in waited and one.failure is None and one.process.stack and not _stood_in(one)
+    ]
+    if not elsewhere or not waited:
         return None
     places = [
         f"{name_ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {what or 'a collective'} until it times out"
-        for what, numbers in _by_place(victims, _waited_in)
+        for what, numbers in _by_place(waited, _waited_in)
     ]
     for one in elsewhere:
         frame = next((frame for frame in reversed(one.process.stack) if frame.library is None), one.process.stack[-1])

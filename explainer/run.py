@@ -115,7 +115,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
 
 def _report_of_job(job: Job, folder: ReportFolder, incidents: list[Incident], late_at: float | None) -> Report | None:
     """The report of a job of several ranks, or of a program that hung; None where what was printed tells all there is."""
-    told = tell_ranks(read_ranks(folder.path), job.catalog, late_at=late_at)
+    told = tell_ranks(read_ranks(folder.path), job.catalog, late_at=late_at, printed=incidents)
     if told is None:
         return explain_standing(folder.path) if late_at is not None else None
     return explain_job(told, incidents, Reading(catalog=job.catalog, root=job.root, environment_of=job.environment_of))

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from explainer.ingest.library import own
 from explainer.live.rank import ALIVE, GIVEN
@@ -45,7 +45,7 @@ class RankProcess:
     """One rank of one attempt. Without a report it was ended from outside (`stack` holds where it stood), or vanished.
 
     `error` bounds in seconds by how much its times may be off against another node's. `stack` are the frames of its main
-    thread, outermost first; `fault` the fatal error that faulthandler names.
+    thread, outermost first; `fault` the fatal error that faulthandler names, `is_foreign` where no Python thread met it.
     """
 
     rank: int
@@ -66,6 +66,7 @@ class RankProcess:
     software: tuple[tuple[str, str], ...] = ()
     stack: tuple[Frame, ...] = ()
     fault: str = ""
+    is_foreign: bool = False
 
     def is_comparable(self, other: RankProcess) -> float:
         """By how many seconds a time of this rank may be off against the other's."""
@@ -174,7 +175,7 @@ def _process(
     place = alive["place"]
     offset, error = offsets[place["boot"]]
     report = report or {}
-    frames, fault = _standing(report, stack)
+    standing = _standing(report, stack)
     return RankProcess(
         rank=place["rank"], pid=alive["pid"], node=place["node"], boot=place["boot"], source=place["source"],
         attempt=place["attempt"], world=place["world"], error=error, has_report=bool(report), is_ended=bool(report.get("ended")),
@@ -182,7 +183,8 @@ def _process(
         steps=sum(report.get("steps", {}).values()) if report else None,
         failures=tuple(_failure(one, offset) for one in report.get("failures", ()) if "monotonic" in one),
         collectives=tuple(_collective(one) for one in report.get("collectives", ())), sequence=report.get("sequence"),
-        software=tuple((name, str(value)) for name, value in report.get("with", {}).items()), stack=frames, fault=fault,
+        software=tuple((name, str(value)) for name, value in report.get("with", {}).items()),
+        stack=standing.frames, fault=standing.fault, is_foreign=standing.is_foreign,
     )  # fmt: skip
 
 
@@ -209,33 +211,42 @@ def read_alone(folder: str) -> tuple[Frame, ...]:
     reports = {one["pid"]: one for _, one in _read_all(folder, ".json")}
     for one in sorted((one for _, one in _read_all(folder, ALIVE)), key=lambda one: float(one["place"]["wall"])):
         path = os.path.join(folder, f"{one['pid']}@{one['place']['node']}{STACK}")
-        frames, _ = _standing(reports.get(one["pid"], {}), path)
+        frames = _standing(reports.get(one["pid"], {}), path).frames
         if any(frame.library is None for frame in frames):
             found = frames
     return found
 
 
-def _standing(report: dict[str, Any], path: str) -> tuple[tuple[Frame, ...], str]:
+class Standing(NamedTuple):
+    """Where a main thread stood, outermost first, with the fatal error, and whether a thread without Python met that."""
+
+    frames: tuple[Frame, ...] = ()
+    fault: str = ""
+    is_foreign: bool = False
+
+
+def _standing(report: dict[str, Any], path: str) -> Standing:
     """Where the main thread stood: as the process told, else as faulthandler wrote from C."""
     for thread in report.get("stacks", ()):
         if thread["is_main"]:
-            return tuple(own(Frame(**one)) for one in thread["frames"]), ""
+            return Standing(tuple(own(Frame(**one)) for one in thread["frames"]))
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return read_fault(file.read(1 << 20))
     except OSError:
-        return (), ""
+        return Standing()
 
 
 _FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.+)')
 
 
-def read_fault(text: str) -> tuple[tuple[Frame, ...], str]:
-    """The main thread's frames of what faulthandler wrote last, outermost first, and the fatal error that it names.
+def read_fault(text: str) -> Standing:
+    """What faulthandler wrote last.
 
-    Threads stand newest first, so that the main one comes last; a written stack ends where the next one begins.
+    Threads stand newest first, so that the main one comes last; a written stack ends where the next one begins. The thread
+    that met the error is the current one; where there is none it runs no Python, as those of NCCL's watchdog.
     """
-    fault = re.findall(r"^Fatal Python error: (.+)$", text, re.MULTILINE)
+    fault = list(re.finditer(r"^Fatal Python error: (.+)$", text, re.MULTILINE))
     blocks = re.split(r"^(?:Current thread|Thread) 0x[^\n]*\n", text, flags=re.MULTILINE)
     found = [_FRAME.match(line) for line in blocks[-1].splitlines()] if len(blocks) > 1 else []
     frames = [
@@ -243,4 +254,5 @@ def read_fault(text: str) -> tuple[tuple[Frame, ...], str]:
         for one in found
         if one is not None
     ]
-    return tuple(reversed(frames)), fault[-1] if fault else ""
+    is_foreign = bool(fault) and "Current thread 0x" not in text[fault[-1].end() :]
+    return Standing(tuple(reversed(frames)), fault[-1][1] if fault else "", is_foreign)

@@ -9,7 +9,7 @@ from explainer.catalog.bundle import load_catalog
 from explainer.run import Job, Run, run_program
 
 TRAIN = """
-import os, sys, time
+import ctypes, os, sys, threading, time
 import torch
 import torch.distributed as dist
 from datetime import timedelta
@@ -17,16 +17,25 @@ from datetime import timedelta
 def load(seconds):
     time.sleep(seconds)
 
+def abort_from_c(rank):
+    # What NCCL's watchdog does to its process: a thread that runs no Python ends it.
+    print(f"[rank{rank}]:[E] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, "
+          "NumelIn=4, NumelOut=4, Timeout(ms)=2000) ran for 2010 milliseconds before timing out.", file=sys.stderr, flush=True)
+    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    c.pthread_create(ctypes.byref(thread), None, ctypes.cast(c.abort, ctypes.c_void_p), None)
+
 def train(what, odd, timeout):
     rank = dist.get_rank()
     weight = torch.ones(4, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.1)
     for step in range(6):
         gradient = torch.ones(4)
+        if rank != odd and step == 3 and what == "watchdog":
+            threading.Timer(4, abort_from_c, (rank,)).start()
         if rank == odd and step == 3:
             if what == "fail":
                 (weight * 2).detach().sum().backward()
-            if what == "hang":
+            if what in ("hang", "watchdog"):
                 load(300)
             if what == "shape":
                 gradient = torch.ones(3)

@@ -104,6 +104,19 @@ def test_under_torchrun(tmp_path: pathlib.Path, what: str) -> None:
 
 
 @pytest.mark.slow
+def test_ranks_that_a_watchdog_aborts(tmp_path: pathlib.Path) -> None:
+    """They crash in C while they wait; the one that they waited for, and that the launcher then ended, is named."""
+    done, _ = run_job(tmp_path, *TORCHRUN, "watchdog", "2", "60")
+    story = story_of(done)
+    assert (story.first, story.is_sure) == (2, True)
+    assert "rank 2 is elsewhere, in train.py:" in story.says[0]
+    finding = done.report.findings[0]
+    assert finding.cause == "distributed/collective-timeout"
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    assert lines[finding.culprits[0].line - 1].strip() == "time.sleep(seconds)"
+
+
+@pytest.mark.slow
 def test_two_nodes_share_a_folder(tmp_path: pathlib.Path) -> None:
     """Two `gradfix run` of one job, each with two ranks: rank 0's tells the whole, the other one points at it; then the folder does."""
     write_job(tmp_path)

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from explainer.model.incident import Incident, LogLine
 from explainer.model.rank import name_ranks
 from explainer.ranks import tell_ranks
 from explainer.verification.rank_file import read_fault, read_ranks
@@ -215,12 +216,34 @@ Current thread 0x00007f8b (most recent call first):
 
 def test_what_faulthandler_writes() -> None:
     """The main thread stands last; its frames come outermost first, with the fatal error's name."""
-    frames, fault = read_fault(FAULT)
-    assert ([(one.line, one.function) for one in frames], fault) == (
-        [(30, "<module>"), (12, "step")],
-        "Segmentation fault",
-    )
-    assert read_fault("") == ((), "")
+    standing = read_fault(FAULT)
+    assert [(one.line, one.function) for one in standing.frames] == [(30, "<module>"), (12, "step")]
+    assert (standing.fault, standing.is_foreign) == ("Segmentation fault", False)
+    assert read_fault("") == ((), "", False)
+
+
+ABORTED = FAULT.replace("Segmentation fault", "Aborted").replace("Current thread", "Thread")
+WATCHDOG = "[rank0]:[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600021 milliseconds before timing out."  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("printed", "first", "says"),
+    [(WATCHDOG, 1, "rank 0 waits in"), ("free(): invalid pointer", 0, "rank 0 crashed (Aborted)")],
+    ids=["timed out", "crashed"],
+)
+def test_an_abort_by_a_thread_without_python(
+    tmp_path: pathlib.Path, catalog, printed: str, first: int, says: str
+) -> None:
+    """It is a crash, unless the output says that a collective timed out: then the rank that stood in none was awaited."""
+    assert read_fault(ABORTED).is_foreign
+    for rank, stack in enumerate((ABORTED, FAULT.partition("\n\n")[2])):
+        report(tmp_path, rank, message="vanished")
+        (tmp_path / f"{rank + 1}@a.stack").write_text(stack)
+    incidents = [Incident(log=(LogLine(text=printed),))]
+    told = tell_ranks(read_ranks(str(tmp_path)), catalog, printed=incidents)
+    assert told is not None
+    assert told.story.first == first
+    assert told.story.says[0].startswith(says)
 
 
 @pytest.mark.parametrize(
