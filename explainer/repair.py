@@ -7,6 +7,7 @@ new and different failure behind a fix is the next round. Without a verified end
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,7 @@ from explainer.workflow import apply, undo
 INFERENCE = "inplace/inference-tensor"
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
 RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced"})
+_CUT = re.compile(r"\.detach_?\(|\bno_grad\b|\binference_mode\b|requires_grad_\(False\)")
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
 _WORTH_TRYING = 0.03
@@ -89,7 +91,8 @@ class Target:
 
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
-    `before` are the processes of the program as it was, with their first gradients, where a fix may falsify those.
+    `before` are the processes of the program as it was, with their first gradients, where a fix may falsify those: one that
+    takes a cut away, or one that makes one and lets a program go on that had trained until then.
     """
 
     past: tuple[tuple[str, int], ...] = ()
@@ -100,12 +103,31 @@ class Target:
 
 
 def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
-    """The first steps of a program that trains in part only, before an edit that takes a cut away; () of any other."""
-    findings = run.report.findings if run.report is not None and not run.status else ()
-    if not any(fix.changes and fix.id in RECONNECTS for one in findings for fix in one.fixes):
+    """The first steps of a program as it was, before an edit that may falsify their gradients; () where none may.
+
+    A program that failed had stepped by then, and is to be cut: so far it had the gradients that its author meant.
+    """
+    findings = run.report.findings if run.report is not None else ()
+    steps = steps_so_far(run.processes)
+    kinds = _cuts if run.status else _reconnects
+    if not steps or not any(fix.changes and kinds(fix) for one in findings for fix in one.fixes):
         return ()
-    first = tuple((name, 0) for name, _ in steps_so_far(run.processes))
+    first = tuple((name, 0) for name, _ in steps)
     return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
+
+
+def _reconnects(fix: Fix) -> bool:
+    return fix.id in RECONNECTS
+
+
+def _cuts(fix: Fix) -> bool:
+    """Whether a patch keeps more from the graph than the lines that it replaces."""
+    lines = (fix.patch or "").splitlines()
+    added, removed = (
+        sum(len(_CUT.findall(line)) for line in lines if line.startswith(sign) and not line.startswith(sign * 3))
+        for sign in "+-"
+    )
+    return added > removed
 
 
 def target_of(run: Run, before: tuple[ProcessReport, ...] = ()) -> Target:
@@ -148,10 +170,13 @@ def prove(
         # A cut in the wrong place trains on without an error, and without a part of the model.
         why = f"{now} parameters get a gradient where {target.given} did before the edit"
         proof = replace(proof, verdict=RED, reasons=(why,))
-    others = changed_of_trained(target.before, proof.processes) if choice.fix.id in RECONNECTS else ()
+    may_falsify = _reconnects(choice.fix) if target.is_silent else _cuts(choice.fix)
+    others = changed_of_trained(target.before, proof.processes) if may_falsify else ()
     if proof.verdict == GREEN and others:
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        why = f"{names} trained before, and now with other gradients: the cut was meant for them"
+        why = f"{names} trained before, and now with other gradients: the cut was " + (
+            "meant for them" if target.is_silent else "in their way"
+        )
         proof = replace(proof, verdict=RED, reasons=(why,))
     if proof.verdict == GREEN and target.is_unowned and (left := unowned_of(proof.processes)):
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"

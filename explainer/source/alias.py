@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from explainer.source.definition import seen_through
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
@@ -23,6 +24,7 @@ _VIEWS = {
     "narrow",
     "flatten",
 }
+_PUTS = ("append", "add", "insert", "put")
 
 
 def is_aliased(write: Write, program: Program) -> bool:
@@ -47,6 +49,24 @@ def is_aliased(write: Write, program: Program) -> bool:
         for node in walk(scope)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     )
+
+
+def is_collected(write: Write, loop: ast.AST) -> bool:
+    """Whether a loop puts the tensor that it writes, not a copy of it, into a container: then all entries are its last state."""
+    if any(write.name in set(bound_names(node)) for node in walk(loop) if isinstance(node, ast.Assign)):
+        return False
+    return any(seen_through(one)[0] == write.name for node in walk(loop) for one in _collected(node))
+
+
+def _collected(node: ast.AST) -> list[ast.expr]:
+    """What a statement or expression puts into a container, as it is."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
+        return node.args
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [one for side in (node.left, node.right) if isinstance(side, ast.List) for one in side.elts]
+    if isinstance(node, ast.AugAssign) and isinstance(node.value, (ast.List, ast.Tuple)):
+        return node.value.elts
+    return [node.value] if isinstance(node, ast.Yield) and node.value is not None else []
 
 
 def is_read_after(write: Write, program: Program) -> bool:
@@ -77,7 +97,7 @@ def _is_kept(node: ast.AST, name: str) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("append", "add", "insert", "put")
+        and node.func.attr in _PUTS
         and any(dotted_name(one) == name for one in node.args)
     )
 

@@ -183,3 +183,40 @@ def test_a_worker_of_a_pool(tmp_path) -> None:
         WORKER.replace("    return {", "    value.sum().backward()\n    return {"),
     ):
         assert rewritten(tmp_path, "keep_detached", other) == other
+
+
+FOCUS = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        self.weights = self.layer(x).softmax(-1)
+        return self.weights.sum(-1)
+
+
+model, teacher = Net(), None
+for step in range(3):
+    if step == 1:
+        teacher = copy.deepcopy(model)
+    loss = model(torch.randn(2, 4)).sum() + USE
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "changed"),
+    [
+        ("model.weights.log().mean()", ["        model.weights = model.weights.detach()"]),
+        (
+            "model.weights.detach().mean()",
+            ["weights = self.layer(x).softmax(-1)", "self.weights = weights.detach()", "return weights.sum(-1)"],
+        ),
+    ],
+    ids=["trained on", "read as a value"],
+)
+def test_an_attribute_that_the_loss_reads_is_detached_at_the_copy(use: str, changed: list[str], tmp_path) -> None:
+    """In the forward it needs its graph, or the loss would train less without a word."""
+    source = HEAD + FOCUS.replace("USE", use)
+    after = rewritten(tmp_path, "keep_detached", source, "deepcopy")
+    assert [one.strip() for one in changed_lines(source, after)] == [one.strip() for one in changed]

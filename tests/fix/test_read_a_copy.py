@@ -8,7 +8,20 @@ import pytest
 
 from tests.fix.rewriting import diff_lines, rewritten
 
+COLLECTED = """import torch
+from torch import nn
+net = nn.Conv1d(1, 1, 3)
+u, frames = torch.randn(2, 1, 8), []
+for t in range(3):
+    u[:, :, 1:-1] += net(u)
+    KEEP
+torch.cat(frames).pow(2).mean().backward()
+"""
 RIGHT = {
+    **{
+        f"a state that is collected as it is: {keep}": (COLLECTED.replace("KEEP", keep), None)
+        for keep in ("frames.append(u)", "frames += [u]", "frames = frames + [u[:, 0]]")
+    },
     "steps in a list": (
         """import torch
 from torch import nn, optim
@@ -173,6 +186,13 @@ class L(nn.Module):
         ["-        return F.linear(x, self.weight)", "+        return F.linear(x, self.weight.clone())"],
     ),
 }
+
+
+def test_a_state_whose_copies_are_collected(tmp_path: pathlib.Path) -> None:
+    """Then it may be written as long as what the layer saved is not."""
+    source = COLLECTED.replace("KEEP", "frames.append(u.clone())")
+    after = rewritten(tmp_path, "read_a_copy", source)
+    assert diff_lines(source, after) == ["-    u[:, :, 1:-1] += net(u)", "+    u[:, :, 1:-1] += net(u.clone())"]
 
 
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)

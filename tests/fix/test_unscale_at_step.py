@@ -197,6 +197,24 @@ def test_wrong_programs_are_mended(source: str, changes: list[str], tmp_path: pa
     assert rewritten(tmp_path, "unscale_at_step", after, "unscale_", message=SAID) == after
 
 
+def test_what_looks_at_gradients_before_the_step_stays_behind(tmp_path: pathlib.Path) -> None:
+    """It saw them unscaled, and still does: what moves, moves no further than it must."""
+    source = (
+        HEAD
+        + """for i, x in enumerate(data):
+    scaler.scale(net(x).pow(2).mean() / 2).backward()
+    scaler.unscale_(opt)
+    if not i % 2:
+        continue
+    print(net.weight.grad.norm())
+    scaler.step(opt)
+    scaler.update()
+"""
+    )
+    after = rewritten(tmp_path, "unscale_at_step", source, "unscale_", message=SAID)
+    assert after.index("continue") < after.index("unscale_") < after.index("print(net")
+
+
 def test_another_message_moves_nothing(tmp_path: pathlib.Path) -> None:
     """Only the message says that gradients were unscaled twice."""
     source = WRONG["two methods"][0]

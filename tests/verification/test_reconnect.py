@@ -1,4 +1,4 @@
-"""An edit that takes a cut away: it stays where it feeds what starved, and goes where the cut was meant for something else."""
+"""What edits may do to gradients that were right: one takes a cut away that was meant, another makes one that is in the way."""
 
 from __future__ import annotations
 
@@ -57,3 +57,51 @@ def test_what_trained_keeps_its_gradients(
         assert (tmp_path / "train.py").read_text() == text
     else:
         assert (tmp_path / "train.py").read_text() == text.replace("middle(hidden).detach()", "middle(hidden)")
+
+
+LATE = """import copy
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.weights = self.layer(x).softmax(-1)
+        return (self.weights * x).sum(-1)
+
+
+def spread(net):
+    return getattr(net, "weights").log().mean()
+
+
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(4):
+    loss = net(torch.randn(8, 4)).square().mean(){term}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step == 2:
+        copy.deepcopy(net)
+"""
+
+
+@pytest.mark.parametrize(
+    ("term", "status"), [(" + spread(net)", "unfixed"), ("", "verified")], ids=["trained on", "looked at"]
+)
+def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib.Path, term: str, status: str) -> None:
+    """The program trained until then as its author meant: what is detached for the copy's sake must not have been trained on."""
+    pytest.importorskip("torch")
+    text = LATE.replace("{term}", term)
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == status
+    if status == "unfixed":
+        assert any("the cut was in their way" in reason for one in told["rounds"] for reason in one["reasons"])
+        assert (tmp_path / "train.py").read_text() == text

@@ -13,11 +13,14 @@ from explainer.source.binding import Bound, Value, bounds_of, walk_scope
 from explainer.source.carried import holds_graph
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
 
 _POOLS = ("map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async", "apply", "apply_async", "submit")
+_VALUES = ("detach", "item", "tolist", "shape", "device", "dtype", "data", "size")
 _SENDS = frozenset({"send", "put", "put_nowait"})
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
@@ -113,8 +116,11 @@ def _kept(bound: Bound, function: Function, file: SourceFile, context: Context) 
         return
     if not provenance_of(context.program).trace(Value(bound.node, file)).live:
         return
+    is_used = not bound.fills and _is_used_outside(bound, function, context.program)
+    copied = list(_at_the_copy(bound, file, context)) if is_used else []
+    yield from copied
     edits = _appended(bound, file) if bound.fills else _split(bound, function, file)
-    if edits:
+    if edits and not copied:
         yield Proposal(
             edits=edits,
             culprit=culprit_of(
@@ -122,6 +128,41 @@ def _kept(bound: Bound, function: Function, file: SourceFile, context: Context) 
             ),
             belief=2.0,
         )
+
+
+def _is_used_outside(bound: Bound, function: Function, program: Program) -> bool:
+    """Whether something else than the method that keeps it may train on an attribute: then it needs its graph until then."""
+    name, own = bound.name.removeprefix("self."), set(walk(function))
+    for where in program.parsed():
+        for node in where.walk():
+            is_read = isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)
+            if not is_read or node in own or is_without_grad(node, where, program):
+                continue
+            above = where.parents.get(node)
+            if not (isinstance(above, ast.Attribute) and above.attr in _VALUES):
+                return True
+    return False
+
+
+def _at_the_copy(bound: Bound, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`model.attention = model.attention.detach()` before `copy.deepcopy(model)`: what is copied is the value."""
+    owner = context.program.names(file).class_of(bound.statement)
+    name = bound.name.removeprefix("self.")
+    for where, statement in failing_statements(context)[:1]:
+        for node in walk(statement):
+            is_copy = isinstance(node, ast.Call) and context.program.names(where).is_call(node, "copy.deepcopy")
+            if not is_copy or not isinstance(node, ast.Call) or not node.args:
+                continue
+            copied = dotted_name(node.args[0])
+            classes = resolver_of(context.program).classes_of(Value(node.args[0], where))
+            if copied is not None and any(one is owner for _, one in classes):
+                yield Proposal(
+                    edits=(insert_before(where, statement, f"{copied}.{name} = {copied}.{name}.detach()"),),
+                    culprit=culprit_of(where, node, f"copies `{bound.name}`, which is kept with its graph"),
+                    belief=2.0,
+                    title=f"Detach `{copied}.{name}` before the copy",
+                    because="the next forward makes it anew, with the graph that the loss is trained on",
+                )
 
 
 def _appended(bound: Bound, file: SourceFile) -> tuple[Edit, ...]:

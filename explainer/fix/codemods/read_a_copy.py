@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
+from explainer.source.alias import is_collected
 from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
@@ -31,7 +32,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     is_of_weights = context.options.get("of") == "weights"
     for write in () if is_of_weights else find_writes(context.program):
         loop = loop_of(write.node, write.file) if write.kind == SUBSCRIPT else None
-        if loop is not None and write.name is not None and _has_graph(write, loop, context.program):
+        # Where the tensor itself is collected, each entry must be a tensor of its own: a copy that is read would not make them so.
+        is_written = loop is not None and write.name is not None and not is_collected(write, loop)
+        if is_written and loop is not None and _has_graph(write, loop, context.program):
             edits = tuple(_copies(write, loop, context.program))
             if edits:
                 is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)

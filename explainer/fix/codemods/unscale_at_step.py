@@ -1,4 +1,4 @@
-"""An `unscale_` that runs more often than the scaler's step moves to right before that step, with the clipping behind it.
+"""An `unscale_` that runs more often than the scaler's step moves to where only that step follows, with the clipping behind it.
 
 `backward()` of a helper unscales and clips after each micro batch, `update()` steps once for several of them: what unscales
 belongs to the update, also where the two are methods of one class, or a function and the loop that calls it.
@@ -18,7 +18,7 @@ from explainer.source.lineage import binds, block_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
-from explainer.source.step import CLIP, SCALER_STEP, UNSCALE, UPDATE, Act, find_acts
+from explainer.source.step import BACKWARD, CLIP, SCALE, SCALER_STEP, UNSCALE, UPDATE, Act, find_acts
 from explainer.source.tree import walk
 
 _TWICE = "unscale_() has already been called on this optimizer"
@@ -57,11 +57,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         steps = [one for one in same if one.kind == SCALER_STEP]
         if len(steps) != 1 or sum(one.kind == UNSCALE for one in same) != 1:
             continue
-        unit = _unit(unscale.statement, unscale.file, _Training(program, acts, steps[0]))
+        training = _Training(program, acts, steps[0])
+        unit = _unit(unscale.statement, unscale.file, training)
         text = _text(unit, steps[0], program) if unit is not None else None
         if unit is None or text is None:
             continue
-        place = _place(steps[0], acts, unit)
+        place = _place(steps[0], training, unit)
         yield Proposal(
             edits=(
                 insert_before(steps[0].file, place, text),
@@ -272,9 +273,34 @@ def _renamed(file: SourceFile, statement: ast.stmt, meant: dict[str, str]) -> st
     return "\n".join(line if line[:lead].strip() else line[lead:] for line in text.split(file.newline))
 
 
-def _place(step: Act, acts: Sequence[Act], unit: _Unit) -> ast.stmt:
-    """The statement before which gradients must be unscaled: the step, or a clipping that stays right before it."""
+def _place(step: Act, training: _Training, unit: _Unit) -> ast.stmt:
+    """The first statement of the step's block that only runs where it steps: what reads gradients there reads unscaled ones."""
     block = list(block_of(step.statement, step.file))
-    clips = [one.statement for one in acts if one.kind == CLIP and one.statement not in unit.statements]
-    earlier = [one for one in block[: block.index(step.statement)] if one in clips] if step.statement in block else []
-    return earlier[0] if earlier else step.statement
+    if step.statement not in block:
+        return step.statement
+    at = block.index(step.statement)
+    while at and not _stays_above(block[at - 1], step.file, training, unit):
+        at -= 1
+    return block[at]
+
+
+def _stays_above(statement: ast.stmt, file: SourceFile, training: _Training, unit: _Unit) -> bool:
+    """Whether gradients are not whole before a statement, or a name of what moves, or the step may yet be left out."""
+    inside = set(walk(statement))
+    is_docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    is_backward = any(one.kind in (BACKWARD, SCALE) and one.statement in inside for one in training.acts)
+    helpers = (training.program.names(one.file).function_of(one.call) for one in training.acts if one.kind == BACKWARD)
+    called = {one.name for one in helpers if one is not None}
+    goes_back = any(
+        isinstance(one, ast.Call) and (dotted_name(one.func) or "").rpartition(".")[2] in called for one in inside
+    )
+    read = {
+        one.id
+        for each in unit.statements
+        for one in walk(each)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+    }
+    is_moved = file is unit.file and statement in unit.statements
+    return (
+        is_docstring or is_backward or goes_back or is_moved or _leaves(statement) or bool(read & set(binds(statement)))
+    )
