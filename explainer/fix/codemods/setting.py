@@ -8,6 +8,7 @@ The rule's options:
 - `only_with`: names of which the program must have one, as an argument or a function;
 - `not_in_place`: the fix is refused where the program writes tensors in place (non-reentrant checkpointing does not notice);
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
+- `spares`: owners in Python that mean something else by the name;
 - `gpu`: an ability that the GPU must have; not known, the fix is unsafe;
 - `why`: what the line does, for the finding.
 """
@@ -107,7 +108,8 @@ def _written(names: set[str], context: Context) -> list[Setting]:
     for file in program.parsed() if not context.options.get("in_files") else ():
         # A bare variable is no option: `fp16 = True` may be read by anybody.
         found += [one for one in read_python(file) if one.name in names and (one.kind != ASSIGNED or one.owner)]
-    return found
+    spared = set(_words(context.options.get("spares")))
+    return [one for one in found if (one.owner or "").rpartition(".")[2] not in spared]
 
 
 def _met(swap: Swap, settings: list[Setting]) -> Iterator[tuple[Setting, ...]]:
