@@ -11,6 +11,16 @@ from torch import nn
 device = "cpu"
 """
 RIGHT = {
+    "an attack of one step": (
+        HEAD
+        + """def attack(net, x):
+    x = x.clone().requires_grad_()
+    net(x).sum().backward()
+    x = (x + 0.1 * x.grad.sign()).clamp(0, 1)
+    return x
+""",
+        "x = (x",
+    ),
     "a leaf that is flagged last": (
         HEAD
         + """w = (torch.randn(3) * 0.01).requires_grad_(True)
@@ -60,6 +70,40 @@ w = w - 0.1 * g
     ),
 }
 WRONG = {
+    "a random start": (
+        HEAD
+        + """def attack(net, x):
+    delta = torch.zeros_like(x, requires_grad=True)
+    delta = (x + delta + 0.1 * torch.randn_like(x)).clamp(0, 1) - x
+    for _ in range(3):
+        net(x + delta).sum().backward()
+        with torch.no_grad():
+            delta += delta.grad.sign()
+""",
+        "delta +=",
+        ["delta = ((x + delta + 0.1 * torch.randn_like(x)).clamp(0, 1) - x).detach().requires_grad_(True)"],
+    ),
+    "a projection in the loop": (
+        HEAD
+        + """z = torch.zeros(3, requires_grad=True)
+for _ in range(3):
+    loss(z).backward()
+    z = torch.clamp(z - 0.1 * z.grad, -1, 1)
+""",
+        "z = torch.clamp",
+        ["z = torch.clamp(z - 0.1 * z.grad, -1, 1).detach().requires_grad_(True)"],
+    ),
+    "a projection without grad": (
+        HEAD
+        + """z = torch.zeros(3, requires_grad=True)
+for _ in range(3):
+    loss(z).backward()
+    with torch.no_grad():
+        z = torch.clamp(z - 0.1 * z.grad, -1, 1)
+""",
+        "z = torch.clamp",
+        ["z = torch.clamp(z - 0.1 * z.grad, -1, 1).requires_grad_(True)"],
+    ),
     "a mean of outputs that is flagged": (
         HEAD
         + """net = nn.Linear(4, 3)

@@ -14,7 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, scope_of
+from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.cut import asks_for, grad_mode_cut
 from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
@@ -58,6 +58,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     seen.add(node.value)
                     yield proposal
                 yield from _rebound(node, file, names, context)
+                yield from _replaced(node, file, context)
                 yield from _flagged_with_graph(node, file, context)
             elif isinstance(node, ast.Call) and (names.qualified(node.func) or "").startswith("torch.optim."):
                 yield from _of_optimizer(node, file, seen, context)
@@ -135,6 +136,61 @@ def _flagged_with_graph(node: ast.Assign, file: SourceFile, context: Context) ->
             culprit=culprit_of(file, node, f"computes `{name}` with a graph, so that the flag makes no leaf of it"),
             belief=2.2,
         )
+
+
+def _replaced(node: ast.Assign, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`delta = (x + delta).clamp(0, 1) - x` of a leaf `delta` whose gradient is read later: the new tensor is the leaf."""
+    name, value, program = dotted_name(node.targets[0]), node.value, context.program
+    function = program.names(file).function_of(node)
+    scope = function or file.tree
+    if name is None or scope is None or "." in name or not _reads(value, name) or _is_update(value, name):
+        return
+    nodes = [one for one in walk_scope(scope) if one is not node]
+    flags = [one for one in nodes if isinstance(one, ast.stmt) and _makes_leaf(one, name, program.names(file))]
+    loop = file.enclosing(node, ast.For, ast.While)
+    again = set(walk(loop)) if loop is not None else set()
+    reads = any(
+        isinstance(one, ast.Attribute) and dotted_name(one) == f"{name}.grad"
+        and (one in again or one.lineno > (node.end_lineno or 0))
+        for one in nodes
+    )  # fmt: skip
+    held = any(
+        isinstance(one, ast.Call) and (program.names(file).qualified(one.func) or "").startswith("torch.optim.")
+        and any(dotted_name(part) == name for part in walk(one))
+        for one in nodes
+    )  # fmt: skip
+    is_leaf = isinstance(value, ast.Call) and _is_leaf(value, program.names(file))
+    if not reads or held or is_leaf or not any(one.lineno < node.lineno for one in flags):
+        return
+    block = list(block_of(node, file))
+    if any(_flags(one, name) for one in (block[block.index(node) + 1 :] if node in block else ())):
+        return
+    is_off = grad_mode_cut(node, file, program) is not None
+    yield Proposal(
+        edits=(put_method(file, value, ".requires_grad_(True)" if is_off else ".detach().requires_grad_(True)"),),
+        culprit=culprit_of(file, node, f"binds `{name}` to a result, which is no leaf and has no `.grad`"),
+        belief=2.0 + (0.2 if is_in_frames(node, file, context) else 0.0),
+    )
+
+
+def _reads(value: ast.expr, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in walk(value))
+
+
+def _is_update(value: ast.expr, name: str) -> bool:
+    """`w - lr * w.grad`, which is better written in place."""
+    return isinstance(value, ast.BinOp) and type(value.op) in _SYMBOLS and dotted_name(value.left) == name
+
+
+def _makes_leaf(statement: ast.stmt, name: str, names: Names) -> bool:
+    """Whether a statement flags the name, or binds it to a leaf."""
+    if _flags(statement, name):
+        return True
+    is_bound = isinstance(statement, ast.Assign) and dotted_name(statement.targets[0]) == name
+    return (
+        is_bound and isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+        and _is_leaf(statement.value, names)
+    )  # fmt: skip
 
 
 def _flags(statement: ast.stmt, name: str) -> bool:
