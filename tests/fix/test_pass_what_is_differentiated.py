@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -91,6 +92,55 @@ for _ in range(2):
         ["loss = functional_call(net, weights, (x,)).sum()"],
     ),
 }
+
+
+HELPER = """import torch
+def d(f, v):
+    return torch.autograd.grad(f, v, grad_outputs=torch.ones_like(f), create_graph=True)[0]
+"""
+RESIDUAL = (
+    HEAD
+    + """from calculus import d
+def residual(xt):
+    u = net(xt)
+    CUT
+    return d(d(u, a), a) + d(u, b)
+"""
+)
+CUTS = {
+    "a, b = xt[:, :1], xt[:, 1:]": "torch.cat([a, b], dim=1)",
+    "a, b = xt[:, 0], xt[:, 1]": "torch.stack([a, b], dim=1)",
+    "a, b = xt.unbind(1)": "torch.stack([a, b], dim=1)",
+    "b, a = xt.split(1, dim=1)": "torch.cat([b, a], dim=1)",
+    "a, b = torch.chunk(xt, 2, dim=1)": "torch.cat([a, b], dim=1)",
+}
+
+
+@pytest.mark.parametrize(("cut", "joined"), CUTS.items(), ids=CUTS)
+def test_a_helper_asks_for_columns_that_are_cut_after_the_forward(tmp_path, cut: str, joined: str) -> None:
+    """The forward moves behind the cut, and runs on the columns."""
+    source = RESIDUAL.replace("CUT", cut)
+    program = write(tmp_path, {"train.py": source, "calculus.py": HELPER})
+    frames = {"train.py": line_of(source, "return d("), "calculus.py": line_of(HELPER, "return torch")}
+    proposal = best("pass_what_is_differentiated", program, incident=failed(frames, "not have been used in the graph"))
+    assert proposal is not None
+    after = splice(source, proposal.edits)
+    assert after is not None
+    assert changed_lines(source, after) == [f"u = net({joined})"]
+    assert after.index(cut) < after.index("u = net(")
+
+
+def test_a_column_that_is_cut_in_the_call(tmp_path) -> None:
+    """The gradient by the whole is cut in its place."""
+    source = (
+        HEAD
+        + """p = torch.rand(5, 4, requires_grad=True)
+u = net(p)
+g = torch.autograd.grad(u.sum(), p[:, :1])[0]
+"""
+    )
+    after = rewritten(tmp_path, "pass_what_is_differentiated", source, "g =")
+    assert changed_lines(source, after) == ["g = torch.autograd.grad(u.sum(), p)[0][:, :1]"]
 
 
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)

@@ -1,41 +1,102 @@
 """Runs the network on the very tensor whose gradient is asked for.
 
 `x = points[:, :1]; u = net(points)` with a gradient by `x` becomes `net(torch.cat([x, ...], dim=1))`; where one tensor is made
-of the input, it takes the input's place; adapted parameters go into `functional_call`.
+of the input, it takes the input's place; `grad(u, points[:, :1])` asks by the points and cuts the result; adapted parameters go
+into `functional_call`.
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import Bound, bounds_of, reaching, scope_of
+from explainer.model.patch import Edit
+from explainer.source.binding import all_parameters, bounds_of, reaching, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of, flow_of
+from explainer.source.lineage import binds, block_of
 from explainer.source.name import dotted_name
+from explainer.source.pieces import joined_pieces
 from explainer.source.tree import walk
 
 _GRAD = "torch.autograd.grad"
+
+
+class _Asked(NamedTuple):
+    """A gradient that is asked for: of an output by a tensor, with the expression that is the gradient."""
+
+    file: SourceFile
+    output: ast.expr
+    wanted: ast.expr
+    result: ast.expr
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit of the forward that reads the tensor from which the wanted one was made."""
     if not context.has_failed:
         return
-    places = [
-        (file, node)
-        for file, statement in failing_statements(context)
-        for node in walk(statement)
-        if isinstance(node, ast.Call) and context.program.names(file).is_call(node, _GRAD) and len(node.args) > 1
-    ]
-    for file, node in places:
-        yield from _pieces(node, file, context)
+    for asked in _asked(context):
+        yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
     for file in context.program.parsed():
         for one in file.walk():
             if isinstance(one, ast.Call) and context.program.names(file).is_call(one, _GRAD) and len(one.args) > 1:
                 yield from _adapted(one, file, context)
+
+
+def _asked(context: Context) -> Iterator[_Asked]:
+    """The gradients on the lines that failed; where a helper asks for them, those that its callers want."""
+    helpers: dict[ast.AST, tuple[str, str]] = {}
+    program = context.program
+    for file, statement in failing_statements(context):
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            target = flow_of(program).target_of(call, file)
+            pair = _given(call) if program.names(file).is_call(call, _GRAD) else None
+            if target is not None and target[1] in helpers:
+                given = dict(arguments_of(call, target[1]))
+                output, wanted = (given.get(name) for name in helpers[target[1]])
+                if output is not None and wanted is not None:
+                    yield _Asked(file, output, wanted, call)
+            elif pair is not None:
+                function = program.names(file).function_of(call)
+                names = [getattr(one, "id", "") for one in pair]
+                if function is not None and set(names) <= all_parameters(function):
+                    helpers[function] = (names[0], names[1])
+                else:
+                    above = file.parents.get(call)
+                    yield _Asked(file, *pair, above if isinstance(above, ast.Subscript) else call)
+
+
+def _given(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The output and the tensor that `autograd.grad` is given."""
+    named = {one.arg: one.value for one in call.keywords}
+    pair = [*call.args[:2]]
+    pair += [named[name] for name in ("outputs", "inputs")[len(pair) :] if name in named]
+    if len(pair) != 2:
+        return None
+    wanted = pair[1]
+    is_single = isinstance(wanted, (ast.Tuple, ast.List)) and len(wanted.elts) > 0
+    return pair[0], wanted.elts[0] if is_single and isinstance(wanted, (ast.Tuple, ast.List)) else wanted
+
+
+def _cut_at_once(asked: _Asked) -> Iterator[Proposal]:
+    """`grad(u, p[:, :1])[0]` asks by a new tensor: `grad(u, p)[0][:, :1]` is that column's."""
+    assert isinstance(asked.wanted, ast.Subscript)
+    source, file = dotted_name(asked.wanted.value), asked.file
+    is_one = isinstance(asked.result, ast.Call) or isinstance(getattr(asked.result, "slice", None), ast.Constant)
+    is_used = any(dotted_name(argument) == source for _, argument in _forwards(asked.output, file))
+    is_tuple = isinstance(asked.result, ast.Call) and (dotted_name(asked.result.func) or "").endswith("grad")
+    if source is None or not is_one or not is_used or is_tuple:
+        return
+    cut = file.segment(asked.wanted)[len(file.segment(asked.wanted.value)) :]
+    end = file.span(asked.result)[1]
+    yield Proposal(
+        edits=(edit_of(file, asked.wanted, source), Edit(file=file.path, start=end, end=end, new=cut)),
+        culprit=culprit_of(file, asked.wanted, f"is cut of `{source}` after that has entered the forward"),
+        belief=2.0,
+    )
 
 
 def _forwards(output: ast.expr, file: SourceFile) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -51,21 +112,24 @@ def _forwards(output: ast.expr, file: SourceFile) -> Iterator[tuple[ast.Call, as
                 todo += [one.node for one in reaching(node.id, node, file)]
 
 
-def _pieces(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    wanted = dotted_name(node.args[1].elts[0] if isinstance(node.args[1], (ast.Tuple, ast.List)) else node.args[1])
-    scope = scope_of(node, file)
+def _pieces(asked: _Asked, context: Context) -> Iterator[Proposal]:
+    file, wanted = asked.file, dotted_name(asked.wanted)
+    scope = scope_of(asked.wanted, file)
     made = [one for one in bounds_of(scope) if one.name == wanted and not one.fills]
-    if wanted is None or len(made) != 1:
+    torch = next((alias for alias, target in context.program.names(file).imports.items() if target == "torch"), None)
+    if wanted is None or len(made) != 1 or torch is None:
         return
     sources = {one.id for one in walk(made[0].node) if isinstance(one, ast.Name)}
-    for call, argument in _forwards(node.args[0], file):
+    for call, argument in _forwards(asked.output, file):
         source = dotted_name(argument)
-        if source not in sources or call.lineno < made[0].statement.lineno:  # type: ignore[attr-defined]
+        if source is None or source not in sources or file.statement(call) is made[0].statement:
             continue
-        new = _joined(source, made[0], scope, file, context)
-        if new is not None:
+        is_piece = isinstance(made[0].node, ast.Subscript) or made[0].pick is not None
+        joined = joined_pieces(source, scope, torch) if is_piece else (wanted, made[0].statement)
+        edits = _run_on(joined, call, argument, file) if joined is not None else ()
+        if edits:
             yield Proposal(
-                edits=(edit_of(file, argument, new),),
+                edits=edits,
                 culprit=culprit_of(
                     file, call, f"runs on `{source}`; `{wanted}` was made of it and has no part in the result"
                 ),
@@ -74,40 +138,25 @@ def _pieces(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Prop
             return
 
 
-def _joined(source: str | None, made: Bound, scope: ast.AST, file: SourceFile, context: Context) -> str | None:
-    """The wanted tensor in place of its source; all the pieces of it, side by side, where it is one of several."""
-    if not isinstance(made.node, ast.Subscript):
-        return made.name
-    cuts = [
-        one
-        for one in bounds_of(scope)
-        if isinstance(one.node, ast.Subscript) and dotted_name(one.node.value) == source and not one.fills
-    ]
-    torch = next((alias for alias, target in context.program.names(file).imports.items() if target == "torch"), None)
-    ranges = [_columns(one.node) for one in cuts if isinstance(one.node, ast.Subscript)]
-    if torch is None or not all(one is not None for one in ranges):
-        return None
-    ordered = sorted(zip(ranges, [one.name for one in cuts], strict=True), key=lambda one: one[0] or (0, 0))
-    ends = [one[0] for one in ordered if one[0] is not None]
-    is_whole = ends[0][0] == 0 and all(a[1] == b[0] for a, b in itertools.pairwise(ends))
-    return f"{torch}.cat([{', '.join(name for _, name in ordered)}], dim=1)" if is_whole and len(ordered) > 1 else None
-
-
-def _columns(node: ast.Subscript) -> tuple[int, int] | None:
-    """The columns of `x[:, 0:1]`; the end of an open slice is far away."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-    if len(parts) != 2 or not all(isinstance(one, ast.Slice) for one in parts):
-        return None
-    rows, columns = parts
-    assert isinstance(rows, ast.Slice)
-    assert isinstance(columns, ast.Slice)
-    if rows.lower or rows.upper or columns.step:
-        return None
-    low = columns.lower.value if isinstance(columns.lower, ast.Constant) else 0 if columns.lower is None else None
-    high = (
-        columns.upper.value if isinstance(columns.upper, ast.Constant) else 1 << 30 if columns.upper is None else None
-    )
-    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+def _run_on(joined: tuple[str, ast.AST], call: ast.Call, argument: ast.expr, file: SourceFile) -> tuple[Edit, ...]:
+    """The forward on the joined pieces; behind what makes them, where it stood before that."""
+    text, last = joined
+    statement = file.statement(call)
+    if not isinstance(last, ast.stmt) or statement is None:
+        return ()
+    if statement.lineno > last.lineno:
+        return (edit_of(file, argument, text),)
+    block = list(block_of(statement, file))
+    if not isinstance(statement, ast.Assign) or last not in block or statement not in block:
+        return ()
+    between = block[block.index(statement) + 1 : block.index(last) + 1]
+    bound = set(binds(statement))
+    if any(isinstance(node, ast.Name) and node.id in bound for one in between for node in walk(one)):
+        return ()
+    start = file.span(statement)[0]
+    low, high = (at - start for at in file.span(argument))
+    whole = file.segment(statement)
+    return (remove_statement(file, statement), insert_after(file, last, whole[:low] + text + whole[high:]))
 
 
 def _adapted(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
