@@ -114,6 +114,18 @@ def is_leaf(node: ast.expr, file: SourceFile, program: Program) -> bool:
     return is_flag and not any(isinstance(one, ast.Constant) and one.value is False for one in node.args)
 
 
+def asked_of_grad(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The output and the tensor that `autograd.grad` is given."""
+    named = {one.arg: one.value for one in call.keywords}
+    pair = [*call.args[:2]]
+    pair += [named[name] for name in ("outputs", "inputs")[len(pair) :] if name in named]
+    if len(pair) != 2:
+        return None
+    wanted = pair[1]
+    is_single = isinstance(wanted, (ast.Tuple, ast.List)) and len(wanted.elts) > 0
+    return pair[0], wanted.elts[0] if is_single and isinstance(wanted, (ast.Tuple, ast.List)) else wanted
+
+
 def asks_for(node: ast.Call, keyword: str, *, value: bool) -> bool:
     """Whether a call passes a constant truth value by keyword."""
     return any(

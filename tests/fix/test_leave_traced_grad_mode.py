@@ -9,7 +9,7 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
-from explainer.model.trace import GRAD_OFF, TracedLine
+from explainer.model.trace import GRAD_OFF, STARVING_OFF, TracedLine
 from tests.fix.rewriting import changed_lines, failed, line_of, write
 
 SOURCE = """import torch
@@ -70,3 +70,31 @@ def test_a_block(tmp_path: pathlib.Path, words: str, applicability: str | None) 
 def test_another_line(tmp_path: pathlib.Path) -> None:
     """A line that switches nothing gives nothing."""
     assert proposed(tmp_path, line_of(SOURCE, "return self.rate")) == []
+
+
+ACTOR = """import torch
+from torch.distributions import Categorical
+
+class Agent(torch.nn.Module):
+    @torch.no_grad()
+    def act(self, x):
+        policy = Categorical(logits=self.actor(x))
+        action = policy.sample()
+        return action, RETURNED
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "count"), [("policy.log_prob(action)", 1), ("policy.probs", 0)], ids=["scored", "drawn only"]
+)
+def test_layers_that_a_decorator_starves(tmp_path: pathlib.Path, returned: str, count: int) -> None:
+    """A log-probability is there to be differentiated; what else runs under the decorator may be frozen on purpose."""
+    source = ACTOR.replace("RETURNED", returned)
+    program = write(tmp_path, {"train.py": source})
+    line = line_of(source, "@torch.no_grad")
+    traced = TracedLine(kind=STARVING_OFF, operation="no_grad", file=str(tmp_path / "train.py"), line=line)
+    incident = replace(failed(), traced=(traced,))
+    found = list(find_codemod("leave_traced_grad_mode")(Context(program=program, incident=incident)))
+    assert len(found) == count
+    for one in found:
+        assert splice(source, one.edits) == source.replace("    @torch.no_grad()\n", "")

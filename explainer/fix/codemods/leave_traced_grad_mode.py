@@ -1,4 +1,8 @@
-"""Takes away the decorator or the `with` under which the tracer saw grad mode off: what ran there is differentiated."""
+"""Takes away the decorator or the `with` under which the tracer saw grad mode off: what ran there is differentiated.
+
+Where layers that an optimizer owns only run under a decorator, it may freeze them on purpose; not so where the function gives
+the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
-from explainer.model.trace import GRAD_OFF
+from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.place import place_of
+from explainer.source.tree import walk
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 _MORE = "what else stands in the block is recorded too: a target that was computed there must be detached"
@@ -20,16 +25,25 @@ _MORE = "what else stands in the block is recorded too: a target that was comput
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that switches grad mode off by a decorator or a block."""
     for one in context.incident.traced:
-        path = place_of(one.file, context.program.root) if one.kind == GRAD_OFF else None
+        path = place_of(one.file, context.program.root) if one.kind in (GRAD_OFF, STARVING_OFF) else None
         file = context.program.files.get(path) if path else None
         if file is None:
             continue
         names = context.program.names(file)
         for node in file.walk():
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield from _decorated(node, one.line, file, names)
-            elif isinstance(node, ast.With) and node.lineno == one.line:
+                if one.kind == GRAD_OFF or _scores_its_draw(node):
+                    yield from _decorated(node, one.line, file, names)
+            elif one.kind == GRAD_OFF and isinstance(node, ast.With) and node.lineno == one.line:
                 yield from _block(node, file, names)
+
+
+def _scores_its_draw(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function draws a sample and gives its log-probability."""
+    methods = {
+        one.func.attr for one in walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    }
+    return "log_prob" in methods and bool(methods & {"sample", "multinomial"})
 
 
 def _is_mode(node: ast.expr, names: Names) -> bool:

@@ -15,6 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.binding import all_parameters, bounds_of, reaching, scope_of
+from explainer.source.cut import asked_of_grad
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of, flow_of
 from explainer.source.lineage import binds, block_of
@@ -53,7 +54,7 @@ def _asked(context: Context) -> Iterator[_Asked]:
     for file, statement in failing_statements(context):
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
             target = flow_of(program).target_of(call, file)
-            pair = _given(call) if program.names(file).is_call(call, _GRAD) else None
+            pair = asked_of_grad(call) if program.names(file).is_call(call, _GRAD) else None
             if target is not None and target[1] in helpers:
                 given = dict(arguments_of(call, target[1]))
                 output, wanted = (given.get(name) for name in helpers[target[1]])
@@ -67,18 +68,6 @@ def _asked(context: Context) -> Iterator[_Asked]:
                 else:
                     above = file.parents.get(call)
                     yield _Asked(file, *pair, above if isinstance(above, ast.Subscript) else call)
-
-
-def _given(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
-    """The output and the tensor that `autograd.grad` is given."""
-    named = {one.arg: one.value for one in call.keywords}
-    pair = [*call.args[:2]]
-    pair += [named[name] for name in ("outputs", "inputs")[len(pair) :] if name in named]
-    if len(pair) != 2:
-        return None
-    wanted = pair[1]
-    is_single = isinstance(wanted, (ast.Tuple, ast.List)) and len(wanted.elts) > 0
-    return pair[0], wanted.elts[0] if is_single and isinstance(wanted, (ast.Tuple, ast.List)) else wanted
 
 
 def _cut_at_once(asked: _Asked) -> Iterator[Proposal]:

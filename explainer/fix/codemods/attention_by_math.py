@@ -1,0 +1,90 @@
+"""Runs a forward whose gradient is differentiated again with attention's math backend, which alone has a second derivative.
+
+    with sdpa_kernel(SDPBackend.MATH):
+        slope = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]
+
+The backend is chosen in the forward: the statement that runs it is wrapped, and no other forward of the program changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.import_line import imported
+from explainer.fix.rewrite import indented
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, reaching
+from explainer.source.cut import asked_of_grad, asks_for
+from explainer.source.file import SourceFile
+from explainer.source.module import is_module
+from explainer.source.name import dotted_name
+from explainer.source.tree import walk
+
+_FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
+_MODULE = "torch.nn.attention"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each forward of which a gradient with a graph of its own is taken."""
+    if not any(_FUSED.search(one.message) for one in context.incident.exceptions):
+        return
+    for file in context.program.parsed():
+        for node in file.walk():
+            asked = _asked(node, file, context)
+            statements = list(_forwards(*asked, file, context)) if asked is not None else []
+            if statements and not _is_chosen(statements[0], file):
+                yield _wrapped(statements[0], file)
+
+
+def _asked(node: ast.AST, file: SourceFile, context: Context) -> tuple[ast.expr, str | None] | None:
+    """What is differentiated with `create_graph=True`, and by what where that has a name."""
+    if not isinstance(node, ast.Call) or not asks_for(node, "create_graph", value=True):
+        return None
+    if context.program.names(file).is_call(node, "torch.autograd.grad"):
+        pair = asked_of_grad(node)
+        return (pair[0], dotted_name(pair[1])) if pair is not None else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
+        return node.func.value, None
+    return None
+
+
+def _forwards(output: ast.expr, wanted: str | None, file: SourceFile, context: Context) -> Iterator[ast.stmt]:
+    """The plain statements that run a module for an output: on the tensor by which it is differentiated, where that is known."""
+    todo: list[ast.AST] = [output]
+    seen: set[str] = set()
+    while todo:
+        for node in walk(todo.pop(0)):
+            if isinstance(node, ast.Call):
+                takes = wanted is not None and any(dotted_name(one) == wanted for one in node.args)
+                statement = file.statement(node)
+                is_plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
+                if is_plain and statement is not None and (takes or is_module(Value(node.func, file), context.program)):
+                    yield statement
+            elif isinstance(node, ast.Name) and node.id not in seen:
+                seen.add(node.id)
+                todo += [one.node for one in reaching(node.id, node, file)]
+
+
+def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:
+    """Whether the program chooses the backend there by itself."""
+    above = file.enclosing(statement, ast.With)
+    return isinstance(above, ast.With) and any("sdp" in file.segment(one.context_expr) for one in above.items)
+
+
+def _wrapped(statement: ast.stmt, file: SourceFile) -> Proposal:
+    backend, first = imported(file, _MODULE, "SDPBackend")
+    kernel, second = imported(file, _MODULE, "sdpa_kernel")
+    edits: tuple[Edit, ...] = (*first, *second)
+    if len(edits) == 2 and edits[0].start == edits[0].end == edits[1].start:
+        edits = (Edit(file=file.path, start=edits[0].start, end=edits[0].end,
+                      new=f"from {_MODULE} import SDPBackend, sdpa_kernel{file.newline}"),)  # fmt: skip
+    return Proposal(
+        edits=(*edits, insert_before(file, statement, f"with {kernel}({backend}.MATH):"), *indented(file, [statement])),
+        culprit=culprit_of(
+            file, statement, "differentiates through attention twice, and the fused kernels have one derivative"
+        ),
+        belief=1.8,
+    )

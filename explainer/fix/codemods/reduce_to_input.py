@@ -1,0 +1,91 @@
+"""A Function's gradient gets the shape of its input: summed over the axes along which the input was repeated, or transposed.
+
+By the two shapes of the message, where they leave one way: `[16, 96]` for an input of `[16]` is summed over its second axis.
+Autograd itself sums what broadcasting from the right has repeated.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.lineage import statements_of
+
+_NUMBER = re.compile(r"\d+")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit of what the named Function's `backward` returns at the named index."""
+    node, index = str(context.fields.get("node") or ""), context.fields.get("index")
+    got, wanted = (_shape(context, name) for name in ("got_shape", "expected_shape"))
+    if not context.has_failed or index is None or not node.endswith("Backward") or got is None or wanted is None:
+        return
+    owner = node.removesuffix("Backward")
+    for file, function in context.program.functions():
+        found = context.program.names(file).class_of(function)
+        if found is None or found.name != owner or function.name != "backward":
+            continue
+        for value in _returned(function, int(str(index))):
+            edit = _edit(file, value, got, wanted)
+            if edit is not None:
+                why = f"gives a gradient of {list(got)} for an input of {list(wanted)}"
+                yield Proposal(edits=(edit,), culprit=culprit_of(file, value, why), belief=2.0)
+
+
+def _shape(context: Context, name: str) -> tuple[int, ...] | None:
+    text = context.fields.get(name)
+    return tuple(int(one) for one in _NUMBER.findall(str(text))) if text is not None else None
+
+
+def _returned(backward: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> Iterator[ast.expr]:
+    """What each `return` gives for one input."""
+    for one in statements_of(backward):
+        value = one.value if isinstance(one, ast.Return) else None
+        if isinstance(value, ast.Tuple):
+            yield from value.elts[index : index + 1]
+        elif value is not None and index == 0:
+            yield value
+
+
+def _edit(file: SourceFile, value: ast.expr, got: tuple[int, ...], wanted: tuple[int, ...]) -> Edit | None:
+    if len(wanted) == 2 and got == wanted[::-1] and wanted[0] != wanted[1]:
+        return put_method(file, value, ".t()")
+    ways = [
+        kept for kept in itertools.combinations(range(len(got)), len(wanted)) if tuple(got[at] for at in kept) == wanted
+    ]
+    if len(ways) != 1 or len(got) == len(wanted) or isinstance(value, ast.Starred):
+        return None
+    surplus = [at for at in range(len(got)) if at not in ways[0]]
+    summed = _summed(value, len(got))
+    if summed is None:
+        return put_method(file, value, f".sum(dim={_written(surplus)})")
+    left = [at for at in range(len(got) + len(summed)) if at not in summed]
+    assert isinstance(value, ast.Call)
+    text = f"{file.segment(value.func)}(dim={_written(sorted([*summed, *(left[at] for at in surplus)]))})"
+    return edit_of(file, value, text)
+
+
+def _summed(value: ast.expr, rank: int) -> list[int] | None:
+    """The axes over which `x.sum(0)` has summed already, counted in `x`; None for any other expression."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or value.func.attr != "sum":
+        return None
+    given = [*value.args, *(one.value for one in value.keywords if one.arg == "dim")]
+    if len(given) != 1 or len(value.args) + len(value.keywords) != 1:
+        return None
+    try:
+        axes = ast.literal_eval(given[0])
+    except ValueError:
+        return None
+    axes = [axes] if isinstance(axes, int) else list(axes) if isinstance(axes, (tuple, list)) else []
+    whole = rank + len(axes)
+    return [axis % whole for axis in axes] if axes and all(isinstance(axis, int) for axis in axes) else None
+
+
+def _written(axes: list[int]) -> str:
+    return str(axes[0]) if len(axes) == 1 else str(tuple(axes))

@@ -1,0 +1,71 @@
+"""A forward that is differentiated twice runs attention with the math backend; no other forward does."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+SAID = "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented"
+SOURCE = """import torch
+from torch import nn
+import torch.nn.functional as F
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(2, 4, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q, k, v).sum((1, 2, 3))
+critic = Critic()
+x = torch.randn(2, 4, 8, requires_grad=True)
+real = critic(x.detach())
+"""
+ONE = (
+    SOURCE
+    + """slope = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]
+slope.square().sum().backward()
+"""
+)
+TWO = (
+    SOURCE
+    + """score = critic(x)
+slope = torch.autograd.grad(outputs=score.sum(), inputs=x, create_graph=True)[0]
+slope.square().sum().backward()
+"""
+)
+HEAD = "with sdpa_kernel(SDPBackend.MATH):"
+CASES = {
+    "in the call": (ONE, "slope = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]"),
+    "in a line before it": (TWO, "score = critic(x)"),
+}
+
+
+@pytest.mark.parametrize(("source", "line"), CASES.values(), ids=CASES)
+def test_the_forward_is_wrapped(tmp_path: pathlib.Path, source: str, line: str) -> None:
+    """The statement that runs the module, with the import; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "attention_by_math", source, message=SAID)
+    assert changed_lines(source, after) == ["from torch.nn.attention import SDPBackend, sdpa_kernel", HEAD, line]
+    assert rewritten(tmp_path, "attention_by_math", after, message=SAID) == after
+
+
+def test_another_kernel_and_a_first_derivative_stay(tmp_path: pathlib.Path) -> None:
+    """Only attention has such a backend, and one derivative needs none."""
+    assert rewritten(tmp_path, "attention_by_math", ONE, message="derivative for aten::_cdist_backward") == ONE
+    first = ONE.replace(", create_graph=True", "")
+    assert rewritten(tmp_path, "attention_by_math", first, message=SAID) == first
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("source", [ONE, TWO], ids=["in the call", "in a line before it"])
+def test_the_second_derivative_is_there(tmp_path: pathlib.Path, source: str) -> None:
+    """The program fails as it is, and runs with the edit."""
+    pytest.importorskip("torch")
+    after = rewritten(tmp_path, "attention_by_math", source, message=SAID)
+    runs = [subprocess.run([sys.executable, "-c", text], capture_output=True, text=True) for text in (source, after)]
+    assert "is not implemented" in runs[0].stderr
+    assert runs[1].returncode == 0, runs[1].stderr
