@@ -188,6 +188,27 @@ class L(nn.Module):
 }
 
 
+HANDED = """import torch
+from torch import nn
+cell = nn.GRUCell(2, 4)
+def advance(x, state, where):
+    h = cell(x, state[where])
+    state[where] = h
+    return h
+state = torch.zeros(6, 4)
+parts = [advance(x, state, slice(0, 3)) for x in torch.randn(5, 3, 2)]
+torch.cat(parts).sum().backward()
+"""
+
+
+def test_a_state_that_a_function_is_handed(tmp_path: pathlib.Path) -> None:
+    """The loop is the caller's; a function that makes the state anew writes its own."""
+    after = rewritten(tmp_path, "read_a_copy", HANDED)
+    assert diff_lines(HANDED, after) == ["-    h = cell(x, state[where])", "+    h = cell(x, state[where].clone())"]
+    own = HANDED.replace("    h = cell", "    state = state.clone()\n    h = cell")
+    assert rewritten(tmp_path, "read_a_copy", own) == own
+
+
 def test_a_state_whose_copies_are_collected(tmp_path: pathlib.Path) -> None:
     """Then it may be written as long as what the layer saved is not."""
     source = COLLECTED.replace("KEEP", "frames.append(u.clone())")

@@ -1,6 +1,6 @@
 """What is read and then written in place is read as a copy: `cell(x, states[t].clone())`, `project(table.weight.clone())`.
 
-For a tensor that a loop fills step by step while it reads the last step from it, for the table of an embedding with `max_norm`,
+For a tensor that a loop, or a function that is called in one, fills step by step while it reads the last step from it, for the table of an embedding with `max_norm`,
 and for a weight that a module rescales in its own forward.
 """
 
@@ -13,11 +13,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
 from explainer.source.alias import is_collected
+from explainer.source.binding import all_parameters, bounds_of
 from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import loop_of, reads
-from explainer.source.name import dotted_name
+from explainer.source.name import Function, dotted_name
 from explainer.source.operand import calls_given
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -31,7 +32,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     near = [statement for _, statement in forward_places(context)]
     is_of_weights = context.options.get("of") == "weights"
     for write in () if is_of_weights else find_writes(context.program):
-        loop = loop_of(write.node, write.file) if write.kind == SUBSCRIPT else None
+        loop = _repeated(write, context.program) if write.kind == SUBSCRIPT else None
         # Where the tensor itself is collected, each entry must be a tensor of its own: a copy that is read would not make them so.
         is_written = loop is not None and write.name is not None and not is_collected(write, loop)
         if is_written and loop is not None and _has_graph(write, loop, context.program):
@@ -44,6 +45,17 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
     yield from _tables(context.program)
     yield from _own_weights(context.program)
+
+
+def _repeated(write: Write, program: Program) -> ast.For | ast.While | Function | None:
+    """What runs again and again round a write: its loop, else the function that is handed the tensor, or keeps it on `self`."""
+    loop = loop_of(write.node, write.file)
+    function = program.names(write.file).function_of(write.node)
+    if loop is not None or function is None or write.name is None:
+        return loop
+    is_kept = write.name.partition(".")[0] in all_parameters(function)
+    is_bound = any(one.name == write.name and not one.fills for one in bounds_of(function))
+    return function if is_kept and not is_bound else None
 
 
 def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
