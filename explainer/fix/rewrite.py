@@ -72,14 +72,19 @@ def spell(names: Names, qualified: str) -> str:
 
 
 def add_argument(file: SourceFile, call: ast.Call, argument: str) -> Edit:
-    """The edit that gives a call one more argument, last."""
+    """The edit that gives a call one more argument, last; on a line of its own where the last one stands on one."""
     given = [*call.args, *(one.value for one in call.keywords)]
     if not given:
         end = file.span(call)[1] - 1
         return Edit(file=file.path, start=end, end=end, new=argument)
     last = max(given, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0))
     end = _bracketed_argument(file, last, file.span(call)[1])
-    return Edit(file=file.path, start=end, end=end, new=f", {argument}")
+    first = next((one for one in call.keywords if one.value is last), last)
+    lead = file.text[file.line_start(first.lineno) : file.offset(first.lineno, first.col_offset)]
+    is_alone = not lead.strip() and first.lineno > call.lineno
+    return Edit(
+        file=file.path, start=end, end=end, new=f",{file.newline}{lead}{argument}" if is_alone else f", {argument}"
+    )
 
 
 def _bracketed_argument(file: SourceFile, node: ast.expr, limit: int) -> int:

@@ -24,7 +24,7 @@ WRONG = {
         CTC,
         ["loss = nn.CTCLoss(blank=0, zero_infinity=True)"],
     ),
-    "over several lines": (HEAD + "loss = nn.CTCLoss(\n    blank=0,\n)\n", "", CTC, ["blank=0, zero_infinity=True,"]),
+    "over several lines": (HEAD + "loss = nn.CTCLoss(\n    blank=0,\n)\n", "", CTC, ["zero_infinity=True,"]),
     "set to False": (
         HEAD + "loss = nn.CTCLoss(zero_infinity=False)\n",
         "",
