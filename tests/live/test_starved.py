@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.torch
@@ -121,5 +122,37 @@ def test_an_average_that_is_kept_by_hand() -> None:
             with torch.no_grad():
                 for one, other in zip(slow.parameters(), layer.parameters(), strict=True):
                     one.lerp_(other, 0.1)
+
+    assert lines(train, fails=False) == ()
+
+
+WAYS = {
+    "an array": lambda hidden: torch.from_numpy(np.square(hidden.detach().cpu().numpy())),
+    "an array that is copied": lambda hidden: torch.tensor(np.square(np.asarray(hidden.detach()))),
+    "a list": lambda hidden: torch.tensor([[abs(one) for one in row] for row in hidden.detach().tolist()]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_values_that_leave_torch_and_come_back(way: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """NumPy computes between the two: the line that took them out is told."""
+    found = lines(two_stage(way), fails=False)
+    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
+
+
+def test_values_that_leave_torch_for_good() -> None:
+    """A head whose results are only plotted trains nothing; data that is made next to it comes from elsewhere."""
+    encoder, head, plotted = (torch.nn.Linear(3, 3) for _ in range(3))
+    parts = torch.nn.ModuleList([encoder, head, plotted])
+    optimizer = torch.optim.SGD(parts.parameters(), lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            hidden = encoder(torch.from_numpy(np.ones((2, 3), np.float32)))
+            np.abs(plotted(hidden).detach().numpy()).sum()
+            loss = head(hidden).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
     assert lines(train, fails=False) == ()

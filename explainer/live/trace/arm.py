@@ -18,6 +18,7 @@ def arm(torch: Any, *, finite: bool = True) -> tuple[Tracer, ExitStack]:
     _watch_steps(torch, tracer, undo)
     from torch.utils import checkpoint
 
+    _replace(torch, "from_numpy", tracer.watched(torch.from_numpy), undo)  # which tells no mode of itself
     _replace(checkpoint, "checkpoint", tracer.replays.watched(checkpoint.checkpoint), undo)
     undo.enter_context(tracer)
     os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))

@@ -6,10 +6,11 @@ and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of t
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
@@ -39,6 +40,7 @@ _TO_PYTHON = frozenset(
     ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
 )
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
+_FROM_VALUES = frozenset(("tensor", "as_tensor", "from_numpy", "frombuffer"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "grad", "requires_grad_", "retain_grad"))
@@ -143,8 +145,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if (not outputs and type(result) in (list, tuple)) or isinstance(result, tuple):
             outputs = [one for one in result if isinstance(one, kind)]
         inputs, leaves = flow.sort(tensors)
-        if not tensors and name == "tensor":
-            inputs = self._linked(result)
+        if not tensors and name in _FROM_VALUES:
+            inputs = (*self._linked(result), *flow.since_left(_TO_PYTHON))
         grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
@@ -223,6 +225,20 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             return ()
         values = set(tensor.detach().flatten().tolist())
         return tuple({number for value, number in self._numbers if value in values})
+
+    def watched(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that makes a tensor of an array, and tells this tracer of it."""
+
+        @functools.wraps(make)
+        def made(*arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            result = make(*arguments, **keywords)
+            if not getattr(self._local, "depth", 0):
+                with suppress(Exception), self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    self._log(make.__name__, result, ([], [], self._sequence(), False))
+            return result
+
+        return made
 
     @contextmanager
     def inside(self) -> Iterator[None]:
