@@ -43,7 +43,8 @@ from explainer.workflow import apply, undo
 
 INFERENCE = "inplace/inference-tensor"
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
-RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced"})
+RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-torch"})
+_HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
 _CUT = re.compile(r"\.detach_?\(|\bno_grad\b|\binference_mode\b|requires_grad_\(False\)")
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
@@ -116,6 +117,22 @@ def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
     return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
 
 
+def written_lines(patch: str) -> frozenset[tuple[str, int]]:
+    """The files and lines that a patch adds, as they stand once it is applied."""
+    found, file, line = set(), "", 0
+    for text in patch.splitlines():
+        if text.startswith("+++ "):
+            file = text[4:].removeprefix("b/")
+        elif head := _HUNK.match(text):
+            line = int(head[1])
+        elif text.startswith("+"):
+            found.add((file, line))
+            line += 1
+        elif text.startswith(" "):
+            line += 1
+    return frozenset(found)
+
+
 def _reconnects(fix: Fix) -> bool:
     return fix.id in RECONNECTS
 
@@ -181,22 +198,32 @@ def prove(
     if proof.verdict == GREEN and target.is_unowned and (left := unowned_of(proof.processes)):
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
         proof = replace(proof, verdict=RED, reasons=(why,))
-    if proof.verdict == GREEN and (target.is_silent or choice.finding.cause.startswith("inplace/")):
-        proof = _without_silence(job, target, proof, choice.finding.cause)
+    is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
+    if proof.verdict == GREEN and (is_quiet or _cuts(choice.fix)):
+        # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
+        own = None if is_quiet else written_lines(choice.fix.patch or "")
+        proof = _without_silence(job, target, proof, choice.finding.cause, own)
     return proof
 
 
-def _without_silence(job: Job, target: Target, proof: Verification, cause: str) -> Verification:
+def _without_silence(
+    job: Job, target: Target, proof: Verification, cause: str, own: frozenset[tuple[str, int]] | None = None
+) -> Verification:
     """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
 
-    A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
+    `own` are the files and lines that count; None for all. A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
     """
     # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
     first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)
     traced = verify_command(job.command, job.root, replace(job.watch, past=first, trace=True))
     # What ran in inference mode trained nothing before the edit either: that was the author's to say.
     kinds = SILENT - {STARVING_CUT} if cause == INFERENCE else SILENT
-    seen = [line for one in traced.processes for line in lines_of(one.traced) if line.kind in kinds]
+    seen = [
+        line
+        for one in traced.processes
+        for line in lines_of(one.traced)
+        if line.kind in kinds and (own is None or (os.path.relpath(line.file, job.root), line.line) in own)
+    ]
     if not seen:
         return proof
     reasons = tuple(f"{os.path.relpath(one.file, job.root)}:{one.line}: {one.says}" for one in seen)

@@ -21,7 +21,7 @@ _BINDS_LOOSELY = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, as
 # Functions of numpy and math that torch has under the same name, for one tensor or two.
 _SHARED = frozenset(
     {"exp", "log", "log1p", "expm1", "sqrt", "abs", "mean", "sum", "square", "tanh", "sin", "cos", "maximum", "minimum", "where"}
-    | {"clip", "log2", "log10", "stack", "arctan", "sinh", "cosh", "power", "prod", "var", "dot", "matmul"}
+    | {"clip", "log2", "log10", "stack", "arctan", "sinh", "cosh", "power", "prod", "dot", "matmul"}
 )  # fmt: skip
 _RENAMED = {"power": "pow", "fabs": "abs", "pow": "pow", "concatenate": "cat", "absolute": "abs"}
 _REPARAMETRISED = frozenset(
@@ -143,7 +143,7 @@ def _library(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] |
     name = _RENAMED.get(called, called)
     if name not in _SHARED and name not in _RENAMED.values():
         return None
-    if listed and name in ("mean", "sum", "prod", "var") and len(node.args) == 1 and not node.keywords:
+    if listed and name in ("mean", "sum", "prod") and len(node.args) == 1 and not node.keywords:
         return _unwrapped(node, file, f"{torch}.stack(", f").{name}()")
     inner = [
         _library(one, file, program)

@@ -105,3 +105,42 @@ def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib
     if status == "unfixed":
         assert any("the cut was in their way" in reason for one in told["rounds"] for reason in one["reasons"])
         assert (tmp_path / "train.py").read_text() == text
+
+
+STARVED = """import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+bank, head = nn.Linear(6, 4), nn.Linear(4, 3)
+optimizer = torch.optim.SGD([*bank.parameters(), *head.parameters()], lr=0.1)
+
+
+def measure(h):
+    return torch.from_numpy({call}(h.numpy()))
+
+
+for step in range(5):
+    loss = head(measure(bank(torch.randn(8, 6)))).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "status"), [("np.cbrt", "unfixed"), ("np.square", "verified")], ids=["NumPy alone", "torch as well"]
+)
+def test_a_cut_that_starves_what_comes_before_it_is_no_cure(tmp_path: pathlib.Path, call: str, status: str) -> None:
+    """`.detach()` lets the program run, and half of it never trains: the traced run sees it; torch's own form is a cure."""
+    pytest.importorskip("torch")
+    text = STARVED.format(call=call)
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert told["status"] == status
+    if status == "unfixed":
+        assert any("from ever getting a gradient" in reason for one in told["rounds"] for reason in one["reasons"])
+        assert (tmp_path / "train.py").read_text() == text
+    else:
+        assert "torch.square(h)" in (tmp_path / "train.py").read_text()

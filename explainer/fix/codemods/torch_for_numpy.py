@@ -1,0 +1,233 @@
+"""A function that takes values to NumPy and brings them back computes in torch: `torch.log(power)` for `np.log(power.numpy())`.
+
+The whole of the function, or nothing: one call that torch does not have by the same meaning leaves it as it is. `.detach()` would
+let it run, and starve what comes before it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.failure import failing_statements
+from explainer.fix.rewrite import spell
+from explainer.fix.trace import traced_statements
+from explainer.model.patch import Edit
+from explainer.model.trace import CUT, STARVING_CUT
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, Names
+from explainer.source.tree import walk
+
+_SAME = frozenset(
+    ("abs", "sqrt", "exp", "log", "log1p", "log2", "log10", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "square", "sign",
+     "where", "sum", "mean", "prod", "stack", "matmul", "einsum", "outer", "cumsum", "cumprod", "diff", "roll", "amax", "amin",
+     "arange", "zeros", "ones", "zeros_like", "ones_like", "squeeze", "linalg.norm", "linalg.inv", "linalg.det", "linalg.solve",
+     "fft.fft", "fft.ifft", "fft.rfft", "fft.irfft", "hypot", "reciprocal", "deg2rad", "trapezoid", "tril", "triu", "sinc")
+)  # fmt: skip
+_OTHER = {
+    "absolute": "abs", "fabs": "abs", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "arctan2": "atan2", "arctanh": "atanh",
+    "power": "pow", "concatenate": "cat", "clip": "clamp", "expand_dims": "unsqueeze", "max": "amax", "min": "amin", "dot": "matmul",
+    "std": "std", "var": "var", "maximum": "maximum", "minimum": "minimum",
+}  # fmt: skip
+_METHODS = {"max": "amax", "min": "amin", "copy": "clone", "ravel": "flatten", "dot": "matmul", "clip": "clamp"}
+_PLAIN_METHODS = frozenset(("sum", "mean", "prod", "reshape", "squeeze", "cumsum", "flatten", "abs"))
+_SPREADS = frozenset(("std", "var"))  # NumPy divides by n, torch by n - 1
+_BOUNDS = {"maximum": "min", "minimum": "max"}
+_OUT = frozenset(("numpy", "detach", "cpu", "clone", "contiguous"))
+_BACK = frozenset(("torch.from_numpy", "torch.tensor", "torch.as_tensor"))
+_VALUES = frozenset(("pi", "e", "inf", "newaxis"))
+_FLOATS = frozenset(("numpy.float32", "float32"))
+_OPERANDS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)  # what a method can be called on without parentheses
+_WINDOWS = "numpy.lib.stride_tricks.sliding_window_view"
+
+
+class _NoForm(Exception):
+    """Something that torch does not do by the same meaning."""
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each function on the way of the failure, or of a traced cut, that goes through NumPy and back."""
+    if not context.has_failed:
+        return
+    places = [
+        *failing_statements(context),
+        *((file, one) for kind in (CUT, STARVING_CUT) for _, file, one in traced_statements(kind, context)),
+    ]
+    seen: set[ast.AST] = set()
+    for file, statement in places:
+        function = context.program.names(file).function_of(statement)
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        try:
+            edits = tuple(dict.fromkeys(_Translation(function, file, context.program.names(file)).edits()))
+        except _NoForm:
+            continue
+        if edits:
+            yield Proposal(
+                edits=edits,
+                culprit=culprit_of(file, statement, "takes the values to NumPy, where no graph is recorded"),
+                belief=2.4,
+            )
+
+
+class _Translation:
+    """One function's own statements, read as arrays become tensors."""
+
+    def __init__(self, function: Function, file: SourceFile, names: Names) -> None:
+        self._function, self._file, self._names = function, file, names
+        self._nodes = [one for one in walk(function) if isinstance(one, ast.expr)]
+
+    def edits(self) -> Iterator[Edit]:
+        """The edits of all that is NumPy's; none where nothing leaves torch or nothing comes back.
+
+        Raises:
+            _NoForm: for a call that has no form in torch.
+        """
+        calls = [one for one in self._nodes if isinstance(one, ast.Call)]
+        out = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"]
+        back = [one for one in calls if self._names.qualified(one.func) in _BACK and one.args]
+        if not out or not back:
+            return
+        for one in out:
+            yield from self._kept(one)
+        for one in back:
+            yield from self._unwrapped(one)
+        for node in self._nodes:
+            yield from self._numpy(node)
+        arrays = self._arrays()
+        for one in calls:
+            if isinstance(one.func, ast.Attribute) and (
+                arrays & {each.id for each in walk(one.func) if isinstance(each, ast.Name)}
+                or self._is_numpy_inside(one.func)
+            ):
+                yield from self._method(one, one.func)
+
+    def _kept(self, call: ast.Call) -> Iterator[Edit]:
+        """`x.detach().cpu().numpy()` is `x`."""
+        kept: ast.expr = call.func.value if isinstance(call.func, ast.Attribute) else call
+        while isinstance(kept, ast.Call) and isinstance(kept.func, ast.Attribute) and kept.func.attr in _OUT:
+            kept = kept.func.value
+        yield Edit(file=self._file.path, start=self._file.span(kept)[1], end=self._file.span(call)[1], new="")
+
+    def _unwrapped(self, call: ast.Call) -> Iterator[Edit]:
+        """`torch.from_numpy(y)` is `y`; its parentheses stay, and go where they hold nothing that needs them."""
+        file, first = self._file, call.args[0]
+        if isinstance(first, (ast.List, ast.Tuple, ast.ListComp, ast.Constant)) or {
+            one.arg for one in call.keywords
+        } - {"dtype", "device"}:
+            raise _NoForm
+        start, end = file.span(call)
+        low, high = file.span(first)
+        is_simple = isinstance(first, _OPERANDS)
+        yield Edit(file=file.path, start=start, end=low, new="" if is_simple else "(")
+        yield Edit(file=file.path, start=high, end=end, new="" if is_simple else ")")
+
+    def _numpy(self, node: ast.expr) -> Iterator[Edit]:
+        """A name of NumPy: a function in a call, or a number."""
+        name = self._names.qualified(node) or ""
+        above = self._file.parents.get(node)
+        if not name.startswith("numpy.") or isinstance(above, ast.Attribute):
+            return
+        plain = name.removeprefix("numpy.")
+        if isinstance(above, ast.Call) and above.func is node:
+            yield from self._called(above, name, plain)
+        elif plain not in _VALUES and not (name in _FLOATS and self._is_cast(above)):
+            raise _NoForm
+
+    def _is_cast(self, above: ast.AST | None) -> bool:
+        return isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and above.func.attr == "astype"
+
+    def _called(self, call: ast.Call, name: str, plain: str) -> Iterator[Edit]:
+        file = self._file
+        keywords = {one.arg: one.value for one in call.keywords}
+        if name == _WINDOWS and len(call.args) == 2 and set(keywords) == {"axis"}:
+            data, size = call.args
+            if any(self._is_numpy_inside(one) for one in (size, keywords["axis"])):
+                raise _NoForm
+            head, tail = ("", "") if isinstance(data, _OPERANDS) else ("(", ")")
+            (start, end), (low, high) = file.span(call), file.span(data)
+            text = f"{tail}.unfold({file.segment(keywords['axis'])}, {file.segment(size)}, 1)"
+            yield Edit(file=file.path, start=start, end=low, new=head)
+            yield Edit(file=file.path, start=high, end=end, new=text)
+        elif plain in ("asarray", "array") and len(call.args) == 1 and not keywords:
+            yield from self._unwrapped(call)
+        elif plain in _BOUNDS and len(call.args) == 2 and isinstance(call.args[1], (ast.Constant, ast.UnaryOp)):
+            yield edit_of(file, call.func, spell(self._names, "torch.clamp"))
+            low = file.span(call.args[1])[0]
+            yield Edit(file=file.path, start=low, end=low, new=f"{_BOUNDS[plain]}=")
+        elif (plain in _SAME or plain in _OTHER) and "dtype" not in keywords and "ddof" not in keywords:
+            yield edit_of(file, call.func, spell(self._names, f"torch.{_OTHER.get(plain, plain)}"))
+            if plain in _SPREADS:
+                yield self._population(call)
+        else:
+            raise _NoForm
+
+    def _population(self, call: ast.Call) -> Edit:
+        at = self._file.span(call)[1] - 1
+        return Edit(
+            file=self._file.path,
+            start=at,
+            end=at,
+            new=", correction=0" if call.args or call.keywords else "correction=0",
+        )
+
+    def _is_numpy_inside(self, node: ast.AST) -> bool:
+        return any(
+            isinstance(one, ast.Call)
+            and (
+                (self._names.qualified(one.func) or "").startswith("numpy.")
+                or (isinstance(one.func, ast.Attribute) and one.func.attr == "numpy")
+            )
+            for one in walk(node)
+        )
+
+    def _arrays(self) -> set[str]:
+        """The function's names that hold arrays."""
+        found: set[str] = set()
+        assigned = [
+            one
+            for one in walk(self._function)
+            if isinstance(one, (ast.Assign, ast.AugAssign)) and one.value is not None
+        ]
+        for _ in range(len(assigned)):
+            before = len(found)
+            for one in assigned:
+                if self._is_numpy_inside(one.value) or found & {
+                    each.id for each in walk(one.value) if isinstance(each, ast.Name)
+                }:
+                    targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+                    found |= {
+                        each.id
+                        for target in targets
+                        for each in walk(target)
+                        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+                    }
+            if len(found) == before:
+                break
+        return found
+
+    def _method(self, call: ast.Call, func: ast.Attribute) -> Iterator[Edit]:
+        """A method of an array that torch names otherwise, or not at all."""
+        file, name = self._file, func.attr
+        if self._names.qualified(func) and (self._names.qualified(func) or "").startswith(("numpy.", "torch.")):
+            return
+        if name == "astype":
+            if (
+                len(call.args) != 1
+                or (self._names.qualified(call.args[0]) or getattr(call.args[0], "value", None)) not in _FLOATS
+            ):
+                raise _NoForm
+            yield Edit(file=file.path, start=file.span(func.value)[1], end=file.span(call)[1], new="")
+        elif name in _METHODS:
+            end = file.span(func)[1]
+            yield Edit(file=file.path, start=end - len(name), end=end, new=_METHODS[name])
+        elif name in _SPREADS:
+            yield self._population(call)
+        elif (
+            name not in _PLAIN_METHODS
+            and name not in _OUT
+            and name not in ("to", "float", "double", "T", "unsqueeze", "view", "mul", "item")
+        ):
+            raise _NoForm
