@@ -24,7 +24,7 @@ def proposed(folder: pathlib.Path, line: str, wanted: tuple = (12, 10), given: t
         "classes_second",
         write(folder, {"train.py": source}),
         incident=failed({"train.py": line_of(source, line)}),
-        fields={"wanted_shape": wanted, "target_shape": given},
+        fields={"wanted_shape": str(list(wanted)), "target_shape": str(list(given))},
     )
 
 

@@ -13,6 +13,17 @@ net = nn.Linear(4, 3)
 x = torch.randn(2, 4)
 """
 RIGHT = {
+    "an array that meets tensors again": (
+        HEAD
+        + """def draw(x):
+    logvar = net(x)
+    std = np.cbrt(logvar)
+    noise = torch.randn(2, 3)
+    return noise * std
+draw(x)
+""",
+        "std =",
+    ),
     "a detached output": (
         HEAD
         + """picture = net(x).detach().numpy()

@@ -7,11 +7,13 @@ target size [batch, classes], got [batch, length]".
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
+from explainer.fix.seen import seen
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.integer import integer_of
@@ -26,16 +28,18 @@ _CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no o
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the criterion on the line that raised."""
-    wanted, given = context.fields.get("wanted_shape"), context.fields.get("target_shape")
-    if not isinstance(wanted, tuple) or not isinstance(given, tuple):
-        return
-    if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0] or abs(wanted[1] - given[1]) <= _CUT:
+    wanted, given = (_shape(context.fields.get(name)) for name in ("wanted_shape", "target_shape"))
+    if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0]:
         return
     for file, statement in list(raised_at(context))[:1]:
         calls = [node for node in walk(statement) if _is_criterion(node, file, context.program)]
         for call in calls if len(calls) == 1 else ():
             assert isinstance(call, ast.Call)
-            is_shown = _has_layer_of(wanted[1], context.program)
+            prediction = seen(call.args[0], context)
+            is_seen = prediction is not None and prediction.shape == (*given, prediction.shape[-1])
+            if not is_seen and abs(wanted[1] - given[1]) <= _CUT:
+                continue
+            is_shown = is_seen or _has_layer_of(wanted[1], context.program)
             yield Proposal(
                 edits=(put_method(file, call.args[0], ".transpose(1, 2)"),),
                 culprit=culprit_of(file, call, f"reads dimension 1 as the classes, of which there are {wanted[1]}"),
@@ -45,6 +49,10 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if is_shown
                 else f"right where {wanted[1]} is the number of classes, and not another length",
             )
+
+
+def _shape(field: object) -> tuple[int, ...]:
+    return tuple(int(size) for size in re.findall(r"\d+", str(field or "")))
 
 
 def _is_criterion(node: ast.AST, file: SourceFile, program: Program) -> bool:

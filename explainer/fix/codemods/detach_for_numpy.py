@@ -17,7 +17,7 @@ from explainer.source.binding import Value, bounds_of, parameters_of, scope_of
 from explainer.source.cut import ARRAY, LIBRARY, Cut
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
-from explainer.source.name import dotted_name
+from explainer.source.name import bound_names, dotted_name
 from explainer.source.provenance import Trace, provenance_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -37,6 +37,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         for value, node in found:
             feeding = [chain for chain in chains if any(cut.node is node for cut in chain)]
             handed = _handed_in(value, file, context)
+            if _meets_tensors(statement, file, context):
+                continue
             if feeding:
                 yield from _in_torch(feeding[0], context)
             elif handed:
@@ -49,16 +51,34 @@ def propose(context: Context) -> Iterator[Proposal]:
             return
 
 
+def _meets_tensors(statement: ast.stmt, file: SourceFile, context: Context) -> bool:
+    """Whether what a statement binds is computed with something of the forward again: `mu + eps * std` for `std = np.exp(logvar)`."""
+    function = context.program.names(file).function_of(statement)
+    names = set(bound_names(statement)) if isinstance(statement, ast.Assign) else set()
+    if function is None or not names:
+        return False
+    for node in walk(function):
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+        for one, other in (sides, sides[::-1]) if sides else ():
+            is_read = any(isinstance(each, ast.Name) and each.id in names for each in walk(one))
+            if is_read and provenance_of(context.program).trace(Value(other, file)).live:
+                return True
+            drawn = other if isinstance(other, ast.Name) else None
+            made = [each.node for each in bounds_of(function) if drawn is not None and each.name == drawn.id]
+            if is_read and any(_is_torch(each, file, context) for each in made):
+                return True
+    return False
+
+
+def _is_torch(node: ast.expr, file: SourceFile, context: Context) -> bool:
+    called = context.program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
+    return (called or "").startswith("torch.")
+
+
 def _chains_into_losses(context: Context) -> list[tuple[Cut, ...]]:
     """The chains of cuts on the way to every loss of the program whose graph ends in an array."""
     traces: list[Trace] = [provenance_of(context.program).trace(one) for one in asked_values(context.program)]
-    return [
-        chain
-        for trace in traces
-        if not trace.live
-        for chain in trace.chains
-        if {cut.kind for cut in chain} & {ARRAY, LIBRARY}
-    ]
+    return [chain for trace in traces for chain in trace.chains if {cut.kind for cut in chain} & {ARRAY, LIBRARY}]
 
 
 def _in_torch(chain: tuple[Cut, ...], context: Context) -> Iterator[Proposal]:

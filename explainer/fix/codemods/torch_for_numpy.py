@@ -13,10 +13,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_statements
+from explainer.fix.uncut import is_list
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, STARVING_CUT
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.name import Function, Names
+from explainer.source.name import Function
+from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _SAME = frozenset(
@@ -30,6 +33,10 @@ _OTHER = {
     "power": "pow", "concatenate": "cat", "clip": "clamp", "expand_dims": "unsqueeze", "max": "amax", "min": "amin", "dot": "matmul",
     "std": "std", "var": "var", "maximum": "maximum", "minimum": "minimum",
 }  # fmt: skip
+_ELEMENTWISE = frozenset(
+    ("abs", "sqrt", "exp", "log", "log1p", "log2", "log10", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "square", "sign",
+     "atan", "asin", "acos", "atan2", "pow", "clamp", "maximum", "minimum", "where", "reciprocal")
+)  # fmt: skip
 _METHODS = {"max": "amax", "min": "amin", "copy": "clone", "ravel": "flatten", "dot": "matmul", "clip": "clamp"}
 _PLAIN_METHODS = frozenset(("sum", "mean", "prod", "reshape", "squeeze", "cumsum", "flatten", "abs"))
 _SPREADS = frozenset(("std", "var"))  # NumPy divides by n, torch by n - 1
@@ -60,8 +67,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         if function is None or function in seen:
             continue
         seen.add(function)
+        translation = _Translation(function, file, context.program)
         try:
-            edits = tuple(dict.fromkeys(_Translation(function, file, context.program.names(file)).edits()))
+            edits = tuple(dict.fromkeys(translation.edits())) or tuple(dict.fromkeys(translation.applied(statement)))
         except _NoForm:
             continue
         if edits:
@@ -75,8 +83,9 @@ def propose(context: Context) -> Iterator[Proposal]:
 class _Translation:
     """One function's own statements, read as arrays become tensors."""
 
-    def __init__(self, function: Function, file: SourceFile, names: Names) -> None:
-        self._function, self._file, self._names = function, file, names
+    def __init__(self, function: Function, file: SourceFile, program: Program) -> None:
+        self._function, self._file, self._program = function, file, program
+        self._names = program.names(file)
         self._nodes = [one for one in walk(function) if isinstance(one, ast.expr)]
 
     def edits(self) -> Iterator[Edit]:
@@ -103,6 +112,26 @@ class _Translation:
                 or self._is_numpy_inside(one.func)
             ):
                 yield from self._method(one, one.func)
+
+    def applied(self, statement: ast.stmt) -> Iterator[Edit]:
+        """The edits of a statement that gives a tensor itself to functions of NumPy, element by element: `np.exp(logvar)`.
+
+        Raises:
+            _NoForm: for a call that has no form in torch.
+        """
+        calls = [one for one in walk(statement) if isinstance(one, ast.Call)]
+        plain = [(self._names.qualified(one.func) or "").removeprefix("numpy.") for one in calls if self._is_numpy(one)]
+        is_taken = any(isinstance(one, ast.Attribute) and one.attr in _OUT for one in walk(statement))
+        if not plain or is_taken or not all(_OTHER.get(one, one) in _ELEMENTWISE for one in plain):
+            return
+        for one in calls:
+            if self._is_numpy(one):
+                if not one.args or is_list(Value(one.args[0], self._file), self._program):
+                    raise _NoForm
+                yield from self._numpy(one.func)
+
+    def _is_numpy(self, call: ast.Call) -> bool:
+        return (self._names.qualified(call.func) or "").startswith("numpy.")
 
     def _kept(self, call: ast.Call) -> Iterator[Edit]:
         """`x.detach().cpu().numpy()` is `x`."""
