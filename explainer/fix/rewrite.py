@@ -72,7 +72,7 @@ def spell(names: Names, qualified: str) -> str:
 
 
 def add_argument(file: SourceFile, call: ast.Call, argument: str) -> Edit:
-    """The edit that gives a call one more argument, last; on a line of its own where the last one stands on one."""
+    """The edit that gives a call one more argument, last; on a line of its own where the last one has one."""
     given = [*call.args, *(one.value for one in call.keywords)]
     if not given:
         end = file.span(call)[1] - 1
@@ -81,7 +81,7 @@ def add_argument(file: SourceFile, call: ast.Call, argument: str) -> Edit:
     end = _bracketed_argument(file, last, file.span(call)[1])
     first = next((one for one in call.keywords if one.value is last), last)
     lead = file.text[file.line_start(first.lineno) : file.offset(first.lineno, first.col_offset)]
-    is_alone = not lead.strip() and first.lineno > call.lineno
+    is_alone = not lead.strip() and first.lineno > call.lineno and (call.end_lineno or 0) > (last.end_lineno or 0)
     return Edit(
         file=file.path, start=end, end=end, new=f",{file.newline}{lead}{argument}" if is_alone else f", {argument}"
     )
