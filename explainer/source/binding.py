@@ -152,6 +152,19 @@ def reaching(name: str, node: ast.AST, file: SourceFile) -> list[Bound]:
     return reached
 
 
+def calls_behind(value: ast.expr, file: SourceFile) -> Iterator[ast.Call]:
+    """The calls that an expression is made by, seen through the names of its function, nearest first."""
+    todo: list[ast.AST] = [value]
+    seen: set[str] = set()
+    while todo:
+        for node in walk(todo.pop(0)):
+            if isinstance(node, ast.Call):
+                yield node
+            elif isinstance(node, ast.Name) and node.id not in seen:
+                seen.add(node.id)
+                todo += [one.node for one in reaching(node.id, node, file)]
+
+
 def _holds(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     """Whether the node stands in the body of the loop or `with`, or in the comprehension, that binds a name."""
     if isinstance(statement, ast.comprehension):

@@ -16,12 +16,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import indented
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, reaching
+from explainer.source.binding import Value, calls_behind
 from explainer.source.cut import asked_of_grad, asks_for
 from explainer.source.file import SourceFile
 from explainer.source.module import is_module
 from explainer.source.name import dotted_name
-from explainer.source.tree import walk
 
 _FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _MODULE = "torch.nn.attention"
@@ -53,19 +52,12 @@ def _asked(node: ast.AST, file: SourceFile, context: Context) -> tuple[ast.expr,
 
 def _forwards(output: ast.expr, wanted: str | None, file: SourceFile, context: Context) -> Iterator[ast.stmt]:
     """The plain statements that run a module for an output: on the tensor by which it is differentiated, where that is known."""
-    todo: list[ast.AST] = [output]
-    seen: set[str] = set()
-    while todo:
-        for node in walk(todo.pop(0)):
-            if isinstance(node, ast.Call):
-                takes = wanted is not None and any(dotted_name(one) == wanted for one in node.args)
-                statement = file.statement(node)
-                is_plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
-                if is_plain and statement is not None and (takes or is_module(Value(node.func, file), context.program)):
-                    yield statement
-            elif isinstance(node, ast.Name) and node.id not in seen:
-                seen.add(node.id)
-                todo += [one.node for one in reaching(node.id, node, file)]
+    for call in calls_behind(output, file):
+        takes = wanted is not None and any(dotted_name(one) == wanted for one in call.args)
+        statement = file.statement(call)
+        is_plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
+        if is_plain and statement is not None and (takes or is_module(Value(call.func, file), context.program)):
+            yield statement
 
 
 def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:

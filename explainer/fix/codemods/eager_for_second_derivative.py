@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.source.binding import bounds_of, reaching, scope_of
+from explainer.source.binding import bounds_of, calls_behind, scope_of
 from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -28,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 or not node.args
             ):
                 continue
-            for call in _calls(node.args[0], file):
+            for call in calls_behind(node.args[0], file):
                 eager = _eager(call, file, context)
                 if eager is not None:
                     yield Proposal(
@@ -38,19 +37,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                         ),
                         belief=2.0,
                     )
-
-
-def _calls(output: ast.expr, file: SourceFile) -> Iterator[ast.Call]:
-    """The calls that an output is made by, through names."""
-    todo: list[ast.AST] = [output]
-    seen: set[str] = set()
-    while todo:
-        for node in walk(todo.pop()):
-            if isinstance(node, ast.Call):
-                yield node
-            elif isinstance(node, ast.Name) and node.id not in seen:
-                seen.add(node.id)
-                todo += [one.node for one in reaching(node.id, node, file)]
 
 
 def _eager(call: ast.Call, file: SourceFile, context: Context) -> str | None:

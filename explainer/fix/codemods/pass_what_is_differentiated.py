@@ -14,7 +14,7 @@ from typing import NamedTuple
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
-from explainer.source.binding import all_parameters, bounds_of, reaching, scope_of
+from explainer.source.binding import all_parameters, bounds_of, calls_behind, reaching, scope_of
 from explainer.source.cut import asked_of_grad
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of, flow_of
@@ -90,15 +90,7 @@ def _cut_at_once(asked: _Asked) -> Iterator[Proposal]:
 
 def _forwards(output: ast.expr, file: SourceFile) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The calls that an output is made by, with each of their arguments."""
-    todo: list[ast.AST] = [output]
-    seen: set[str] = set()
-    while todo:
-        for node in walk(todo.pop()):
-            if isinstance(node, ast.Call):
-                yield from ((node, one) for one in node.args)
-            elif isinstance(node, ast.Name) and node.id not in seen:
-                seen.add(node.id)
-                todo += [one.node for one in reaching(node.id, node, file)]
+    return ((call, one) for call in calls_behind(output, file) for one in call.args)
 
 
 def _pieces(asked: _Asked, context: Context) -> Iterator[Proposal]:
