@@ -45,6 +45,8 @@ INFERENCE = "inplace/inference-tensor"
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
 RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-torch"})
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
+# `ema = 0.9 * ema + 0.1 * loss.detach()`: a statistic of steps that are over, also where this step's loss is divided by it.
+_AVERAGE = re.compile(r"\+\s*([\w.]+)\s*=\s*(?=.*(?<![\w.])\1\b)(?!.*(?<![\w.])\1\.detach)")
 _CUT = re.compile(r"\.detach_?\(|\bno_grad\b|\binference_mode\b|requires_grad_\(False\)")
 MAX_CANDIDATES = 6
 MAX_DEPTH = 3
@@ -110,7 +112,7 @@ def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
     """
     findings = run.report.findings if run.report is not None else ()
     steps = steps_so_far(run.processes)
-    kinds = _cuts if run.status else _reconnects
+    kinds = cuts_graph if run.status else _reconnects
     if not steps or not any(fix.changes and kinds(fix) for one in findings for fix in one.fixes):
         return ()
     first = tuple((name, 0) for name, _ in steps)
@@ -137,9 +139,9 @@ def _reconnects(fix: Fix) -> bool:
     return fix.id in RECONNECTS
 
 
-def _cuts(fix: Fix) -> bool:
-    """Whether a patch keeps more from the graph than the lines that it replaces."""
-    lines = (fix.patch or "").splitlines()
+def cuts_graph(fix: Fix) -> bool:
+    """Whether a patch keeps more from the graph than the lines that it replaces; what a running average takes is not meant."""
+    lines = [line for line in (fix.patch or "").splitlines() if not _AVERAGE.match(line)]
     added, removed = (
         sum(len(_CUT.findall(line)) for line in lines if line.startswith(sign) and not line.startswith(sign * 3))
         for sign in "+-"
@@ -187,7 +189,7 @@ def prove(
         # A cut in the wrong place trains on without an error, and without a part of the model.
         why = f"{now} parameters get a gradient where {target.given} did before the edit"
         proof = replace(proof, verdict=RED, reasons=(why,))
-    may_falsify = _reconnects(choice.fix) if target.is_silent else _cuts(choice.fix)
+    may_falsify = _reconnects(choice.fix) if target.is_silent else cuts_graph(choice.fix)
     others = changed_of_trained(target.before, proof.processes) if may_falsify else ()
     if proof.verdict == GREEN and others:
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
@@ -199,7 +201,7 @@ def prove(
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
         proof = replace(proof, verdict=RED, reasons=(why,))
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
-    if proof.verdict == GREEN and (is_quiet or _cuts(choice.fix)):
+    if proof.verdict == GREEN and (is_quiet or cuts_graph(choice.fix)):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")
         proof = _without_silence(job, target, proof, choice.finding.cause, own)

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from explainer.repair import RECONNECTS
+from explainer.model.finding import Fix
+from explainer.repair import RECONNECTS, cuts_graph, written_lines
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -144,3 +145,25 @@ def test_a_cut_that_starves_what_comes_before_it_is_no_cure(tmp_path: pathlib.Pa
         assert (tmp_path / "train.py").read_text() == text
     else:
         assert "torch.square(h)" in (tmp_path / "train.py").read_text()
+
+
+def patched(line: str) -> Fix:
+    """A fix whose patch adds a line."""
+    patch = f"--- a/train.py\n+++ b/train.py\n@@ -3,1 +3,1 @@\n-x = 1\n+{line}\n"
+    return Fix(id="one", title="one", applicability="safe", kind="edit", patch=patch)
+
+
+@pytest.mark.parametrize(
+    ("line", "cuts"),
+    [
+        ("    h = cell(x, h.detach())", True),
+        ("self.keep = attention.detach()", True),
+        ("with torch.no_grad():", True),
+        ("ema = 0.9 * ema + 0.1 * loss.detach()", False),
+        ("x = torch.relu(x)", False),
+    ],
+)
+def test_which_edits_cut(line: str, cuts: bool) -> None:  # noqa: FBT001 - a value of the table
+    """A statistic of steps that are over has no gradient to lose."""
+    assert cuts_graph(patched(line)) is cuts
+    assert written_lines(patched(line).patch or "") == {("train.py", 3)}
