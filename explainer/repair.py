@@ -30,11 +30,11 @@ from explainer.model.repair import (
 )
 from explainer.model.report import Report
 from explainer.model.trace import STARVING_CUT
-from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, ProcessReport, Verification
+from explainer.model.verification import CHECKPOINT, GREEN, INCONCLUSIVE, RED, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, explain_run, run_program, sharpen, steps_so_far
 from explainer.verification.against import used_by, verify_with_twin
 from explainer.verification.command import OnOutput
-from explainer.verification.difference import changed_of_trained
+from explainer.verification.difference import changed_of_trained, compare_runs
 from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
@@ -119,6 +119,11 @@ def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
     return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
 
 
+def _is_compared(before: Sequence[ProcessReport], proof: Verification) -> bool:
+    """Whether the first gradients were held against those of the program as it was: what an edit starves then differs."""
+    return bool(before) and compare_runs("", before, proof.processes).verdict != UNKNOWN
+
+
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
     """The files and lines that a patch adds, as they stand once it is applied."""
     found, file, line = set(), "", 0
@@ -201,7 +206,7 @@ def prove(
         why = f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
         proof = replace(proof, verdict=RED, reasons=(why,))
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
-    if proof.verdict == GREEN and (is_quiet or cuts_graph(choice.fix)):
+    if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")
         proof = _without_silence(job, target, proof, choice.finding.cause, own)

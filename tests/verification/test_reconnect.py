@@ -40,8 +40,10 @@ def test_the_edits_are_those_of_the_rules(catalog) -> None:
 
 @pytest.mark.parametrize(
     ("hidden", "into", "status", "verdict"),
-    [("body(x)", "hidden", "suspect", "red"), ("x", "body(x)", "verified", "green")],
-    ids=["shared", "apart"],
+    [
+        pytest.param("body(x)", "hidden", "suspect", "red", id="shared", marks=pytest.mark.slow),
+        pytest.param("x", "body(x)", "verified", "green", id="apart", marks=pytest.mark.slow),
+    ],
 )
 def test_what_trained_keeps_its_gradients(
     tmp_path: pathlib.Path, hidden: str, into: str, status: str, verdict: str
@@ -93,7 +95,11 @@ for step in range(4):
 
 
 @pytest.mark.parametrize(
-    ("term", "status"), [(" + spread(net)", "unfixed"), ("", "verified")], ids=["trained on", "looked at"]
+    ("term", "status"),
+    [
+        pytest.param(" + spread(net)", "unfixed", id="trained on"),
+        pytest.param("", "verified", id="looked at", marks=pytest.mark.slow),
+    ],
 )
 def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib.Path, term: str, status: str) -> None:
     """The program trained until then as its author meant: what is detached for the copy's sake must not have been trained on."""
@@ -130,7 +136,11 @@ for step in range(5):
 
 
 @pytest.mark.parametrize(
-    ("call", "status"), [("np.cbrt", "unfixed"), ("np.square", "verified")], ids=["NumPy alone", "torch as well"]
+    ("call", "status"),
+    [
+        pytest.param("np.cbrt", "unfixed", id="NumPy alone"),
+        pytest.param("np.square", "verified", id="torch as well", marks=pytest.mark.slow),
+    ],
 )
 def test_a_cut_that_starves_what_comes_before_it_is_no_cure(tmp_path: pathlib.Path, call: str, status: str) -> None:
     """`.detach()` lets the program run, and half of it never trains: the traced run sees it; torch's own form is a cure."""

@@ -60,6 +60,7 @@ def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == BROKEN
 
 
+@pytest.mark.slow
 def test_without_fix_nothing_is_written(tmp_path: pathlib.Path) -> None:
     """`run` alone explains."""
     (tmp_path / "train.py").write_text(BROKEN)
@@ -166,6 +167,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.slow
 def test_a_silent_write_is_suspect(tmp_path: pathlib.Path) -> None:
     """A `.data` write that spoils the gradient without an error is traced, named, and the exit status stays the program's."""
     (tmp_path / "train.py").write_text(HIDDEN)
@@ -258,7 +260,10 @@ for _ in range(5):
 
 @pytest.mark.parametrize(
     ("new", "verdict"),
-    [("head(hidden.detach())", "red"), ("head(hidden).sum()\n    hidden = hidden.detach()", "green")],
+    [
+        ("head(hidden.detach())", "red"),
+        pytest.param("head(hidden).sum()\n    hidden = hidden.detach()", "green", marks=pytest.mark.slow),
+    ],
 )
 def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, new: str, verdict: str) -> None:
     """A cut that silences the error and keeps a part of the model from training is red, though all else is well."""
