@@ -66,7 +66,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, target_of(run, as_it_is(job, run)))
+    attempt = _Attempt(job, tell, target_of(run))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:
@@ -94,34 +94,44 @@ class Target:
 
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
-    `before` are the processes of the program as it was, with their first gradients, where a fix may falsify those: one that
-    takes a cut away, or one that makes one and lets a program go on that had trained until then.
+    `before` are the processes of the program as it was, with their first gradients, once a fix was tried that may falsify
+    those: one that takes a cut away, or one that makes one and lets a program go on that had trained until then.
     """
 
     past: tuple[tuple[str, int], ...] = ()
     is_silent: bool = False
     is_unowned: bool = False
     given: int = 0
-    before: tuple[ProcessReport, ...] = ()
+    before: tuple[ProcessReport, ...] | None = None
 
 
-def as_it_is(job: Job, run: Run) -> tuple[ProcessReport, ...]:
-    """The first steps of a program as it was, before an edit that may falsify their gradients; () where none may.
+def wants_past(target: Target, fix: Fix) -> bool:
+    """Whether a fix may falsify gradients that the program had before it failed, and those are not known yet."""
+    return bool(target.past) and target.before is None and _may_falsify(target, fix)
+
+
+def with_past(job: Job, target: Target) -> Target:
+    """The target with the first gradients of the program as it stands, which runs once more: before anything is written.
 
     A program that failed had stepped by then, and is to be cut: so far it had the gradients that its author meant.
+
+    Raises:
+        CannotStart: there is no such program.
+        Stopped: `job.watch.is_stopped` said so.
     """
-    findings = run.report.findings if run.report is not None else ()
-    steps = steps_so_far(run.processes)
-    kinds = cuts_graph if run.status else _reconnects
-    if not steps or not any(fix.changes and kinds(fix) for one in findings for fix in one.fixes):
-        return ()
-    first = tuple((name, 0) for name, _ in steps)
-    return verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
+    first = tuple((name, 0) for name, _ in target.past)
+    return replace(
+        target, before=verify_command(job.command, job.root, replace(job.watch, steps=1, past=first)).processes
+    )
 
 
-def _is_compared(before: Sequence[ProcessReport], proof: Verification) -> bool:
+def _may_falsify(target: Target, fix: Fix) -> bool:
+    return fix.id in RECONNECTS if target.is_silent else cuts_graph(fix)
+
+
+def _is_compared(before: Sequence[ProcessReport] | None, proof: Verification) -> bool:
     """Whether the first gradients were held against those of the program as it was: what an edit starves then differs."""
-    return bool(before) and compare_runs("", before, proof.processes).verdict != UNKNOWN
+    return bool(before) and compare_runs("", before or (), proof.processes).verdict != UNKNOWN
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
@@ -140,10 +150,6 @@ def written_lines(patch: str) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
-def _reconnects(fix: Fix) -> bool:
-    return fix.id in RECONNECTS
-
-
 def cuts_graph(fix: Fix) -> bool:
     """Whether a patch keeps more from the graph than the lines that it replaces; what a running average takes is not meant."""
     lines = [line for line in (fix.patch or "").splitlines() if not _AVERAGE.match(line)]
@@ -154,7 +160,7 @@ def cuts_graph(fix: Fix) -> bool:
     return added > removed
 
 
-def target_of(run: Run, before: tuple[ProcessReport, ...] = ()) -> Target:
+def target_of(run: Run) -> Target:
     """What a verification of a fix for this run's failure must show."""
     steps = steps_so_far(run.processes)
     facts = run.report.incident.facts if run.report is not None else ()
@@ -163,7 +169,6 @@ def target_of(run: Run, before: tuple[ProcessReport, ...] = ()) -> Target:
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
         given=_given(run.processes),
-        before=before,
     )
 
 
@@ -194,8 +199,7 @@ def prove(
         # A cut in the wrong place trains on without an error, and without a part of the model.
         why = f"{now} parameters get a gradient where {target.given} did before the edit"
         proof = replace(proof, verdict=RED, reasons=(why,))
-    may_falsify = _reconnects(choice.fix) if target.is_silent else cuts_graph(choice.fix)
-    others = changed_of_trained(target.before, proof.processes) if may_falsify else ()
+    others = changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice.fix) else ()
     if proof.verdict == GREEN and others:
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         why = f"{names} trained before, and now with other gradients: the cut was " + (
@@ -274,6 +278,9 @@ class _Attempt:
             if self._spent >= MAX_CANDIDATES or (fix.patch or "") in self._tried:
                 continue
             self._tried.add(fix.patch or "")
+            if not self._records and wants_past(self._target, fix):
+                self._tell("the edit keeps something from the graph: the gradients so far are looked at first")
+                self._target = with_past(self._job, self._target)
             if not self._apply(finding, fix):
                 continue
             self._spent += 1

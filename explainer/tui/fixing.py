@@ -12,10 +12,12 @@ from textual.app import SuspendNotSupported
 from explainer.errors import CannotStart, UsageError
 from explainer.tui.flow import Flow
 from explainer.tui.widgets.text import prose
-from explainer.tui.work import RUN, TRACE, VERIFY
+from explainer.tui.work import RUN, TRACE, VERIFY, Failed
 
 if TYPE_CHECKING:
     from explainer.model.journal import Refused
+    from explainer.repair import Target
+    from explainer.tui.worker.live import Live
 
 
 class Fixing(Flow):
@@ -50,6 +52,34 @@ class Fixing(Flow):
             await self._apply()
 
     async def _apply(self) -> None:
+        if self.session.wants_past:
+            await self._apply_after_a_look()
+        else:
+            await self._write()
+
+    async def _apply_after_a_look(self) -> None:
+        """Apply an edit that may falsify gradients once those of the program as it is are known, to hold it against."""
+        await self._follow_in_verify("its gradients before the edit")
+        session, fix = self.session, self.session.fix
+
+        def work(live: Live) -> Target | None:
+            from explainer.repair import with_past
+
+            return session.target and with_past(session.job(live.is_stopped), session.target)
+
+        async def done(result: Target | Failed | None) -> None:
+            if isinstance(result, Failed):
+                await self._show_failed(result)
+                return
+            session.target = result
+            self.pane("verify").end(prose("its first gradients are known"), "")
+            if session.fix is fix:
+                await self._write()
+
+        self.start(VERIFY, work, done)
+        self.draw_status()
+
+    async def _write(self) -> None:
         from explainer.model.journal import Refused
 
         done = self.session.apply()

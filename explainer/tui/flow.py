@@ -134,12 +134,12 @@ class Flow(Worker):
         session = self.session
 
         def work(live: Live) -> tuple[Run, Target, Explained | None]:
-            from explainer.repair import as_it_is, target_of
+            from explainer.repair import target_of
             from explainer.run import run_program
 
             job = session.job(live.is_stopped)
             run = run_program(job, live.on_output, is_shown=False, on_step=live.on_step)
-            return run, target_of(run, as_it_is(job, run)), session.present_run(run)
+            return run, target_of(run), session.present_run(run)
 
         self.start(RUN, work, self._has_run)
         self.draw_status()

@@ -272,6 +272,15 @@ class Session:
         """Whether this fix stands in the program, applied in this session."""
         return fix is not None and any(one.fix.patch == fix.patch or one.fix == fix for one in self.applied)
 
+    @property
+    def wants_past(self) -> bool:
+        """Whether the chosen fix may falsify gradients of the program as it still is, and those are not known."""
+        if self.planned is None or self.target is None or self.applied or not self.command:
+            return False
+        from explainer.repair import wants_past
+
+        return bool(self.planned[1].changes) and wants_past(self.target, self.planned[1])
+
     def note_proof(self, proof: Verification, applied: Applied | None) -> None:
         """Remember how a verification ended."""
         from explainer.memory import note_verification

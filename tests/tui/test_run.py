@@ -257,3 +257,54 @@ async def test_a_kill_ends_the_program_too(tmp_path) -> None:
     process.send_signal(signal.SIGTERM)
     await process.wait()
     assert not any_left(family)
+
+
+CARRIED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.RNNCell(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+hidden = torch.zeros(2, 4)
+for _ in range(5):
+    hidden = cell(torch.randn(2, 4), hidden)
+    loss = head(hidden).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+async def test_a_cut_is_held_to_the_gradients_before_it(tmp_path) -> None:
+    """The finding shows at once; the program runs once more before a cut is written, and not again for the next edit."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(CARRIED)
+    async with opened(tmp_path, command=python("train.py"), size=WIDE) as pilot:
+        session = pilot.app.session
+        await see(pilot, "backward/state-carried-across-steps")
+        assert session.target.before is None
+        await press(pilot, "f", "a")
+        await hear(pilot, "train.py changed")
+        assert session.target.before[0].first[0].gradients
+        assert "detach" in (tmp_path / "train.py").read_text()
+        await press(pilot, "v")
+        await see(pilot, "verified  the program trains with this change")
+        await press(pilot, "u")
+        assert (tmp_path / "train.py").read_text() == CARRIED
+        assert not session.wants_past
+
+
+@pytest.mark.slow
+async def test_a_look_that_is_stopped_writes_nothing(tmp_path) -> None:
+    """x while the program runs before the edit: it ends, the file is as it was, and a asks again."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(CARRIED)
+    async with opened(tmp_path, command=python("train.py"), size=WIDE) as pilot:
+        await see(pilot, "backward/state-carried-across-steps")
+        await pilot.press("f", "a")
+        await until(pilot, lambda: bool(pilot.app.doing), "the look")
+        await press(pilot, "x")
+        await see(pilot, "stopped")
+        assert (tmp_path / "train.py").read_text() == CARRIED
+        assert pilot.app.session.wants_past
