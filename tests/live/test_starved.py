@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import math
+
 import numpy as np
 import pytest
 
@@ -126,9 +128,19 @@ def test_an_average_that_is_kept_by_hand() -> None:
     assert lines(train, fails=False) == ()
 
 
+def squares_of(hidden: torch.Tensor) -> np.ndarray:
+    return np.square(hidden.detach().numpy())
+
+
+def tensor_of(array: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(array)
+
+
 WAYS = {
     "an array": lambda hidden: torch.from_numpy(np.square(hidden.detach().cpu().numpy())),
     "an array that is copied": lambda hidden: torch.tensor(np.square(np.asarray(hidden.detach()))),
+    "an array of a helper": lambda hidden: tensor_of(squares_of(hidden)),
+    "a number": lambda hidden: torch.ones(2, 3) * torch.tensor(math.exp(hidden.mean().item())),
     "a list": lambda hidden: torch.tensor([[abs(one) for one in row] for row in hidden.detach().tolist()]),
 }
 
@@ -137,7 +149,33 @@ WAYS = {
 def test_values_that_leave_torch_and_come_back(way: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """NumPy computes between the two: the line that took them out is told."""
     found = lines(two_stage(way), fails=False)
-    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
+    assert [(one.kind, one.operation) for one in found] == [
+        ("starving-cut", "item" if way is WAYS["a number"] else "detach")
+    ]
+
+
+def kept(rows: list[np.ndarray], values: torch.Tensor) -> None:
+    rows.append(values.detach().numpy())
+
+
+def test_values_that_leave_torch_at_the_end_of_a_loop() -> None:
+    """A head is only plotted, last in each step; the next batch, first in the next one, is not made of that."""
+    encoder, head, plotted = (torch.nn.Linear(3, 3) for _ in range(3))
+    optimizer = torch.optim.SGD(torch.nn.ModuleList([encoder, head, plotted]).parameters(), lr=0.1)
+
+    def train() -> None:
+        rows, losses = [], []
+        for _ in range(4):
+            x = tensor_of(np.ones((2, 3), np.float32))
+            hidden = encoder(x)
+            loss = head(hidden).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            kept(rows, plotted(x))
+            losses.append(plotted(x).mean().item())
+
+    assert lines(train, fails=False) == ()
 
 
 def test_values_that_leave_torch_for_good() -> None:

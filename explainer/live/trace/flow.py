@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ from .place import Place
 
 MAX_OPERATIONS = 60_000
 MAX_LEAVES = 400
-_ON_THE_WAY_OUT = frozenset(("detach", "cpu", "float", "double", "contiguous", "to", "data", "squeeze", "numel"))
 
 
 @dataclass(slots=True)
@@ -117,20 +116,6 @@ class Flow:
                 if one not in seen:
                     seen.add(one)
                     queue.append(one)
-
-    def since_left(self, ways: Container[str]) -> tuple[int, ...]:
-        """The latest operations, where they took values out of torch: what is made of values next was computed from them.
-
-        NumPy works between the two, and torch does nothing: any other operation ends the search.
-        """
-        found = []
-        for index in range(len(self._log) - 1, -1, -1):
-            name = self._log[index].name
-            if name in ways:
-                found.append(self._dropped + index)
-            elif name not in _ON_THE_WAY_OUT:
-                break
-        return tuple(found)
 
     def consumers(self, number: int) -> Iterator[tuple[int, Operation]]:
         """The operations that took what an operation made, oldest first."""

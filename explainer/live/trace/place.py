@@ -43,6 +43,17 @@ class Places:
             frame = frame.f_back
         return library
 
+    def stack(self, depth: int) -> tuple[Place, ...]:
+        """The program's frames from `depth` above this one on, outermost first, at most MAX_DEPTH of all."""
+        frame, found = sys._getframe(depth), []  # noqa: SLF001
+        for _ in range(MAX_DEPTH):
+            if self._kind(frame.f_code.co_filename) == _OWN:
+                found.append((frame.f_code, frame.f_lasti))
+            if frame.f_back is None:
+                break
+            frame = frame.f_back
+        return tuple(reversed(found))
+
     def switch(self, depth: int) -> Place | None:
         """The line that switches grad mode: as `here`; that of the decorator where one does, which has no line that runs."""
         frame = sys._getframe(depth)  # noqa: SLF001

@@ -10,13 +10,14 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
 from .crossed import Crossed
 from .drawn import Drawn
+from .exits import WAYS_IN, WAYS_OUT, Exits
 from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs, sequence_of
@@ -36,11 +37,7 @@ _ASK = frozenset(
      "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
-_TO_PYTHON = frozenset(
-    ("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__")
-)
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
-_FROM_VALUES = frozenset(("tensor", "as_tensor", "from_numpy", "frombuffer"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "grad", "requires_grad_", "retain_grad"))
@@ -61,6 +58,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # noqa: SLF001
         self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
         self.flow = Flow()
+        self._exits = Exits()
         self.graphs = Graphs(self._writes)
         self.replays = Replays()
         self.starved = Starved(self.flow)
@@ -100,11 +98,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         finally:
             local.depth = 0
         if before is not None:
-            try:
-                self._log(name, result, before)
-            except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
-                self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
+            self._note(name, result, before)
         return result
+
+    def _note(self, name: str, result: Any, before: _Before) -> None:
+        """Log a call; never in its way."""
+        try:
+            self._log(name, result, before)
+        except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
+            self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
 
     def _switch(self, is_on: bool) -> None:  # noqa: FBT001 - torch passes it by place
         """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
@@ -138,15 +140,16 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _log(self, name: str, result: Any, before: _Before) -> None:
         tensors, versions, sequence, took = before
-        place = self._places.here(3)
+        place = self._places.here(4)
         flow = self.flow
         kind = self._tensor
         outputs = [result] if isinstance(result, kind) else []
         if (not outputs and type(result) in (list, tuple)) or isinstance(result, tuple):
             outputs = [one for one in result if isinstance(one, kind)]
         inputs, leaves = flow.sort(tensors)
-        if not tensors and name in _FROM_VALUES:
-            inputs = (*self._linked(result), *flow.since_left(_TO_PYTHON))
+        is_entry = not tensors and name in WAYS_IN
+        if is_entry:
+            inputs = (*self._linked(result), *self._exits.came_back(self._places.stack(4)))
         grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
@@ -180,8 +183,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
             self.replays.saw(name, outputs, place)
-        if name in _TO_PYTHON:
+        if name in WAYS_OUT:
+            self._exits.left(number, self._places.stack(4))
             self._keep_number(result, number)
+        elif not is_entry:
+            self._exits.saw(name)
         if self.finite is not None:
             for output in made:
                 self.finite.watch(name, number, output)
@@ -190,7 +196,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if operation.took_grad and getattr(self._local, "has_path", False):
             self.drawn.begin(number, operation)
         elif self.drawn.is_followed(operation.inputs):
-            self.drawn.follow(number, operation, is_scored=self._places.distribution(4) is not None)
+            self.drawn.follow(number, operation, is_scored=self._places.distribution(5) is not None)
 
     def _log_writes(self, written: list[Any], name: str, place: Place | None, sequence: int, number: int) -> None:
         thread, grad_mode = threading.get_ident(), self._grad_mode()
@@ -234,8 +240,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             __tracebackhide__ = True
             result = make(*arguments, **keywords)
             if not getattr(self._local, "depth", 0):
-                with suppress(Exception), self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                    self._log(make.__name__, result, ([], [], self._sequence(), False))
+                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    self._note(make.__name__, result, ([], [], self._sequence(), False))
             return result
 
         return made
@@ -276,6 +282,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if not getattr(self._local, "depth", 0):
             return
         self._local.depth = 0
+        self._exits.saw("step")
         place = self._places.here(3)
         written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
         number = self.flow.add(Operation("step", place, (), ()), ())
@@ -297,6 +304,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _before_engine(self, roots: Any, *, keeps: bool) -> None:
         place = self._places.here(4)
+        self._exits.saw("backward")
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
