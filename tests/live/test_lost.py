@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.live.test_unowned import run
+from tests.gate import some_at_gate
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -81,14 +82,15 @@ def test_a_parameter_that_no_module_holds(tmp_path: pathlib.Path) -> None:
     assert [(one.model, one.names, one.is_lost) for one in seen] == [("Net", ("scale",), True)]
 
 
-@pytest.mark.parametrize("source", HELD.values(), ids=HELD)
+@pytest.mark.parametrize("source", some_at_gate(HELD, ["held by the module as well"]))
 def test_a_parameter_that_somebody_holds(tmp_path: pathlib.Path, source: str) -> None:
     """A module, an optimizer or nobody's gradient: nothing is said."""
     assert run(tmp_path, source) == (0, [], None)
 
 
 @pytest.mark.parametrize(
-    ("factor", "cause"), [("float('nan')", True), ("1e36 * (step < 4) + 1", False), ("1.0", False)]
+    ("factor", "cause"),
+    [("float('nan')", True), ("1e36 * (step < 4) + 1", False), pytest.param("1.0", False, marks=pytest.mark.slow)],
 )
 def test_steps_that_a_scaler_leaves_out(tmp_path: pathlib.Path, factor: str, cause: bool) -> None:  # noqa: FBT001
     """All of them is a fault; a few at the beginning are how it finds its scale."""

@@ -13,6 +13,7 @@ import pytest
 from explainer.catalog.bundle import load_catalog
 from explainer.run import Job, Run, run_program
 from tests.conftest import ROOT
+from tests.gate import some_at_gate
 
 pytestmark = pytest.mark.torch
 FAIL = "import torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).detach().sum().backward()\n"
@@ -90,7 +91,9 @@ def run(folder: pathlib.Path, *command: str, python: str = sys.executable) -> tu
     return done, b"".join(output).decode()
 
 
-@pytest.mark.parametrize(("text", "status"), PROGRAMS.values(), ids=PROGRAMS.keys())
+@pytest.mark.parametrize(
+    ("text", "status"), some_at_gate(PROGRAMS, ["a plain script", "in a thread", "in a forked process"])
+)
 def test_the_failure_is_noted_and_explained(tmp_path: pathlib.Path, text: str, status: int) -> None:
     """The exit status is the program's own; the cause is found, with what the live objects said."""
     (tmp_path / "train.py").write_text(text)

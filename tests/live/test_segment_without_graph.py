@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from tests.live.test_unowned import run
+from tests.gate import some_at_gate
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -34,7 +35,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "cause"), PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize(("source", "cause"), some_at_gate(PROGRAMS, ["a block that should train"]))
 def test_what_gets_no_gradient(source: str, cause: str | None, tmp_path: pathlib.Path) -> None:
     """The run ends well, and its report says what did not train."""
     status, _, found = run(tmp_path, source)

@@ -13,6 +13,8 @@ from explainer.repair import RECONNECTS, cuts_graph, written_lines
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
 TWO_HEADS = """import torch
 from torch import nn
 
@@ -32,6 +34,14 @@ for step in range(6):
 """
 
 
+def repaired(folder: pathlib.Path, text: str) -> tuple[dict, str]:
+    """What `run --fix` tells of a program, and the program that it leaves."""
+    path = folder / "train.py"
+    path.write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    return json.loads(gradfix(folder, *words).stdout), path.read_text()
+
+
 def test_the_edits_are_those_of_the_rules(catalog) -> None:
     """A fix that is renamed would be held to nothing, in silence."""
     known = {rule.id for name in catalog.cause_ids for rule in catalog.cause(name).fixes}
@@ -49,17 +59,14 @@ def test_what_trained_keeps_its_gradients(
     tmp_path: pathlib.Path, hidden: str, into: str, status: str, verdict: str
 ) -> None:
     """Without the cut `middle` trains; where `body` then gets another gradient than before the cut was the author's."""
-    pytest.importorskip("torch")
     text = TWO_HEADS.format(hidden=hidden, into=into)
-    (tmp_path / "train.py").write_text(text)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
-    told = json.loads(gradfix(tmp_path, *words).stdout)
+    told, left = repaired(tmp_path, text)
     assert (told["status"], told["rounds"][0]["verdict"]) == (status, verdict)
     if verdict == "red":
         assert "trained before" in told["rounds"][0]["reasons"][0]
-        assert (tmp_path / "train.py").read_text() == text
+        assert left == text
     else:
-        assert (tmp_path / "train.py").read_text() == text.replace("middle(hidden).detach()", "middle(hidden)")
+        assert left == text.replace("middle(hidden).detach()", "middle(hidden)")
 
 
 LATE = """import copy
@@ -103,15 +110,11 @@ for step in range(4):
 )
 def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib.Path, term: str, status: str) -> None:
     """The program trained until then as its author meant: what is detached for the copy's sake must not have been trained on."""
-    pytest.importorskip("torch")
-    text = LATE.replace("{term}", term)
-    (tmp_path / "train.py").write_text(text)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
-    told = json.loads(gradfix(tmp_path, *words).stdout)
+    told, left = repaired(tmp_path, LATE.replace("{term}", term))
     assert told["status"] == status
     if status == "unfixed":
         assert any("the cut was in their way" in reason for one in told["rounds"] for reason in one["reasons"])
-        assert (tmp_path / "train.py").read_text() == text
+        assert left == LATE.replace("{term}", term)
 
 
 STARVED = """import numpy as np
@@ -138,23 +141,19 @@ for step in range(5):
 @pytest.mark.parametrize(
     ("call", "status"),
     [
-        pytest.param("np.cbrt", "unfixed", id="NumPy alone"),
+        pytest.param("np.cbrt", "unfixed", id="NumPy alone", marks=pytest.mark.slow),
         pytest.param("np.square", "verified", id="torch as well", marks=pytest.mark.slow),
     ],
 )
 def test_a_cut_that_starves_what_comes_before_it_is_no_cure(tmp_path: pathlib.Path, call: str, status: str) -> None:
     """`.detach()` lets the program run, and half of it never trains: the traced run sees it; torch's own form is a cure."""
-    pytest.importorskip("torch")
-    text = STARVED.format(call=call)
-    (tmp_path / "train.py").write_text(text)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
-    told = json.loads(gradfix(tmp_path, *words).stdout)
+    told, left = repaired(tmp_path, STARVED.format(call=call))
     assert told["status"] == status
     if status == "unfixed":
         assert any("from ever getting a gradient" in reason for one in told["rounds"] for reason in one["reasons"])
-        assert (tmp_path / "train.py").read_text() == text
+        assert left == STARVED.format(call=call)
     else:
-        assert "torch.square(h)" in (tmp_path / "train.py").read_text()
+        assert "torch.square(h)" in left
 
 
 def patched(line: str) -> Fix:

@@ -63,6 +63,7 @@ def test_a_twin_has_the_gradients_that_were_meant(tmp_path: pathlib.Path) -> Non
     assert compare_runs("twin", meant.processes, wrong.processes).verdict == "different"
 
 
+@pytest.mark.slow
 def test_what_a_program_uses_is_told(tmp_path: pathlib.Path) -> None:
     """A twin is worth its time only where checkpointing or compiled code is in the way."""
     compiled = CHECKPOINTED.format(act=OUT_OF_PLACE, call="torch.compile(block, backend='eager')(torch.randn(2, 4))")
