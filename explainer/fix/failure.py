@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context
 from explainer.source.binding import Value, walk_scope
+from explainer.source.cut import Cut
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.place import place_of
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
 from explainer.source.tree import children
 
 _GRADS = ("torch.autograd.grad", "torch.autograd.backward")
@@ -47,6 +49,14 @@ def backward_roots(context: Context) -> list[Value]:
     if steps:
         return steps
     return asked_values(context.program)
+
+
+def dead_ends(context: Context) -> Iterator[tuple[Value, Cut]]:
+    """Each failing loss that no parameter reaches, with the cuts that end its graph, one of each way to them."""
+    for root in backward_roots(context):
+        trace = provenance_of(context.program).trace(root)
+        for chain in trace.chains if not trace.live else ():
+            yield root, chain[0]
 
 
 def _shallow(statement: ast.stmt) -> Iterator[ast.AST]:

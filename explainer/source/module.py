@@ -21,6 +21,8 @@ HEAD = re.compile(
 _PLAIN = frozenset(
     {"ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Softmax", "Flatten", "Identity", "SiLU", "MaxPool2d", "LeakyReLU"}
 )
+_MODULES = ("torch.nn.", "lightning.", "pytorch_lightning.")
+_MAX_BASES = 8
 
 
 def parts_of(owner: ast.ClassDef, file: SourceFile, program: Program) -> list[str]:
@@ -49,7 +51,7 @@ def head_of(parts: list[str]) -> str | None:
 
 
 def is_module(value: Value, program: Program) -> bool:
-    """Whether an expression makes a module or stands for one: of torch's layers, or of a class that has a `forward`."""
+    """Whether an expression makes a module or stands for one: of torch's layers, or of a class that has a `forward` or inherits it."""
     resolver = resolver_of(program)
     made = [(one, one.node) for one in resolver.constructors_of(value) if isinstance(one.node, ast.Call)]
     called = [program.names(one.file).qualified(node.func) or "" for one, node in made if isinstance(node, ast.Call)]
@@ -59,8 +61,20 @@ def is_module(value: Value, program: Program) -> bool:
     if layers or any(one.endswith(".from_pretrained") for one in called):
         return True
     return any(
-        any(getattr(one, "name", "") == "forward" for one in owner.body) for _, owner in resolver.classes_of(value)
+        any(getattr(one, "name", "") == "forward" for one in owner.body) or inherits_module(owner, file, program)
+        for file, owner in resolver.classes_of(value)
     )
+
+
+def inherits_module(owner: ast.ClassDef, file: SourceFile, program: Program, depth: int = 0) -> bool:
+    """Whether a class is a module by its bases, as far as the program shows them: torch's, Lightning's, or one of its own."""
+    for base in owner.bases if depth <= _MAX_BASES else ():
+        if (program.names(file).qualified(base) or "").startswith(_MODULES):
+            return True
+        above = resolver_of(program).find_class(base, file)
+        if above is not None and inherits_module(above[1], above[0], program, depth + 1):
+            return True
+    return False
 
 
 @lru_cache(maxsize=4)

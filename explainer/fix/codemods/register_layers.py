@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.source.binding import Bound, Value, bounds_of
 from explainer.source.file import SourceFile
+from explainer.source.module import inherits_module
 from explainer.source.resolve import resolver_of
 
 _CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
@@ -78,30 +79,11 @@ def _kind(node: ast.expr, file: SourceFile, context: Context) -> str:
     """Whether an expression makes a module, a parameter, or anything else."""
     kinds = set()
     for made in resolver_of(context.program).constructors_of(Value(node, file)):
-        called = context.program.names(made.file).qualified(made.node.func) if isinstance(made.node, ast.Call) else None
-        called = called or ""
-        found = (
-            resolver_of(context.program).find_class(made.node.func, made.file)
-            if isinstance(made.node, ast.Call)
-            else None
-        )
-        if called == "torch.nn.Parameter":
-            kinds.add("Parameter")
-        elif (called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper()) or _is_module(found, context):
-            kinds.add("Module")
-        else:
-            kinds.add("")
+        called, is_module = "", False
+        if isinstance(made.node, ast.Call):
+            called = context.program.names(made.file).qualified(made.node.func) or ""
+            found = resolver_of(context.program).find_class(made.node.func, made.file)
+            is_layer = called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper()
+            is_module = is_layer or (found is not None and inherits_module(found[1], found[0], context.program))
+        kinds.add("Parameter" if called == "torch.nn.Parameter" else "Module" if is_module else "")
     return kinds.pop() if len(kinds) == 1 else ""
-
-
-def _is_module(found: tuple[SourceFile, ast.ClassDef] | None, context: Context, depth: int = 0) -> bool:
-    """Whether a class of the program is a module, by its bases."""
-    if found is None or depth > 8:
-        return False
-    file, owner = found
-    for base in owner.bases:
-        name = context.program.names(file).qualified(base) or ""
-        above = resolver_of(context.program).find_class(base, file)
-        if name.startswith(("torch.nn.", "lightning.", "pytorch_lightning.")) or _is_module(above, context, depth + 1):
-            return True
-    return False

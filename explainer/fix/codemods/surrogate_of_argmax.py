@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import backward_roots
+from explainer.fix.failure import dead_ends
 from explainer.source.binding import Value, parameters_of, reaching, scope_of
 from explainer.source.cut import INTEGER
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name
-from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
@@ -23,24 +22,21 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each `argmax` between the parameters and the failing loss."""
     if not context.has_failed:
         return
-    for root in backward_roots(context):
-        trace = provenance_of(context.program).trace(root)
-        for chain in trace.chains if not trace.live else ():
-            cut = chain[0]
-            if cut.kind != INTEGER or not isinstance(cut.node, ast.Call) or not _is_argmax(cut.node):
-                continue
-            scores = _scores(cut.node, context, cut.file)
-            found = _one_hot(cut.node, scores, cut.file, context) or _entropy(cut.node, scores, cut.file, root, context)
-            if found is not None:
-                node, new = found
-                where = cut.file if node in cut.file.parents else root.file
-                yield Proposal(
-                    edits=(edit_of(where, node, new),),
-                    culprit=culprit_of(cut.file, cut.node, "has no derivative: the graph ends at this decision"),
-                    belief=1.5,
-                    applicability="unsafe",
-                    because=_BECAUSE,
-                )
+    for root, cut in dead_ends(context):
+        if cut.kind != INTEGER or not isinstance(cut.node, ast.Call) or not _is_argmax(cut.node):
+            continue
+        scores = _scores(cut.node, context, cut.file)
+        found = _one_hot(cut.node, scores, cut.file, context) or _entropy(cut.node, scores, cut.file, root, context)
+        if found is not None:
+            node, new = found
+            where = cut.file if node in cut.file.parents else root.file
+            yield Proposal(
+                edits=(edit_of(where, node, new),),
+                culprit=culprit_of(cut.file, cut.node, "has no derivative: the graph ends at this decision"),
+                belief=1.5,
+                applicability="unsafe",
+                because=_BECAUSE,
+            )
 
 
 def _is_argmax(node: ast.Call) -> bool:

@@ -13,14 +13,13 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import backward_roots
+from explainer.fix.failure import dead_ends
 from explainer.source.binding import Value, all_parameters, bounds_of
 from explainer.source.cut import INTEGER, STEP
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
 from explainer.source.lineage import statements_of
 from explainer.source.name import Function
-from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
@@ -32,14 +31,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each call of a deciding helper on the way to the failing loss."""
     if not context.has_failed:
         return
-    for root in backward_roots(context):
-        trace = provenance_of(context.program).trace(root)
-        for chain in trace.chains if not trace.live else ():
-            cut = chain[0]
-            helper = context.program.names(cut.file).function_of(cut.node)
-            value = _value(cut.node, helper) if cut.kind in (STEP, INTEGER) and helper is not None else None
-            if helper is not None and value is not None:
-                yield from _given_value(helper, cut.file, value, root, context)
+    for root, cut in dead_ends(context):
+        helper = context.program.names(cut.file).function_of(cut.node)
+        value = _value(cut.node, helper) if cut.kind in (STEP, INTEGER) and helper is not None else None
+        if helper is not None and value is not None:
+            yield from _given_value(helper, cut.file, value, root, context)
 
 
 def _value(node: ast.AST, helper: Function) -> ast.expr | None:
