@@ -9,7 +9,7 @@ from explainer.model import verdict
 
 GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
-REPORT, TWIN = "report", "twin"
+REPORT, TWIN, MEANT = "report", "twin", "meant"
 CHECKPOINT, COMPILE = "checkpoint", "compile"
 SCHEMA = "gradfix.verification/1"
 

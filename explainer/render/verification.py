@@ -11,6 +11,7 @@ from explainer.model.verification import (
     CHECKPOINT,
     COMPILE,
     GREEN,
+    MEANT,
     RED,
     SAME,
     TWIN,
@@ -24,6 +25,7 @@ from explainer.render.visible import one_line
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {GREEN: "1;32", RED: "1;31"}
+_OTHERS = {TWIN: "without checkpointing and compilation", MEANT: "of the values before the edit"}
 _USES = {CHECKPOINT: "activation checkpointing", COMPILE: "torch.compile"}
 
 
@@ -53,7 +55,7 @@ def render_verification(proof: Verification, *, is_coloured: bool, width: int = 
 
 def _comparison(done: Comparison, paint: _Paint) -> Iterator[str]:
     """How the first step compares, parameter by parameter where it differs, and what the change costs."""
-    other = "without checkpointing and compilation" if done.against == TWIN else "in the report"
+    other = _OTHERS.get(done.against, "in the report")
     if done.verdict == SAME:
         yield f"  first step  the {done.compared} gradients are those {other} (within {done.tolerance:g} of their size)"
     for one in done.worst:
@@ -66,7 +68,7 @@ def _comparison(done: Comparison, paint: _Paint) -> Iterator[str]:
     price = []
     if done.memory[0] and done.memory[1]:
         price.append(f"memory {done.memory[1] / done.memory[0]:.2f} times")
-    if done.step_seconds[0] and done.step_seconds[1] and done.against != TWIN:
+    if done.step_seconds[0] and done.step_seconds[1] and done.against not in _OTHERS:
         price.append(f"a step {done.step_seconds[1] / done.step_seconds[0]:.2f} times")
     if price:
         yield f"  price       {', '.join(price)} what it is {other}"

@@ -15,8 +15,9 @@ from explainer.tui.widgets.text import prose
 from explainer.tui.work import RUN, TRACE, VERIFY, Failed
 
 if TYPE_CHECKING:
+    from explainer.fix.choice import Choice
     from explainer.model.journal import Refused
-    from explainer.repair import Target
+    from explainer.proof import Target
     from explainer.tui.worker.live import Live
 
 
@@ -52,20 +53,21 @@ class Fixing(Flow):
             await self._apply()
 
     async def _apply(self) -> None:
-        if self.session.wants_past:
-            await self._apply_after_a_look()
+        choice = self.session.to_look
+        if choice is not None:
+            await self._apply_after_a_look(choice)
         else:
             await self._write()
 
-    async def _apply_after_a_look(self) -> None:
+    async def _apply_after_a_look(self, choice: Choice) -> None:
         """Apply an edit that may falsify gradients once those of the program as it is are known, to hold it against."""
         await self._follow_in_verify("its gradients before the edit")
         session, fix = self.session, self.session.fix
 
         def work(live: Live) -> Target | None:
-            from explainer.repair import with_past
+            from explainer.proof import with_look
 
-            return session.target and with_past(session.job(live.is_stopped), session.target)
+            return session.target and with_look(session.job(live.is_stopped), session.target, choice)
 
         async def done(result: Target | Failed | None) -> None:
             if isinstance(result, Failed):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from explainer.model.repair import Run
     from explainer.model.report import Report
     from explainer.model.verification import Verification
-    from explainer.repair import Target
+    from explainer.proof import Target
 
 HOW_TO_READ = """Give a log or a notebook: `gradfix ui train.log`. Or run the program here: `gradfix ui -- python train.py`.
 
@@ -134,7 +134,7 @@ class Flow(Worker):
         session = self.session
 
         def work(live: Live) -> tuple[Run, Target, Explained | None]:
-            from explainer.repair import target_of
+            from explainer.proof import target_of
             from explainer.run import run_program
 
             job = session.job(live.is_stopped)
@@ -257,7 +257,7 @@ class Flow(Worker):
 
         def work(live: Live) -> Verification:
             from explainer.fix.choice import Choice
-            from explainer.repair import Target, prove
+            from explainer.proof import Target, prove
             from explainer.verification.verify import verify_command
 
             job = session.job(live.is_stopped)

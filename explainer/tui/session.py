@@ -17,6 +17,7 @@ from explainer.model.verdict import GREEN, RED
 # What the interface shows first needs none of these: each costs milliseconds.
 if TYPE_CHECKING:
     from explainer.catalog.catalog import Catalog
+    from explainer.fix.choice import Choice
     from explainer.model.environment import Environment
     from explainer.model.finding import Finding, Fix
     from explainer.model.incident import Frame, Incident
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from explainer.model.repair import Run
     from explainer.model.report import Report
     from explainer.model.verification import Verification
-    from explainer.repair import Target
+    from explainer.proof import Target
     from explainer.run import Job
 
 NO_REASON = "nothing is explained yet"
@@ -273,13 +274,15 @@ class Session:
         return fix is not None and any(one.fix.patch == fix.patch or one.fix == fix for one in self.applied)
 
     @property
-    def wants_past(self) -> bool:
-        """Whether the chosen fix may falsify gradients of the program as it still is, and those are not known."""
+    def to_look(self) -> Choice | None:
+        """The chosen fix, where gradients of the program as it still is are to be known before it is written."""
         if self.planned is None or self.target is None or self.applied or not self.command:
-            return False
-        from explainer.repair import wants_past
+            return None
+        from explainer.fix.choice import Choice
+        from explainer.proof import wants_look
 
-        return bool(self.planned[1].changes) and wants_past(self.target, self.planned[1])
+        choice = Choice(finding=self.planned[0], fix=self.planned[1])
+        return choice if choice.fix.changes and wants_look(self.target, choice) else None
 
     def note_proof(self, proof: Verification, applied: Applied | None) -> None:
         """Remember how a verification ended."""

@@ -11,6 +11,7 @@ from explainer.model.verification import (
     DIFFERENT,
     GREEN,
     INCONCLUSIVE,
+    MEANT,
     RED,
     REPORT,
     SAME,
@@ -78,6 +79,26 @@ def verify_with_twin(command: Sequence[str], root: str, watch: Watch, proof: Ver
         if CHECKPOINT in used_by(proof.processes):
             proof = replace(proof, notes=(*proof.notes, _HIDDEN_WRITE))
     return _with(proof, comparison)
+
+
+def verify_meant(
+    command: Sequence[str], root: str, watch: Watch, meant: Sequence[ProcessReport], proof: Verification
+) -> Verification:
+    """A green verification of a repaired program, held against the twin of the program as it failed.
+
+    Red where the first gradients are others and two runs of the program agree: it then computes something else than before.
+    Where they cannot be compared it stays as it is.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    comparison = compare_runs(MEANT, meant, proof.processes)
+    if comparison.verdict == DIFFERENT and COMPILE not in used_by((*meant, *proof.processes)):
+        again = verify_command(command, root, _first_steps(watch, proof))
+        if compare_runs(MEANT, proof.processes, again.processes).verdict == SAME:
+            said = "gradients are not those of the values that the program used before the edit"
+            return _with(proof, replace(comparison, reasons=tuple(f"{said}: {one}" for one in comparison.reasons)))
+    return _with(proof, comparison) if comparison.verdict == SAME else proof
 
 
 def used_by(processes: Sequence[ProcessReport]) -> frozenset[str]:

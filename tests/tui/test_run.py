@@ -292,7 +292,7 @@ async def test_a_cut_is_held_to_the_gradients_before_it(tmp_path) -> None:
         await see(pilot, "verified  the program trains with this change")
         await press(pilot, "u")
         assert (tmp_path / "train.py").read_text() == CARRIED
-        assert not session.wants_past
+        assert session.to_look is None
 
 
 @pytest.mark.slow
@@ -307,4 +307,4 @@ async def test_a_look_that_is_stopped_writes_nothing(tmp_path) -> None:
         await press(pilot, "x")
         await see(pilot, "stopped")
         assert (tmp_path / "train.py").read_text() == CARRIED
-        assert pilot.app.session.wants_past
+        assert pilot.app.session.to_look

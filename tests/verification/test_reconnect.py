@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from explainer.model.finding import Fix
-from explainer.repair import RECONNECTS, cuts_graph, written_lines
+from explainer.proof import RECONNECTS, cuts_graph, written_lines
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch

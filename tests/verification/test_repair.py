@@ -215,7 +215,7 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     from explainer.model.finding import Finding, Fix
     from explainer.model.patch import FilePatch
     from explainer.fix.choice import Choice
-    from explainer.repair import Target, prove
+    from explainer.proof import Target, prove
     from explainer.run import Job
     from explainer.workflow import apply, undo
 
@@ -270,7 +270,8 @@ def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, n
     from explainer.catalog.bundle import load_catalog
     from explainer.model.finding import Finding, Fix
     from explainer.model.patch import FilePatch
-    from explainer.repair import _Attempt, target_of
+    from explainer.proof import target_of
+    from explainer.repair import _Attempt
     from explainer.run import Job, run_program
 
     path = tmp_path / "train.py"
