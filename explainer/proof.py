@@ -16,7 +16,8 @@ from explainer.model.finding import Fix
 from explainer.model.repair import Run
 from explainer.model.trace import STARVING_CUT
 from explainer.model.verification import CHECKPOINT, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
-from explainer.run import Job, steps_so_far
+from explainer.run import Job, left_out, steps_so_far
+from explainer.source.alias import has_two_meanings
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
@@ -24,8 +25,10 @@ from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
 from explainer.verification.verify import verify_command
+from explainer.workflow import program_of
 
 INFERENCE = "inplace/inference-tensor"
+NO_PARAMETERS = "no-graph/empty-parameter-list"
 # Writes into what autograd has saved: the forward ran as it was meant, only its values were gone by the backward.
 SAVED = frozenset(
     f"inplace/{name}"
@@ -76,7 +79,9 @@ def with_look(job: Job, target: Target, choice: Choice) -> Target:
         CannotStart: there is no such program.
         Stopped: `job.watch.is_stopped` said so.
     """
-    if _is_of_saved(target, choice):
+    if _is_of_saved(target, choice) and target.meant is None:
+        if has_two_meanings(program_of(job.root, [one.file for one in choice.fix.changes])):
+            return replace(target, meant=())
         watch = replace(job.watch, past=target.past, is_twin=True)
         return replace(target, meant=verify_command(job.command, job.root, watch).processes)
     first = tuple((name, 0) for name, _ in target.past)
@@ -85,7 +90,8 @@ def with_look(job: Job, target: Target, choice: Choice) -> Target:
 
 
 def _is_of_saved(target: Target, choice: Choice) -> bool:
-    return not target.is_silent and choice.finding.cause in SAVED
+    # An unsafe edit says that it may compute something else: another name may have meant the tensor as it was.
+    return not target.is_silent and choice.finding.cause in SAVED and choice.fix.applicability == "safe"
 
 
 def _may_falsify(target: Target, fix: Fix) -> bool:
@@ -158,7 +164,7 @@ def prove(
     if proof.verdict == GREEN and _wants_twin(choice.fix, proof):
         tell("  green alone; held against its first gradients without checkpointing and compilation")
         proof = verify_with_twin(job.command, job.root, watch, proof)
-    if proof.verdict == GREEN and (why := _worse_than_before(target, choice.fix, proof)):
+    if proof.verdict == GREEN and (why := _worse_than_before(target, choice, job.root, proof)):
         proof = replace(proof, verdict=RED, reasons=(why,))
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
@@ -168,16 +174,19 @@ def prove(
     return proof
 
 
-def _worse_than_before(target: Target, fix: Fix, proof: Verification) -> str | None:
+def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verification) -> str | None:
     """What trained before the edit and trains no more, or otherwise; what belongs to no optimizer still."""
     if (now := _given(proof.processes)) < target.given:
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
-    if others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, fix) else ():
+    if others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice.fix) else ():
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         whose = "meant for them" if target.is_silent else "in their way"
         return f"{names} trained before, and now with other gradients: the cut was {whose}"
-    if target.is_unowned and (left := unowned_of(proof.processes)):
+    left = unowned_of(proof.processes) if target.is_unowned else ()
+    if choice.finding.cause == NO_PARAMETERS:
+        left = left_out(proof.processes, root)
+    if left:
         return f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
     return None
 

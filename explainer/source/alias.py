@@ -8,7 +8,7 @@ from explainer.source.definition import seen_through
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
-from explainer.source.write import Write
+from explainer.source.write import Write, find_writes
 
 _VIEWS = {
     "view",
@@ -56,6 +56,18 @@ def is_collected(write: Write, loop: ast.AST) -> bool:
     if any(write.name in set(bound_names(node)) for node in walk(loop) if isinstance(node, ast.Assign)):
         return False
     return any(seen_through(one)[0] == write.name for node in walk(loop) for one in _collected(node))
+
+
+def has_two_meanings(program: Program) -> bool:
+    """Whether what a name stands for depends on when a write reaches it: a view made before and read after, entries that are one.
+
+    Without the write in place such a program computes something else, and most often what its author thought of.
+    """
+    for write in find_writes(program):
+        loop = write.file.enclosing(write.node, ast.For, ast.While)
+        if is_aliased(write, program) or (loop is not None and is_collected(write, loop)):
+            return True
+    return False
 
 
 def _collected(node: ast.AST) -> list[ast.expr]:

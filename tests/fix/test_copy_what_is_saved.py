@@ -43,6 +43,11 @@ SAVED = {
         ["-loss = h.pow(3)", "+loss = h.clone().pow(3)"],
         "h = net(x)\nloss = h * h * h\n",
     ),
+    "a view that is kept as well": (
+        "line = torch.ones(2, 4)\nkept = []\nloss = 0.0\nfor t in range(3):\n    echo = line[t % 2]\n    loss = loss + net(x) * echo\n    line[t % 2] = t\n    kept.append(echo)\nloss = loss + net(x) * kept[2]\n",
+        ["-    echo = line[t % 2]", "+    echo = line[t % 2].clone()"],
+        "loss = net(x) + net(x) + net(x) * 0.0 + net(x) * 0.0\n",
+    ),
     "an expression in parentheses": (
         "w = torch.ones(6, 4)\nwide = w.view(6, 4)\nloss = (wide) * net(x)\nw.fill_(3)\n",
         ["-loss = (wide) * net(x)", "+loss = (wide).clone() * net(x)"],

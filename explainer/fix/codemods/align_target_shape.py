@@ -155,7 +155,7 @@ def _unknown_call(node: ast.expr, file: SourceFile, context: Context) -> _Differ
         return None
     given = {one.arg: one.value for one in node.keywords}
     sides = [*node.args, *(given[name] for name in ("input", "target") if name in given)]
-    is_pair = len(sides) == 2 and not set(given) - {"input", "target"}
+    is_pair = len(sides) == 2 and not any(isinstance(one, ast.Starred) for one in sides)
     return _Difference(file, node, (sides[0], sides[1])) if is_pair else None
 
 

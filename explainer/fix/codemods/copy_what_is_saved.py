@@ -16,11 +16,14 @@ from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import READ, WRITE, TracedLine
+from explainer.source.binding import bounds_of
+from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.operation import Operation, is_named, operation_of
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
+from explainer.source.write import find_writes
 
 # Autograd's names for what an operation read second; all others are what it read first.
 _SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target"))
@@ -40,7 +43,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     places: list[tuple[SourceFile, ast.AST]] = []
     for line, file, statement in traced_statements(READ, context):
         for node, method in _saved(line, file, statement, context):
-            edit = put_method(file, node, method)
+            made = _where_made(node, file, context.program)
+            if made is None:
+                continue
+            edit = put_method(file, made, method)
             edits[edit.file, edit.start] = edit
             places.append((file, statement))
     if not edits:
@@ -85,6 +91,26 @@ def _saved(line: TracedLine, file: SourceFile, statement: ast.stmt, context: Con
             if found and not line.saves_result:
                 yield from ((one, ".clone()") for one in found[:1])
                 return
+
+
+def _where_made(node: ast.expr, file: SourceFile, program: Program) -> ast.expr | None:
+    """What a name is bound to, where that is a view which nothing writes through: all who read the name mean what it was then.
+
+    None for a copy.
+    """
+    scope = program.names(file).function_of(node) or file.tree
+    if not isinstance(node, ast.Name) or scope is None:
+        return node
+    bound = [one for one in bounds_of(scope) if one.name == node.id]
+    made = bound[0].node if len(bound) == 1 and bound[0].pick is None and not bound[0].is_element else None
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "clone":
+        return None
+    is_view = isinstance(made, ast.Subscript) or (isinstance(made, ast.Call) and seen_through(made)[1])
+    is_written = any(one.file is file and one.name == node.id for one in find_writes(program))
+    reads = [
+        one for one in walk(scope) if isinstance(one, ast.Name) and one.id == node.id and isinstance(one.ctx, ast.Load)
+    ]
+    return made if made is not None and is_view and not is_written and len(reads) > 1 else node
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:

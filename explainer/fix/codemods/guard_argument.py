@@ -17,6 +17,7 @@ from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.binding import Value
+from explainer.source.flow import Reach, flow_of
 from explainer.source.hazard import (
     ARC,
     DEVIATION,
@@ -68,7 +69,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         hazards = list(find_deviations(context.program))
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
-        if hazard.kind in kinds and not _is_left_alone(hazard, hazards, context.program):
+        if hazard.kind in kinds and not _is_left_alone(hazard, hazards, known, context.program):
             function = context.program.names(hazard.file).function_of(hazard.node)
             groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
     for group in groups.values():
@@ -103,8 +104,16 @@ def _is_shared(quotient: Hazard, group: Sequence[Hazard]) -> bool:
     )
 
 
-def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) -> bool:
-    """Whether a guard would be wrong or useless: an unknown sign, a root below that stays at fault, no second derivative."""
+def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], known: frozenset[ast.stmt], program: Program) -> bool:
+    """Whether a guard would be wrong or useless: an unknown sign, a root below that stays at fault, no second derivative.
+
+    The logarithm of data that is 0 is no matter of slopes: how much such a sample weighs is a choice of the objective.
+    """
+    if hazard.kind == LOG:
+        statement = hazard.file.statement(hazard.node)
+        beside = [one for one in hazards if one.kind == LOG and one.file.statement(one.node) is statement]
+        is_alone = not any(_is_reached(one, program) for one in beside)
+        return not _is_reached(hazard, program) and not (statement in known and is_alone)
     if hazard.kind == DEVIATION:
         return is_positive(hazard.sign)
     if hazard.kind == NORM:
@@ -116,6 +125,10 @@ def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], program: Program) 
     roots = {one.node for one in hazards if one.kind == ROOT}
     value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
     return any(node in roots for node in walk(value))
+
+
+def _is_reached(hazard: Hazard, program: Program) -> bool:
+    return flow_of(program).reach_of(hazard.argument, hazard.file) != Reach.NONE
 
 
 def _is_averaged(hazard: Hazard, program: Program) -> bool:

@@ -18,7 +18,7 @@ from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import loop_of, reads
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.operand import calls_given
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -64,7 +64,15 @@ def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
     if calls_given(write.name, write.node, write.file, program):
         return True  # a module or function, of which the flow may not know that it has weights
     flow = flow_of(program)
-    used = [one for one in walk(loop) if isinstance(one, (ast.Call, ast.BinOp)) and write.name in reads(one)]
+    views = {
+        name
+        for one in walk(loop)
+        if isinstance(one, ast.Assign)
+        and isinstance(one.value, ast.Subscript)
+        and dotted_name(one.value.value) == write.name
+        for name in bound_names(one)
+    }
+    used = [one for one in walk(loop) if isinstance(one, (ast.Call, ast.BinOp)) and {write.name, *views} & reads(one)]
     return any(flow.reach_of(one, write.file) != Reach.NONE for one in used)
 
 

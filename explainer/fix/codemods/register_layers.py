@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.source.binding import Bound, Value, bounds_of
@@ -15,9 +16,19 @@ _CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each attribute that hides layers from `parameters()`."""
+    """An edit for all attributes that hide layers from `parameters()`, and one for each of them."""
     if not context.has_failed:
         return
+    found = list(_hidden(context))
+    meant = [one for one, is_trick in found if not is_trick]
+    if len(meant) > 1:  # with some of them alone the rest would not train, and nothing would say so
+        edits = tuple(edit for one in meant for edit in one.edits)
+        yield replace(meant[0], edits=edits, belief=2.4)
+    yield from (one for one, _ in found)
+
+
+def _hidden(context: Context) -> Iterator[tuple[Proposal, bool]]:
+    """Each such attribute's edit, and whether it holds one layer alone: a way to keep that out of the parameters on purpose."""
     for file, function in context.program.functions():
         owner = context.program.names(file).class_of(function)
         if owner is None:
@@ -29,15 +40,13 @@ def propose(context: Context) -> Iterator[Proposal]:
                 text = file.segment(bound.node)
                 is_open = isinstance(bound.node, ast.ListComp)
                 inner = text[1:-1] if is_open else "" if text in ("[]", "{}") else text
-                yield Proposal(
+                why = f"keeps layers in a plain {_plain(bound.node)}, which `parameters()` does not see"
+                proposal = Proposal(
                     edits=(edit_of(file, bound.node, f"{nn}.{kind}({inner})"),),
-                    culprit=culprit_of(
-                        file,
-                        bound.statement,
-                        f"keeps layers in a plain {_plain(bound.node)}, which `parameters()` does not see",
-                    ),
+                    culprit=culprit_of(file, bound.statement, why),
                     belief=2.0,
                 )
+                yield proposal, isinstance(bound.node, ast.List) and len(bound.node.elts) == 1
 
 
 def _plain(node: ast.expr) -> str:
