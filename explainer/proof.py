@@ -28,6 +28,8 @@ from explainer.verification.verify import verify_command
 from explainer.workflow import program_of
 
 INFERENCE = "inplace/inference-tensor"
+# What stepped before such a failure had gradients without it.
+_OF_THE_GRAPH = frozenset(("inplace", "backward", "no-graph"))
 NO_PARAMETERS = "no-graph/empty-parameter-list"
 # Writes into what autograd has saved: the forward ran as it was meant, only its values were gone by the backward.
 SAVED = frozenset(
@@ -50,8 +52,8 @@ class Target:
 
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
-    `before` are the processes of the program as it was, with their first gradients, once a fix was tried that may falsify
-    those: one that takes a cut away, or one that makes one and lets a program go on that had trained until then.
+    `before` are the processes of the program as it was, with the first gradients of what had stepped by then, once a fix was
+    tried that may falsify those.
     `meant` are those of its twin on copies of saved tensors, once a fix was tried for a write in place: a twin does not fail
     of that, and its gradients are those of the values that the forward used.
     """
@@ -66,7 +68,7 @@ class Target:
 
 def wants_look(target: Target, choice: Choice) -> bool:
     """Whether the program has to run once more as it is, before a fix is written, for gradients to hold that fix against."""
-    wants_before = bool(target.past) and target.before is None and _may_falsify(target, choice.fix)
+    wants_before = bool(target.past) and target.before is None and _may_falsify(target, choice)
     return wants_before or (target.meant is None and _is_of_saved(target, choice))
 
 
@@ -94,8 +96,11 @@ def _is_of_saved(target: Target, choice: Choice) -> bool:
     return not target.is_silent and choice.finding.cause in SAVED and choice.fix.applicability == "safe"
 
 
-def _may_falsify(target: Target, fix: Fix) -> bool:
-    return fix.id in RECONNECTS if target.is_silent else cuts_graph(fix)
+def _may_falsify(target: Target, choice: Choice) -> bool:
+    """Whether a fix may change gradients that the program had already: one for the graph or its order, or one that cuts it."""
+    if target.is_silent:
+        return choice.fix.id in RECONNECTS
+    return choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH or cuts_graph(choice.fix)
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
@@ -179,10 +184,10 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     if (now := _given(proof.processes)) < target.given:
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
-    if others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice.fix) else ():
+    if others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice) else ():
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        whose = "meant for them" if target.is_silent else "in their way"
-        return f"{names} trained before, and now with other gradients: the cut was {whose}"
+        whose = "the cut was meant for them" if target.is_silent else "the edit changes what was right"
+        return f"{names} trained before, and now with other gradients: {whose}"
     left = unowned_of(proof.processes) if target.is_unowned else ()
     if choice.finding.cause == NO_PARAMETERS:
         left = left_out(proof.processes, root)

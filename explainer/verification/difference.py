@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.model.verification import (
     COMPILE,
@@ -65,14 +65,22 @@ def compare_runs(against: str, meant: Sequence[ProcessReport], now: Sequence[Pro
 
 
 def changed_of_trained(before: Sequence[ProcessReport], now: Sequence[ProcessReport]) -> tuple[GradientDifference, ...]:
-    """First gradients that are others than before, of parameters that had one there; () where the runs cannot be compared."""
+    """First gradients that are others than before, of parameters that had one there; () where the runs cannot be compared.
+
+    Optimizers that made no step before are left out.
+    """
     try:
-        pairs = _pairs(before, now)
+        pairs = [(one, _without_new(one, other)) for one, other in _pairs(before, now)]
         found = [one for pair in pairs for one in _differences(*pair, is_alone=len(pairs) == 1)]
     except _NotComparable:
         return ()
     tolerance = max(tolerance_of(one) for pair in pairs for one in pair)
     return tuple(one for one in found if one.norm_meant and not one.error <= tolerance)
+
+
+def _without_new(before: ProcessReport, now: ProcessReport) -> ProcessReport:
+    known = {one.optimizer.partition(" ")[0] for one in before.first}
+    return replace(now, first=tuple(one for one in now.first if one.optimizer.partition(" ")[0] in known))
 
 
 def tolerance_of(process: ProcessReport) -> float:

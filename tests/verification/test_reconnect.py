@@ -113,7 +113,7 @@ def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib
     told, left = repaired(tmp_path, LATE.replace("{term}", term))
     assert told["status"] == status
     if status == "unfixed":
-        assert any("the cut was in their way" in reason for one in told["rounds"] for reason in one["reasons"])
+        assert any("the edit changes what was right" in reason for one in told["rounds"] for reason in one["reasons"])
         assert left == LATE.replace("{term}", term)
 
 
