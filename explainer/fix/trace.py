@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
 from explainer.model.trace import (
+    CARRIED,
+    CONSTANT,
     CROSSED,
     CUT,
     DRAWN,
@@ -30,7 +32,8 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED, DRAWN),
+    "backward": (CARRIED,),
+    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED, DRAWN, CONSTANT),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -40,6 +43,8 @@ _OF_ONE = {
     GRAD_OFF: "no-graph/grad-mode-off",
     UNOWNED: "no-graph/empty-parameter-list",
     DRAWN: "no-graph/non-differentiable-op",
+    CONSTANT: "no-graph/loss-not-from-model",
+    CARRIED: "backward/state-carried-across-steps",
 }
 _BELIEF = 3.0
 _NEAR = 1.0

@@ -9,6 +9,8 @@ from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
 from explainer.model.trace import (
+    CARRIED,
+    CONSTANT,
     CROSSED,
     CUT,
     DRAWN,
@@ -22,6 +24,7 @@ from explainer.model.trace import (
     RESULTS,
     STARVING_CUT,
     STARVING_OFF,
+    TAKEN,
     WRITE,
     TracedLine,
 )
@@ -52,9 +55,6 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
-    for one in traced.get("drawn") or ():
-        says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
-        yield from _line(DRAWN, one, says)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -73,6 +73,10 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             one,
             f"makes the integers of which `{one['refused']}` refuses one: they are no rows or classes as they are",
         )
+    if traced.get("constant"):
+        one = traced["constant"]
+        yield from _line(CONSTANT, one, f"`{one['operation']}` makes the loss here, of nothing that trains")
+    yield from _carried(traced)
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     if traced.get("parted"):
@@ -85,6 +89,9 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
 
 def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What keeps parameters of an optimizer from ever getting a gradient, and where grad mode was switched off for it."""
+    for one in traced.get("drawn") or ():
+        says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
+        yield from _line(DRAWN, one, says)
     for one in traced.get("starved") or ():
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
         how = "writes through an alias without a graph, and " if one.get("is_write") else ""
@@ -95,6 +102,18 @@ def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, whose parameters the optimizer owns"
             yield from _line(STARVING_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
+
+
+def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What ties two steps together: where a value was made, unless its own step computed with it too, and where it was taken up."""
+    for one in traced.get("carried") or ():
+        taken = one["taken"]
+        if not one["is_used"]:
+            says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
+            yield from _line(CARRIED, one, says)
+        if not one["is_mixed"]:
+            says = f"`{one['by']}` takes up what an earlier step made, at line {one['line']}, with its graph"
+            yield from _line(TAKEN, {"operation": one["by"], **taken}, says)
 
 
 def _reads(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
@@ -167,6 +186,8 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
 
 
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for one in traced.get("carried") or ():
+        yield "traced_state", one["operation"]
     for one in lines:
         yield f"traced_{one.kind.replace('-', '_')}", one.operation
     hidden = traced.get("hidden") or ()

@@ -94,6 +94,20 @@ loss.backward()
         "loss.backward()",
         ["return out.sum() * 0"],
     ),
+    "an early return beside a figure": (
+        HEAD
+        + """def masked(out, mask):
+    if not mask.any():
+        return torch.tensor(0.0), 0
+    return F.cross_entropy(out[mask], y[mask]), int(mask.sum())
+
+
+loss, count = masked(net(x), y > 5)
+loss.backward()
+""",
+        "loss.backward()",
+        ["return out.sum() * 0, 0"],
+    ),
     "a branch that may be left out": (
         HEAD
         + """def aux(out, use):

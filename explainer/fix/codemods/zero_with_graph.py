@@ -47,11 +47,12 @@ def _zeros(function: Function, file: SourceFile, context: Context) -> Iterator[t
     """Constant tensors that a function returns beside a live value, or starts a sum with that only a loop or branch adds to."""
     provenance = provenance_of(context.program)
     returns = [one for one in walk_scope(function) if isinstance(one, ast.Return) and one.value is not None]
-    is_live = [one.value is not None and provenance.trace(Value(one.value, file)).live for one in returns]
-    for one, live in zip(returns, is_live, strict=True):
-        if not live and any(is_live) and one.value is not None and _is_zero(one.value, file, context):
-            yield one.value, one
-    if not any(is_live):
+    parts = [(one, at, part) for one in returns for at, part in enumerate(_parts(one))]
+    live = {at for _, at, part in parts if provenance.trace(Value(part, file)).live}
+    for one, at, part in parts:
+        if at in live and _is_zero(part, file, context):
+            yield part, one
+    if not live:
         return
     for bound in bounds_of(function):
         if bound.fills or not _is_zero(bound.node, file, context) or file.parents.get(bound.statement) is not function:
@@ -60,6 +61,12 @@ def _zeros(function: Function, file: SourceFile, context: Context) -> Iterator[t
         inside = [one for one in later if file.parents.get(one.statement) is not function]
         if later and len(inside) == len(later) and isinstance(bound.statement, ast.stmt):
             yield bound.node, bound.statement
+
+
+def _parts(statement: ast.Return) -> list[ast.expr]:
+    """What a function returns, side by side."""
+    value = statement.value
+    return list(value.elts) if isinstance(value, ast.Tuple) else [value] if value is not None else []
 
 
 def _is_zero(node: ast.expr, file: SourceFile, context: Context) -> bool:

@@ -16,10 +16,12 @@ MAX_NODES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One backward: its line, the numbers of the nodes it went through, and whether it kept the graph."""
+    """One backward: its line, the lines that led to it, whether it kept the graph, how many operations there were, its nodes."""
 
     place: Place | None
+    stack: tuple[Place, ...]
     keeps: bool
+    at: int
     nodes: frozenset[int] = field(default_factory=frozenset)
 
 
@@ -32,9 +34,9 @@ class Graphs:
         self.passes: deque[Pass] = deque(maxlen=MAX_PASSES)
 
     def before_backward(
-        self, roots: Any, place: Place | None, *, keeps: bool, thread: int
+        self, roots: Any, places: tuple[Place | None, tuple[Place, ...]], *, keeps: bool, at: int, thread: int
     ) -> Iterator[tuple[Any, str, Any, Write]]:
-        """Log the pass; the saved tensors that were written without their version moving: node, name, tensor, first such write."""
+        """Log the pass, by its place and stack, before the operation with the number `at`; the saved tensors that were written without their version moving: node, name, tensor, first such write."""
         numbers: list[int] = []
         for node in walk(roots):
             number = sequence_of(node)
@@ -43,7 +45,7 @@ class Graphs:
             numbers.append(number)
             if len(self._writes):
                 yield from self._hidden(node, number, thread)
-        self.passes.append(Pass(place, keeps, frozenset(numbers)))
+        self.passes.append(Pass(*places, keeps, at, frozenset(numbers)))
 
     def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, str, Any, Write]]:
         if hasattr(node, "saved_tensors"):
@@ -76,6 +78,10 @@ class Graphs:
         }
         earlier = list(self.passes)[:-1]  # the last one is that which failed
         return next((one for one in reversed(earlier) if not one.keeps and freed & one.nodes), None)
+
+    def has_come_round(self) -> bool:
+        """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round."""
+        return any(one.stack == self.passes[-1].stack for one in list(self.passes)[:-1])
 
     def _names(self, node: Any) -> tuple[str, ...]:
         names = self._saved.get(node.name())

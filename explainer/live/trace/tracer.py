@@ -11,10 +11,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from .carried import carried_over
 from .crossed import Crossed
 from .drawn import Drawn
 from .exits import WAYS_IN, WAYS_OUT, Exits
@@ -37,6 +39,7 @@ _ASK = frozenset(
      "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
+FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
@@ -307,7 +310,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._exits.saw("backward")
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
-        found = self.graphs.before_backward(roots, place, keeps=keeps, thread=threading.get_ident())
+        found = self.graphs.before_backward(
+            roots, (place, self._places.stack(4)), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
+        )
         for node, name, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
                 self._told_places.append(write.place)
@@ -364,10 +369,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             ]
         else:
             told["writes"] = self._written(moved)
-            told["cuts"] = self._cuts(loss) if not loss.requires_grad else []
+            told["constant"] = self._constant(loss) if not loss.requires_grad else None
+            told["cuts"] = self._cuts(loss) if not (loss.requires_grad or told["constant"]) else []
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
                 told["freed"] = describe(passed.place)
+                told["carried"] = self._carried(loss, passed.at) if self.graphs.has_come_round() else []
         if message.startswith("IndexError"):
             told["indices"] = self._indices()
         if "CheckpointError" in message or "checkpoint" in message:
@@ -414,12 +421,41 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         ]
         return found[:MAX_TOLD] or self._conversions()
 
+    def _is_behind(self, operation: Operation) -> bool:
+        """Whether an operation stands behind the failing backward in its function: in a loop, it ran in the round before."""
+        place = self.graphs.passes[-1].place if self.graphs.passes else None
+        return place is not None and operation.place is not None and (
+            operation.place[0] is place[0] and operation.place[1] > place[1]
+        )  # fmt: skip
+
+    def _constant(self, loss: Any) -> dict[str, Any] | None:
+        """The operation that made a loss of no tensor at all: no data, no parameter, nothing of the model."""
+        number = self.flow.maker(loss)
+        upstream = [one for _, one in islice(self.flow.upstream(number), MAX_TOLD)] if number is not None else []
+        is_fresh = all(
+            not (one.leaves or one.took_grad or one.gave_grad) and (one.inputs or one.name in FACTORIES)
+            for one in upstream
+        )
+        return _operation(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
+
+    def _carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
+        """What a loss took over from the step whose backward used it up."""
+        number = self.flow.maker(loss)
+        found = carried_over(self.flow, number, at) if number is not None else ()
+        return [
+            {
+                **_operation(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
+                "is_mixed": one.is_mixed,
+            }
+            for one in islice(found, MAX_TOLD)
+        ]  # fmt: skip
+
     def _conversions(self) -> list[dict[str, Any]]:
         """Where a tensor that required grad last became a Python number, if that is one line: the values went on from there."""
         found = {}
         for _, number in self._numbers:
             operation = self.flow.get(number)
-            if operation is not None and operation.took_grad:
+            if operation is not None and operation.took_grad and not self._is_behind(operation):
                 told = _operation(operation)
                 found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
         return list(found.values()) if len(found) == 1 else []

@@ -1,0 +1,79 @@
+"""What a trace saw an earlier step make, and a later one take up with its graph, is kept without it.
+
+Where the value was stored, if its own step computed nothing else with it; else where it was taken up, if that line takes up
+nothing of its own step. Whatever class, container or closure carried it in between.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import put_method
+from explainer.fix.trace import traced_statements
+from explainer.model.patch import Edit
+from explainer.model.trace import CARRIED, TAKEN
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.tree import walk
+
+_PUTS = frozenset({"append", "appendleft", "extend", "insert", "put", "add"})
+_CUTS = frozenset({"detach", "data", "item"})
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """One edit for all lines that store such a value; one for all that take it up."""
+    if not context.has_failed:
+        return
+    for kind, why, belief in (
+        (CARRIED, "keeps the graph of its step, which a later step goes back through", 2.6),
+        (TAKEN, "takes up the graph of an earlier step", 1.6),
+    ):
+        edits: dict[Edit, None] = {}
+        places: list[tuple[SourceFile, ast.stmt]] = []
+        for _, file, statement in traced_statements(kind, context):
+            found = list(_stored(statement)) or (list(_attributes(statement, file)) if kind == TAKEN else [])
+            if not found:
+                edits = {}
+                break
+            edits |= dict.fromkeys(put_method(file, one, ".detach()") for one in found)
+            places.append((file, statement))
+        if edits:
+            yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
+
+
+def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The parts of what a statement puts into an attribute, an element or a container; a sum that goes on is none."""
+    value: ast.expr | None = None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript)):
+        value = statement.value
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        func, given = statement.value.func, statement.value.args
+        if isinstance(func, ast.Attribute) and func.attr in _PUTS and given:
+            value = given[-1]
+    if value is None or any(isinstance(one, ast.Attribute) and one.attr in _CUTS for one in walk(value)):
+        return
+    yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+
+
+def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
+    """What a statement reads of an object that outlives the step: `self.state`, `bank.slots[key]`, as an operand or argument."""
+    for node in walk(statement):
+        above = file.parents.get(node)
+        is_read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and dotted_name(node) is not None
+        while isinstance(above, ast.Subscript) and above.value is node:
+            node, above = above, file.parents.get(above)
+        is_operand = isinstance(above, ast.BinOp) or (isinstance(above, ast.Call) and node in above.args)
+        if is_read and is_operand and isinstance(node, ast.expr) and not _is_made(node, file):
+            yield node
+
+
+def _is_made(node: ast.expr, file: SourceFile) -> bool:
+    """Whether an attribute is a setting or a layer's, by its name: `self.alpha`, `layer.weight`."""
+    last = (dotted_name(node) or "").rpartition(".")[2]
+    return last in ("weight", "bias") or not any(
+        isinstance(one, ast.Attribute) and one.attr == last and isinstance(one.ctx, ast.Store)
+        and (function := file.enclosing(one, ast.FunctionDef)) is not None and getattr(function, "name", "") != "__init__"
+        for one in file.walk()
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""What the graph of a step took over from a step whose backward is over: where that was made, and where it was taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .flow import Flow, Operation
+
+MAX_LOOKED_AT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """An operation of an earlier step, and the first of this step that took its result with its graph.
+
+    `is_used` where its own step computed with that result too; `is_mixed` where the line that took it up also ran on values
+    of this step, as a loop over time does.
+    """
+
+    made: Operation
+    taken: Operation
+    is_used: bool
+    is_mixed: bool
+
+
+def carried_over(flow: Flow, loss: int, at: int) -> Iterator[Carried]:
+    """What the graph under an operation took over from before the operation with the number `at`, each pair of lines once.
+
+    What its own step took up on the same line is no state: it was made once, for all steps.
+    """
+    told = set()
+    queue, seen = [loss], {loss}
+    pairs: list[tuple[int, int]] = []
+    while queue and len(seen) < MAX_LOOKED_AT:
+        number = queue.pop()
+        operation = flow.get(number)
+        if operation is None or not operation.gave_grad:
+            continue
+        for one in operation.inputs:
+            made = flow.get(one)
+            if one < at and made is not None and made.gave_grad:
+                pairs.append((one, number))
+            elif one >= at and one not in seen:
+                seen.add(one)
+                queue.append(one)
+    takers = {number for _, number in pairs}
+    for one, number in sorted(pairs):
+        made, taken = flow.get(one), flow.get(number)
+        if made is None or taken is None or (made.place, taken.place) in told:
+            continue
+        earlier = [each for before, each in flow.consumers(one) if before < at and each.gave_grad]
+        if any(each.place == taken.place for each in earlier):
+            continue
+        told.add((made.place, taken.place))
+        beside = (each for since, each in flow.since(at) if since not in takers)
+        is_mixed = any(each.place == taken.place and each.name == taken.name and each.took_grad for each in beside)
+        yield Carried(made, taken, bool(earlier), is_mixed)

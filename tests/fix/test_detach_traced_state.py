@@ -1,0 +1,119 @@
+"""What a trace saw carried from step to step is detached where it is kept, or where it is taken up; the program then trains."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import sys
+from dataclasses import replace
+
+import pytest
+
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import diff_lines, failed, write
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+TOP = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.GRUCell(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+"""
+LOOP = """
+store = Store()
+for step in range(3):
+    hidden = cell(torch.randn(2, 3), store.read())
+    loss = head(hidden).square().mean() + hidden.abs().mean()
+    {order}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SLOTS = """
+class Store:
+    def __init__(self):
+        self.slots = {}
+
+    def read(self):
+        return torch.stack([self.slots.get(n, torch.zeros(4)) for n in "ab"])
+
+    def write(self, hidden):
+        for i, n in enumerate("ab"):
+            self.slots[n] = hidden[i]
+"""
+QUEUE = """
+class Store:
+    def __init__(self):
+        self.rows = [torch.zeros(2, 4)]
+
+    def read(self):
+        return self.rows[-1] * 0.9
+
+    def write(self, hidden):
+        self.rows.append(hidden.tanh())
+"""
+BLEND = """
+class Store:
+    def __init__(self):
+        self.state = torch.zeros(2, 4)
+
+    def read(self):
+        return 0.5 * self.state
+
+    def write(self, hidden):
+        self.state = hidden
+"""
+CARRIED = {
+    "slots of a dictionary": (SLOTS, ["-            self.slots[n] = hidden[i]", "+            self.slots[n] = hidden[i].detach()"]),
+    "a list": (QUEUE, ["-        self.rows.append(hidden.tanh())", "+        self.rows.append(hidden.tanh().detach())"]),
+    "what its own step trains on": (BLEND, ["-        return 0.5 * self.state", "+        return 0.5 * self.state.detach()"]),
+}  # fmt: skip
+
+
+def run(folder: pathlib.Path, name: str, text: str) -> None:
+    (folder / f"{name}.py").write_text(text)
+    spec = importlib.util.spec_from_file_location(f"{folder.name.replace('-', '_')}_{name}", folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+@pytest.mark.parametrize("order", ["store.write(hidden)", "pass"])
+@pytest.mark.parametrize(("store", "changes"), CARRIED.values(), ids=CARRIED)
+def test_what_was_carried_is_detached(store: str, changes: list[str], order: str, tmp_path: pathlib.Path) -> None:
+    """Written before the backward or behind the step; the edited program runs to its end."""
+    import gradfix
+
+    text = TOP + store + LOOP.format(order=order) + ("" if "write" in order else "    store.write(hidden)\n")
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", text)
+    program = write(tmp_path, {"train.py": text})
+    incident = replace(failed(), traced=seen.lines)
+    found = list(find_codemod("detach_traced_state")(Context(program=program, incident=incident)))
+    after = splice(text, found[0].edits)
+    assert after is not None
+    assert diff_lines(text, after) == changes
+    run(tmp_path, "fixed", after)
+
+
+SUM = """
+total = 0.0
+for step in range(2):
+    total = total + head(cell(torch.randn(2, 3))).mean()
+    total.backward()
+"""
+
+
+def test_a_sum_is_not_cut(tmp_path: pathlib.Path) -> None:
+    """What goes on being added to is no state: it is to begin anew."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + SUM)
+    program = write(tmp_path, {"train.py": TOP + SUM})
+    incident = replace(failed(), traced=seen.lines)
+    assert not list(find_codemod("detach_traced_state")(Context(program=program, incident=incident)))
