@@ -11,6 +11,7 @@ from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
+_SHIFT = 0.5
 _DEPTH = 6
 _KEEP = frozenset(
     {"sum", "mean", "float", "double", "half", "unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "expand_as", "to"}
@@ -93,8 +94,10 @@ def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int
     left, right = (value_of(one, file, program, depth + 1) for one in (node.left, node.right))
     numbers = left.is_number and right.is_number
     if isinstance(node.op, ast.Add):
-        # `x + eps` is taken at its word, also where the source does not show the sign of x.
-        positive = left.positive or right.positive or is_epsilon(node.left) or is_epsilon(node.right)
+        positive = any(
+            (one.positive and not _is_shift(side, other, program.names(file))) or is_epsilon(side)
+            for side, one, other in ((node.left, left, right), (node.right, right, left))
+        )
         return Sign(
             positive=positive, not_negative=positive or (left.not_negative and right.not_negative), is_number=numbers
         )
@@ -116,6 +119,12 @@ def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int
             return right
         return Sign(not_negative=probability, bounded=left.bounded and right.bounded, is_number=numbers)
     return Sign(is_number=numbers)
+
+
+def _is_shift(node: ast.expr, other: Sign, names: Names) -> bool:
+    """Whether a number moves a value of unknown sign: `x + 1`. `x + 1e-6` is taken at its word, whatever the source shows of x."""
+    number = number_of(node, names)
+    return number is not None and number >= _SHIFT and not (other.not_negative or other.is_number)
 
 
 def is_epsilon(node: ast.expr) -> bool:

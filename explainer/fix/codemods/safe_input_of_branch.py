@@ -7,12 +7,15 @@ both are finite. The same where a mask multiplies, fills or indexes afterwards, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 from explainer.fix.blame import blame
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import replace_whole, spell
-from explainer.source.hazard import ARC, EXP, Hazard, find_hazards
+from explainer.source.hazard import ARC, EXP, QUOTIENT, Hazard, find_hazards
 from explainer.source.selection import Selection, selection_of
 
 _NAMES = {
@@ -29,12 +32,13 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each hazard whose result is selected afterwards."""
     if not context.has_failed:
         return
+    groups: dict[ast.AST, list[tuple[Hazard, Proposal]]] = defaultdict(list)
     for hazard in find_hazards(context.program):
         selection = selection_of(hazard.node, hazard.file, context.program) if hazard.kind in _NAMES else None
         if selection is None or _is_safe_already(hazard):
             continue
         names = context.program.names(hazard.file)
-        yield Proposal(
+        proposal = Proposal(
             edits=(
                 replace_whole(hazard.file, hazard.argument, _safe_text(hazard, selection, spell(names, "torch.where"))),
             ),
@@ -43,6 +47,20 @@ def propose(context: Context) -> Iterator[Proposal]:
             ),
             belief=blame(hazard, context) + 0.8,
         )
+        groups[selection.node].append((hazard, proposal))
+        yield proposal
+    for found in groups.values():
+        yield from _both_branches(found)
+
+
+def _both_branches(found: Sequence[tuple[Hazard, Proposal]]) -> Iterator[Proposal]:
+    """What one selection throws away of each of its branches: with one of them left, the NaN comes from there."""
+    singular = [one for hazard, one in found if hazard.kind != QUOTIENT]
+    if len(singular) > 1 and not any(
+        one.start < other.end and other.start < one.end for one, other in combinations([each.edits[0] for each in singular], 2)
+    ):  # fmt: skip
+        first = max(singular, key=lambda one: one.belief)
+        yield replace(first, edits=tuple(each.edits[0] for each in singular), belief=first.belief + 0.3)
 
 
 def _safe_text(hazard: Hazard, selection: Selection, where: str) -> str:
