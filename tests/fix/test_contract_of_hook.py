@@ -107,3 +107,36 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "contract_of_hook", after, still) == after
+
+
+HOOK = """import torch
+
+
+class Clip:
+    def attach(self, x):
+        x.register_hook({hook})
+        return x
+
+    def {name}(self, grad):
+        flat = grad.flatten(1)
+        norm = flat.norm(dim=1, keepdim=True)
+        {result}
+
+
+Clip().attach(net(x)).sum().backward()
+"""
+SIZE = "hook '<unknown>' has changed the size of value"
+
+
+@pytest.mark.parametrize(("hook", "name"), [("self", "__call__"), ("self.bound", "bound")])
+def test_a_hook_gives_back_the_shape_it_got(tmp_path: pathlib.Path, hook: str, name: str) -> None:
+    """What it has flattened comes back as it was; what it has summed, or passes on, is another fault, or none."""
+    source = HOOK.format(hook=hook, name=name, result="return flat / norm.clamp_min(1.0)")
+    after = rewritten(tmp_path, "contract_of_hook", source, "Clip().attach", message=SIZE)
+    assert diff_lines(source, after) == [
+        "-        return flat / norm.clamp_min(1.0)", "+        return (flat / norm.clamp_min(1.0)).view_as(grad)",
+    ]  # fmt: skip
+    assert rewritten(tmp_path, "contract_of_hook", after, "Clip().attach", message=SIZE) == after
+    for result in ("return norm.squeeze(1)", "return grad * 2", "print(flat.mean())"):
+        other = HOOK.format(hook=hook, name=name, result=result)
+        assert rewritten(tmp_path, "contract_of_hook", other, "Clip().attach", message=SIZE) == other

@@ -76,3 +76,13 @@ def test_branches_get_a_safe_input(tmp_path, body: str, wanted: str) -> None:
     after = rewritten(tmp_path, "safe_input_of_branch", source, "loss.backward()")
     assert changed_lines(source, after) == [wanted]
     assert rewritten(tmp_path, "safe_input_of_branch", after, "loss.backward()") == after
+
+
+def test_both_branches_of_a_selection(tmp_path) -> None:
+    """Each of them has its own bad places: with one cured the NaN comes from the other."""
+    body = "out = net(x)\nup = (out + 1) ** w\ndown = (1 - out) ** w\nloss = torch.where(out >= 0, up, down).sum()"
+    source = f"{HEAD}w = torch.ones(1)\n{body}\nloss.backward()\n"
+    after = rewritten(tmp_path, "safe_input_of_branch", source, "loss.backward()")
+    assert changed_lines(source, after) == [
+        "up = torch.where(out >= 0, out + 1, 1) ** w", "down = torch.where(out >= 0, 1, 1 - out) ** w",
+    ]  # fmt: skip

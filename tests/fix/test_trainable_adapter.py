@@ -114,6 +114,25 @@ score(model, ids)
         "",
         ['model.set_adapter("policy")'],
     ),
+    "switched off for the base model": (
+        """import torch
+from peft import get_peft_model
+
+
+def anchor(model, ids):
+    model.disable_adapter_layers()
+    with torch.no_grad():
+        logits = model(ids).logits
+    return logits.log_softmax(-1)
+
+
+model = get_peft_model(base, config)
+loss = (model(ids).logits - anchor(model, ids)).square().mean()
+loss.backward()
+""",
+        "loss.backward()",
+        ["model.enable_adapter_layers()"],
+    ),
     "a configuration for inference": (
         HEAD
         + """model = get_peft_model(base, LoraConfig(r=2, inference_mode=True))

@@ -7,15 +7,34 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
+from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
-from explainer.source.name import dotted_name
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"
+_FLATTENS = frozenset({"flatten", "view", "reshape", "ravel", "squeeze", "unsqueeze"})
+_ELEMENTWISE = frozenset(
+    {
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "mul",
+        "div",
+        "add",
+        "sub",
+        "sign",
+        "tanh",
+        "nan_to_num",
+        "masked_fill",
+        "neg",
+        "abs",
+    }
+)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -40,6 +59,61 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, node in registered:
         if isinstance(node, ast.Call) and node.args and not is_mixed:
             yield from _wrapped(file, node.args[0], context.program)
+    if "has changed the size of value" in message_of(context):
+        for file in context.program.parsed():
+            for node in file.walk():
+                if _method(node) == "register_hook" and isinstance(node, ast.Call) and node.args:
+                    yield from _reshaped(file, node.args[0], context.program)
+
+
+def _reshaped(file: SourceFile, hook: ast.expr, program: Program) -> Iterator[Proposal]:
+    """`return flat * scale` of a hook that has flattened its gradient, as `return (flat * scale).view_as(grad)`."""
+    found = _function_of(file, hook, program)
+    own = [one.arg for one in found[1].args.args if one.arg != "self"] if found is not None else []
+    if found is None or len(own) != 1:
+        return
+    where, function = found
+    flat: dict[str, bool | None] = {own[0]: False}
+    for one in statements_of(function):
+        value = one.value if isinstance(one, (ast.Assign, ast.Return)) else None
+        if value is None:
+            continue
+        is_flat = _is_flat(value, flat)
+        if isinstance(one, ast.Assign):
+            flat |= dict.fromkeys(bound_names(one), True if is_flat else None)
+        elif is_flat:
+            why = f"gives back `{own[0]}` in another shape"
+            yield Proposal(
+                edits=(put_method(where, value, f".view_as({own[0]})"),),
+                culprit=culprit_of(where, one, why),
+                belief=1.8,
+            )
+
+
+def _is_flat(value: ast.expr, flat: dict[str, bool | None]) -> bool:
+    """Whether an expression has the elements of a gradient in another shape: flattened, and computed with one by one.
+
+    `flat` says so of names; None is said of one that has other elements.
+    """
+    if isinstance(value, ast.Name):
+        return bool(flat.get(value.id))
+    if isinstance(value, ast.BinOp):
+        return _is_flat(value.left, flat) or _is_flat(value.right, flat)
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    if value.func.attr in _FLATTENS:
+        return any(isinstance(one, ast.Name) and flat.get(one.id) is not None for one in walk(value.func.value))
+    return value.func.attr in _ELEMENTWISE and _is_flat(value.func.value, flat)
+
+
+def _function_of(file: SourceFile, hook: ast.expr, program: Program) -> tuple[SourceFile, Function] | None:
+    """The function that a hook is: named, a method, or what calling the object itself runs."""
+    if isinstance(hook, ast.Name) and hook.id == "self":
+        owner = program.names(file).class_of(hook)
+        body = owner.body if owner is not None else ()
+        found = next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == "__call__"), None)
+        return (file, found) if found is not None else None
+    return program.find_function(dotted_name(hook) or "")
 
 
 def _method(node: ast.AST) -> str:

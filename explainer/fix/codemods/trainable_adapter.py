@@ -45,6 +45,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     yield from _inference(node, file, names)
                     yield from _inactive(node, file, names)
                 yield from _left_active(node, file, context)
+                yield from _left_disabled(node, file, context)
             elif isinstance(node, ast.With):
                 yield from _disabled(node, file)
         yield from _frozen_after(file, context)
@@ -121,6 +122,40 @@ def _left_active(node: ast.Call, file: SourceFile, context: Context) -> Iterator
             culprit=culprit_of(file, node, f'leaves another adapter active than "{trained}", and freezes that one'),
             belief=2.2,
         )
+
+
+def _left_disabled(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`model.disable_adapter_layers()` for what the base model says, and nothing enables the adapter again."""
+    func, statement = node.func, file.statement(node)
+    if (
+        not isinstance(func, ast.Attribute)
+        or func.attr != "disable_adapter_layers"
+        or not isinstance(statement, ast.Expr)
+    ):
+        return
+    is_enabled = any(
+        isinstance(one, ast.Attribute) and one.attr in ("enable_adapter_layers", "enable_adapters")
+        for each in context.program.parsed()
+        for one in each.walk()
+    )
+    owner = dotted_name(func.value)
+    block = list(block_of(statement, file))
+    runs = [
+        one
+        for one in block[block.index(statement) + 1 :]
+        if any(
+            isinstance(each, ast.Call) and dotted_name(each.func) in (owner, f"{owner}.forward") for each in walk(one)
+        )
+    ]
+    if is_enabled or owner is None or not runs or isinstance(runs[-1], ast.Return):
+        return
+    is_script = context.program.names(file).function_of(node) is None  # what runs last there may be the training
+    last = runs[0] if is_script else runs[-1]
+    yield Proposal(
+        edits=(insert_after(file, last, f"{owner}.enable_adapter_layers()"),),
+        culprit=culprit_of(file, node, "switches the adapter off, and nothing switches it on again"),
+        belief=2.2,
+    )
 
 
 def _chosen(node: ast.AST) -> Iterator[object]:

@@ -1,0 +1,42 @@
+"""A result whose gradient is read keeps it."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+ATTACK = """import torch
+
+
+def attack(model, window):
+    window = window.clone().requires_grad_(True)
+    scaled, scale = standardise(window)
+    model(scaled).sum().backward()
+    return scaled + 0.1 * scaled.grad.sign()
+
+
+attack(net, x)
+"""
+RIGHT = {
+    "a leaf": ATTACK.replace("scaled.grad", "window.grad"),
+    "kept already": ATTACK.replace("    model(scaled)", "    scaled.retain_grad()\n    model(scaled)"),
+    "flagged": ATTACK.replace("    model(scaled)", "    scaled.requires_grad_()\n    model(scaled)"),
+    "bound anew in each round": ATTACK.replace("    return scaled", "    scaled = scaled - scaled.grad\n    return scaled"),
+    "made in a branch": ATTACK.replace("    scaled, scale = s", "    if scale:\n        scaled, scale = s"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
+def test_what_is_no_plain_result_stays(source: str, tmp_path: pathlib.Path) -> None:
+    """Leaves, results that keep their gradient, and names that are bound several times or sometimes."""
+    assert rewritten(tmp_path, "retain_grad", source, ".grad.sign()") == source
+
+
+def test_a_result_keeps_its_gradient(tmp_path: pathlib.Path) -> None:
+    """Behind the line that makes it, before the backward; a second time nothing is left to do."""
+    after = rewritten(tmp_path, "retain_grad", ATTACK, ".grad.sign()")
+    assert diff_lines(ATTACK, after) == ["+    scaled.retain_grad()"]
+    assert rewritten(tmp_path, "retain_grad", after, ".grad.sign()") == after
