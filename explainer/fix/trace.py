@@ -20,6 +20,7 @@ from explainer.model.trace import (
     NOT_FINITE,
     PARTED,
     STARVING_CUT,
+    STARVING_OFF,
     UNOWNED,
     WRITE,
     TracedLine,
@@ -33,7 +34,7 @@ _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
     "backward": (CARRIED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_CUT, UNOWNED, DRAWN, CONSTANT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -41,6 +42,7 @@ _SPEAKS = {
 _OF_ONE = {
     INDEX: "shape/index-out-of-range",
     GRAD_OFF: "no-graph/grad-mode-off",
+    STARVING_OFF: "no-graph/grad-mode-off",
     UNOWNED: "no-graph/empty-parameter-list",
     DRAWN: "no-graph/non-differentiable-op",
     CONSTANT: "no-graph/loss-not-from-model",

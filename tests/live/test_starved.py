@@ -194,3 +194,26 @@ def test_values_that_leave_torch_for_good() -> None:
             optimizer.step()
 
     assert lines(train, fails=False) == ()
+
+
+def test_what_runs_behind_the_last_step() -> None:
+    """The helper that starves the part in its update is the one that evaluates it afterwards, where it is in order."""
+    actor, critic = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in (actor, critic)]
+
+    @torch.no_grad()
+    def act(x: torch.Tensor) -> torch.Tensor:
+        return actor(x)
+
+    def train() -> None:
+        for _ in range(3):
+            loss = -critic(act(torch.randn(2, 3))).mean()
+            loss.backward()
+            for one in optimizers:
+                one.step()
+                one.zero_grad()
+        for _ in range(4):
+            act(torch.randn(2, 3)).mean()
+
+    found = lines(train, fails=False)
+    assert [(one.kind, one.function) for one in found] == [("starving-cut", "act"), ("starving-off", "act")]

@@ -29,6 +29,7 @@ class Starved:
         self._flow = flow
         self._owned: dict[int, tuple[weakref.ref[Any], int, int]] = {}
         self._began: dict[int, float] = {}
+        self._stepped: dict[int, int] = {}
 
     def saw_step(self, optimizer: Any) -> None:
         """An optimizer is about to step."""
@@ -36,6 +37,7 @@ class Starved:
             for one in group["params"]:
                 kept, steps, given = self._owned.get(id(one)) or (weakref.ref(one), 0, 0)
                 self._owned[id(one)] = kept, steps + 1, given + (one.grad is not None)
+                self._stepped[id(one)] = len(self._flow)
                 if not steps and one.grad is None:
                     self._began[id(one)] = _total(one)
 
@@ -95,10 +97,15 @@ class Starved:
         return found
 
     def _first_takers(self, identity: int) -> list[int]:
-        """The latest operation on each line that took a parameter, newest first: one of them may only print it."""
+        """The latest operation on each line that took a parameter for its optimizer's step, newest first: one may only print it.
+
+        What ran behind the last step, an evaluation, trained nothing.
+        """
+        stepped = self._stepped.get(identity, len(self._flow))
         found: dict[tuple[Any, str], int] = {}
         for number, operation in self._flow.consumers_of_leaf(identity):
-            found.setdefault((operation.place, operation.name), number)
+            if number < stepped:
+                found.setdefault((operation.place, operation.name), number)
             if len(found) >= MAX_TAKERS:
                 break
         return list(found.values())
