@@ -163,6 +163,30 @@ for i, x in enumerate(data):
         ["-    grads.unscale_(optimizer)", "-    nn.utils.clip_grad_norm_(module.parameters(), 1.0)",
          "+        scaler.unscale_(opt)", "+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)"],
     ),
+    "a helper that gives back the norm": (
+        CLASS
+        + """    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+    def clip(self):
+        self.scaler.unscale_(self.opt)
+        return self.norm(p for group in self.opt.param_groups for p in group["params"])
+    def step(self):
+        self.scaler.step(self.opt)
+        self.scaler.update()
+        self.opt.zero_grad()
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+norms = []
+amp = Amp(net, torch.optim.SGD(net.parameters(), lr=0.1), norm=lambda ps: nn.utils.clip_grad_norm_(list(ps), 1.0))
+for i, x in enumerate(torch.randn(4, 8, 4)):
+    amp.backward(net(x).pow(2).mean())
+    norm = amp.clip()
+    norms.append(norm)
+    if i % 2:
+        amp.step()
+""",
+        ["-    norm = amp.clip()", "-    norms.append(norm)", "+        norm = amp.clip()", "+        norms.append(norm)"],
+    ),
     "two helpers with the same arguments": (
         HEAD + """def send_back(loss, grads, optimizer, module):
     grads.scale(loss).backward()

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
-from explainer.source.binding import Value, all_parameters, bounds_of
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, all_parameters, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, block_of
+from explainer.source.lineage import binds, block_of, reads
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -24,6 +25,7 @@ from explainer.source.tree import walk
 _TWICE = "unscale_() has already been called on this optimizer"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise)
+_GRADIENTS = frozenset({"grad", "parameters", "param_groups"})
 _DEPTH = 3
 
 
@@ -58,6 +60,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         if len(steps) != 1 or sum(one.kind == UNSCALE for one in same) != 1:
             continue
         training = _Training(program, acts, steps[0])
+        why = culprit_of(unscale.file, unscale.call, "unscales after every batch, while the scaler steps less often")
+        whole = _helper_at_step(unscale, training)
+        if whole:
+            yield Proposal(edits=whole, culprit=why, belief=2.0)
+            continue
         unit = _unit(unscale.statement, unscale.file, training)
         text = _text(unit, steps[0], program) if unit is not None else None
         if unit is None or text is None:
@@ -68,9 +75,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 insert_before(steps[0].file, place, text),
                 *(remove_statement(unit.file, one) for one in unit.statements),
             ),
-            culprit=culprit_of(
-                unscale.file, unscale.call, "unscales after every batch, while the scaler steps less often"
-            ),
+            culprit=why,
             belief=1.8,
         )
 
@@ -115,7 +120,66 @@ def _unit(statement: ast.stmt, file: SourceFile, training: _Training, depth: int
             return _unit(outer, where, training, depth + 1)
         return None
     moved = _with_clips(statement, block, acts)
-    return _Unit(file, tuple(moved)) if not _are_read(moved, file, program) else None
+    rest = block[max(block.index(one) for one in moved) + 1 :]
+    is_whole = not _are_read(moved, file, program) and not any(_takes_gradients(one) for one in rest)
+    return _Unit(file, tuple(moved)) if is_whole else None
+
+
+def _helper_at_step(unscale: Act, training: _Training) -> tuple[Edit, ...]:
+    """The call of a helper that unscales and clips, moved to where the step is called, with what reads its result.
+
+    For one that clips by a function of its own, or gives back the norm: its lines cannot be told apart. () where it does
+    more for the step, or what it gives is read in every round.
+    """
+    program = training.program
+    helper = program.names(unscale.file).function_of(unscale.statement)
+    acts = [one for one in training.acts if helper is not None and one.statement in set(walk(helper))]
+    if helper is None or any(one.kind not in (UNSCALE, CLIP) for one in acts) or _is_plain(helper, training.acts):
+        return ()
+    calls = resolver_of(program).calls_of(helper, unscale.file)
+    if len(calls) != 1:
+        return ()
+    file, call = calls[0]
+    outer, caller = file.statement(call), program.names(file).function_of(call)
+    step = _called_in(training.step, caller, file, program)
+    if step is None or getattr(outer, "value", None) is not call or not isinstance(outer, (ast.Expr, ast.Assign)):
+        return ()
+    block = list(block_of(outer, file))
+    above = next((one for one in block[block.index(outer) + 1 :] if step in set(walk(one))), None)
+    if above is None or above is step or not _is_left([above], step):
+        return ()
+    moved: list[ast.stmt] = [outer]
+    names = set(binds(outer))
+    for one in block[block.index(outer) + 1 : block.index(above)]:
+        if reads(one, graph=False) & names:
+            moved.append(one)
+            names |= binds(one)
+    scope = caller or file.tree
+    rest = [one for one in walk_scope(scope) if isinstance(one, ast.Name) and one.id in names] if scope else []
+    inside = {node for one in (*moved, *block_of(step, file)) for node in walk(one)}
+    if any(one not in inside for one in rest) or any(_leaves(one) for one in moved):
+        return ()
+    text = "\n".join(lines_of(file, one) for one in moved)
+    return (insert_before(file, step, text), *(remove_statement(file, one) for one in moved))
+
+
+def _is_plain(helper: Function, acts: Sequence[Act]) -> bool:
+    return all(_moves(one, acts) for one in helper.body)
+
+
+def _called_in(act: Act, caller: Function | None, file: SourceFile, program: Program) -> ast.stmt | None:
+    """The statement of a function that makes a step, itself or by calling what does; None where there is no such one."""
+    where, statement = act.file, act.statement
+    for _ in range(_DEPTH):
+        function = program.names(where).function_of(statement)
+        if function is caller and where is file:
+            return statement
+        found = resolver_of(program).calls_of(function, where) if function is not None else []
+        calls = [one for one in found if one[1] is not act.call]  # `self.scaler.step(...)` in a method of that name
+        if len(calls) != 1:
+            return None
+        where, statement = calls[0][0], calls[0][0].statement(calls[0][1])
+    return None
 
 
 def _holds(above: ast.AST | None, step: ast.stmt) -> bool:
@@ -148,6 +212,15 @@ def _with_clips(statement: ast.stmt, block: list[ast.stmt], acts: Sequence[Act])
         ):
             break
     return moved
+
+
+def _takes_gradients(statement: ast.stmt) -> bool:
+    """Whether a statement hands parameters or gradients to something: it would get scaled ones."""
+    return any(
+        isinstance(one, ast.Call)
+        and any(isinstance(each, ast.Attribute) and each.attr in _GRADIENTS for part in one.args for each in walk(part))
+        for one in walk(statement)
+    )
 
 
 def _leaves(statement: ast.stmt) -> bool:
