@@ -49,7 +49,7 @@ _OPERANDS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)  # what a method 
 _WINDOWS = "numpy.lib.stride_tricks.sliding_window_view"
 
 
-class _NoForm(Exception):
+class NoForm(Exception):
     """Something that torch does not do by the same meaning."""
 
 
@@ -67,10 +67,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         if function is None or function in seen:
             continue
         seen.add(function)
-        translation = _Translation(function, file, context.program)
+        translation = Translation(function, file, context.program)
         try:
             edits = tuple(dict.fromkeys(translation.edits())) or tuple(dict.fromkeys(translation.applied(statement)))
-        except _NoForm:
+        except NoForm:
             continue
         if edits:
             yield Proposal(
@@ -80,7 +80,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
-class _Translation:
+class Translation:
     """One function's own statements, read as arrays become tensors."""
 
     def __init__(self, function: Function, file: SourceFile, program: Program) -> None:
@@ -92,7 +92,7 @@ class _Translation:
         """The edits of all that is NumPy's; none where nothing leaves torch or nothing comes back.
 
         Raises:
-            _NoForm: for a call that has no form in torch.
+            NoForm: for a call that has no form in torch.
         """
         calls = [one for one in self._nodes if isinstance(one, ast.Call)]
         out = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"]
@@ -104,7 +104,7 @@ class _Translation:
         for one in back:
             yield from self._unwrapped(one)
         for node in self._nodes:
-            yield from self._numpy(node)
+            yield from self.of_numpy(node)
         arrays = self._arrays()
         for one in calls:
             if isinstance(one.func, ast.Attribute) and (
@@ -117,7 +117,7 @@ class _Translation:
         """The edits of a statement that gives a tensor itself to functions of NumPy, element by element: `np.exp(logvar)`.
 
         Raises:
-            _NoForm: for a call that has no form in torch.
+            NoForm: for a call that has no form in torch.
         """
         calls = [one for one in walk(statement) if isinstance(one, ast.Call)]
         plain = [(self._names.qualified(one.func) or "").removeprefix("numpy.") for one in calls if self._is_numpy(one)]
@@ -127,8 +127,8 @@ class _Translation:
         for one in calls:
             if self._is_numpy(one):
                 if not one.args or is_list(Value(one.args[0], self._file), self._program):
-                    raise _NoForm
-                yield from self._numpy(one.func)
+                    raise NoForm
+                yield from self.of_numpy(one.func)
 
     def _is_numpy(self, call: ast.Call) -> bool:
         return (self._names.qualified(call.func) or "").startswith("numpy.")
@@ -146,14 +146,14 @@ class _Translation:
         if isinstance(first, (ast.List, ast.Tuple, ast.ListComp, ast.Constant)) or {
             one.arg for one in call.keywords
         } - {"dtype", "device"}:
-            raise _NoForm
+            raise NoForm
         start, end = file.span(call)
         low, high = file.span(first)
         is_simple = isinstance(first, _OPERANDS)
         yield Edit(file=file.path, start=start, end=low, new="" if is_simple else "(")
         yield Edit(file=file.path, start=high, end=end, new="" if is_simple else ")")
 
-    def _numpy(self, node: ast.expr) -> Iterator[Edit]:
+    def of_numpy(self, node: ast.expr) -> Iterator[Edit]:
         """A name of NumPy: a function in a call, or a number."""
         name = self._names.qualified(node) or ""
         above = self._file.parents.get(node)
@@ -163,7 +163,7 @@ class _Translation:
         if isinstance(above, ast.Call) and above.func is node:
             yield from self._called(above, name, plain)
         elif plain not in _VALUES and not (name in _FLOATS and self._is_cast(above)):
-            raise _NoForm
+            raise NoForm
 
     def _is_cast(self, above: ast.AST | None) -> bool:
         return isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and above.func.attr == "astype"
@@ -174,7 +174,7 @@ class _Translation:
         if name == _WINDOWS and len(call.args) == 2 and set(keywords) == {"axis"}:
             data, size = call.args
             if any(self._is_numpy_inside(one) for one in (size, keywords["axis"])):
-                raise _NoForm
+                raise NoForm
             head, tail = ("", "") if isinstance(data, _OPERANDS) else ("(", ")")
             (start, end), (low, high) = file.span(call), file.span(data)
             text = f"{tail}.unfold({file.segment(keywords['axis'])}, {file.segment(size)}, 1)"
@@ -191,7 +191,7 @@ class _Translation:
             if plain in _SPREADS:
                 yield self._population(call)
         else:
-            raise _NoForm
+            raise NoForm
 
     def _population(self, call: ast.Call) -> Edit:
         at = self._file.span(call)[1] - 1
@@ -247,7 +247,7 @@ class _Translation:
                 len(call.args) != 1
                 or (self._names.qualified(call.args[0]) or getattr(call.args[0], "value", None)) not in _FLOATS
             ):
-                raise _NoForm
+                raise NoForm
             yield Edit(file=file.path, start=file.span(func.value)[1], end=file.span(call)[1], new="")
         elif name in _METHODS:
             end = file.span(func)[1]
@@ -259,4 +259,4 @@ class _Translation:
             and name not in _OUT
             and name not in ("to", "float", "double", "T", "unsqueeze", "view", "mul", "item")
         ):
-            raise _NoForm
+            raise NoForm

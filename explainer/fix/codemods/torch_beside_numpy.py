@@ -1,0 +1,73 @@
+"""A helper that arrays are given elsewhere computes in torch where it is given a tensor, and in NumPy else.
+
+    return torch.linalg.norm(delta, axis=-1) if isinstance(delta, torch.Tensor) else np.linalg.norm(delta, axis=-1)
+
+`.detach()` would let it run, and take a term out of the loss in silence.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemods.torch_for_numpy import NoForm, Translation
+from explainer.fix.failure import failing_statements
+from explainer.fix.import_line import import_after
+from explainer.fix.rewrite import spell
+from explainer.fix.splice import splice
+from explainer.source.file import SourceFile
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_COPIES = frozenset({"torch.tensor", "torch.from_numpy", "torch.FloatTensor"})
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit of the failing statement, where each call of NumPy in it has a form in torch."""
+    if not context.has_failed:
+        return
+    for file, statement in failing_statements(context)[:1]:
+        value = statement.value if isinstance(statement, (ast.Return, ast.Assign)) else None
+        function = context.program.names(file).function_of(statement)
+        if value is None or function is None:
+            continue
+        calls = resolver_of(context.program).calls_of(function, file)
+        if len(calls) < 2 or any(_is_copied(where, call, context) for where, call in calls):
+            continue  # one caller alone gives it tensors: then it is torch's; what copies the result cuts the graph all the same
+        name = _given(value)
+        written = _in_torch(value, file, Translation(function, file, context.program)) if name else None
+        if name is None or written is None:
+            continue
+        tensor = spell(context.program.names(file), "torch.Tensor")
+        old = file.segment(value)
+        edits = [edit_of(file, value, f"{written} if isinstance({name}, {tensor}) else {old}")]
+        if "torch" not in context.program.names(file).imports:
+            edits += import_after(file, "import torch")
+        yield Proposal(
+            edits=tuple(edits),
+            culprit=culprit_of(file, value, "computes in NumPy, where no graph is recorded, also for what is trained"),
+            belief=2.2,
+        )
+
+
+def _is_copied(file: SourceFile, call: ast.Call, context: Context) -> bool:
+    above = file.parents.get(call)
+    return isinstance(above, ast.Call) and (context.program.names(file).qualified(above.func) or "") in _COPIES
+
+
+def _given(value: ast.expr) -> str | None:
+    """The name that the outermost call of NumPy computes with."""
+    first = value.args[0] if isinstance(value, ast.Call) and value.args else None
+    return first.id if isinstance(first, ast.Name) else None
+
+
+def _in_torch(value: ast.expr, file: SourceFile, translation: Translation) -> str | None:
+    """The expression in torch; None where a part of it has no form there, or it is on one line with nothing of NumPy."""
+    try:
+        edits = [edit for one in walk(value) if isinstance(one, ast.expr) for edit in translation.of_numpy(one)]
+    except NoForm:
+        return None
+    start, end = file.span(value)
+    text = splice(file.text, edits) if edits else None
+    return text[start : end + len(text) - len(file.text)] if text is not None else None

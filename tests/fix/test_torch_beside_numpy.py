@@ -1,0 +1,55 @@
+"""A helper of arrays computes in torch for a tensor."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+PAIRS = """import numpy as np
+{more}
+
+def lengths(xyz, pairs):
+    delta = xyz[pairs[:, 0]] - xyz[pairs[:, 1]]
+    return {value}
+
+
+wanted = lengths(np.ones((3, 2)), PAIRS)
+loss = {call}
+"""
+TORCH = "import torch\n"
+NORM, CALL = "np.linalg.norm(delta, axis=-1)", "torch.as_tensor(lengths(net(x), PAIRS)).sum()"
+RIGHT = {
+    "another form": PAIRS.format(more=TORCH, value="np.lexsort(delta, axis=-1)", call=CALL),
+    "one that is copied": PAIRS.format(more=TORCH, value=NORM, call="torch.tensor(lengths(net(x), PAIRS)).sum()"),
+    "tensors alone": PAIRS.format(more=TORCH, value=NORM, call=CALL).replace("wanted = lengths(np.ones((3, 2)), PAIRS)\n", ""),
+    "a choice already": PAIRS.format(more=TORCH, value=f"delta.norm() if isinstance(delta, torch.Tensor) else {NORM}", call=CALL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
+def test_what_has_no_such_form_stays(source: str, tmp_path: pathlib.Path) -> None:
+    """No form in torch, a caller that cuts the graph by itself, a helper that no array is given."""
+    assert rewritten(tmp_path, "torch_beside_numpy", source, "np.l") == source
+
+
+@pytest.mark.parametrize("more", [TORCH, ""], ids=["torch is there", "torch is not"])
+def test_a_tensor_is_computed_in_torch(more: str, tmp_path: pathlib.Path) -> None:
+    """The array's way stays; a second time nothing is left to do."""
+    source = PAIRS.format(more=more, value=NORM, call=CALL)
+    after = rewritten(tmp_path, "torch_beside_numpy", source, "np.linalg")
+    new = f"    return torch.linalg.norm(delta, axis=-1) if isinstance(delta, torch.Tensor) else {NORM}"
+    assert diff_lines(source, after) == [*([] if more else ["+import torch"]), f"-    return {NORM}", f"+{new}"]
+    assert rewritten(tmp_path, "torch_beside_numpy", after, "np.linalg") == after
+
+
+@pytest.mark.torch
+def test_arrays_and_tensors_get_the_same() -> None:
+    """What torch computes by the same name and words is what NumPy does."""
+    torch = pytest.importorskip("torch")
+    import numpy as np
+
+    array = np.random.default_rng(0).normal(size=(4, 3))
+    assert np.allclose(torch.linalg.norm(torch.tensor(array), axis=-1).numpy(), np.linalg.norm(array, axis=-1))
