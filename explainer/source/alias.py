@@ -7,6 +7,7 @@ import ast
 from explainer.source.definition import seen_through
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
 from explainer.source.write import Write, find_writes
 
@@ -67,7 +68,31 @@ def has_two_meanings(program: Program) -> bool:
         loop = write.file.enclosing(write.node, ast.For, ast.While)
         if is_aliased(write, program) or (loop is not None and is_collected(write, loop)):
             return True
+        if _is_collected_by_caller(write, program):
+            return True
     return False
+
+
+def _is_collected_by_caller(write: Write, program: Program) -> bool:
+    """Whether a caller of the function that writes what it is handed keeps that, or a view of it, in a container."""
+    function = program.names(write.file).function_of(write.node)
+    if function is None or write.name not in _parameters(function):
+        return False
+    for file, call in resolver_of(program).calls_of(function, write.file):
+        statement = file.statement(call)
+        names = {*bound_names(statement), *(dotted_name(one) for one in call.args)} - {None}
+        scope = program.names(file).function_of(call) or file.tree
+        collected = [each for node in walk(scope) for each in _collected(node)] if scope is not None else []
+        if any(_root(one) in names for one in collected):
+            return True
+    return False
+
+
+def _root(value: ast.expr) -> str | None:
+    """The name that an expression is, or is a part of: `state` of `state[:, :2]`."""
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return seen_through(value)[0]
 
 
 def _collected(node: ast.AST) -> list[ast.expr]:

@@ -135,3 +135,33 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "contract_of_function", after, still) == after
+
+
+SWAPPED = """import torch
+
+
+class Quantize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits, step):
+        return x / step
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad.sum(), None
+
+
+loss.backward()
+"""
+
+
+def test_a_gradient_in_the_place_of_a_number(tmp_path: pathlib.Path) -> None:
+    """It changes places with the one None; with several of them it is not known where it belongs."""
+    fields = {"function": "Quantize", "position": "2"}
+    after = rewritten(tmp_path, "contract_of_function", SWAPPED, "loss.backward()", fields=fields)
+    assert diff_lines(SWAPPED, after) == [
+        "-        return grad, grad.sum(), None",
+        "+        return grad, None, grad.sum()",
+    ]
+    assert rewritten(tmp_path, "contract_of_function", after, "loss.backward()", fields=fields) == after
+    open_end = SWAPPED.replace("bits, step", "bits, step, mode").replace("None\n", "None, None\n")
+    assert rewritten(tmp_path, "contract_of_function", open_end, "loss.backward()", fields=fields) == open_end

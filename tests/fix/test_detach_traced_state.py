@@ -67,9 +67,22 @@ class Store:
     def write(self, hidden):
         self.state = hidden
 """
+CLOSURE = """
+def Store():
+    memory = {"mean": torch.zeros(2, 4)}
+
+    def read():
+        return memory["mean"] * 0.5
+
+    def write(hidden):
+        memory["mean"] = hidden
+
+    return type("Pair", (), {"read": staticmethod(read), "write": staticmethod(write)})
+"""
 CARRIED = {
     "slots of a dictionary": (SLOTS, ["-            self.slots[n] = hidden[i]", "+            self.slots[n] = hidden[i].detach()"]),
     "a list": (QUEUE, ["-        self.rows.append(hidden.tanh())", "+        self.rows.append(hidden.tanh().detach())"]),
+    "a closure's dictionary": (CLOSURE, ['-        return memory["mean"] * 0.5', '+        return memory["mean"].detach() * 0.5']),
     "what its own step trains on": (BLEND, ["-        return 0.5 * self.state", "+        return 0.5 * self.state.detach()"]),
 }  # fmt: skip
 

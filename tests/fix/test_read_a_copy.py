@@ -256,3 +256,30 @@ class Links(nn.Module):
         "-        first = self.table(head) @ self.table.weight.t()",
         "+        first = self.table(head) @ self.table.weight.clone().t()",
     ]
+
+
+def test_a_state_that_others_have_saved_is_copied_whole_as_well(tmp_path: pathlib.Path) -> None:
+    """Second choice: what the last call wrote is in the graph of the caller, and this call writes it again."""
+    from explainer.fix.codemod import Context, find_codemod
+    from explainer.fix.splice import splice
+    from tests.fix.rewriting import failed, write
+
+    source = """import torch
+net = torch.nn.Linear(4, 2)
+
+
+def advance(state):
+    state[:, 2:] += net(state)
+    return state
+
+
+for _ in range(3):
+    state = advance(state)
+    energy.append(state[:, 2:].square())
+torch.stack(energy).sum().backward()
+"""
+    program = write(tmp_path, {"train.py": source})
+    _, second = find_codemod("read_a_copy")(Context(program=program, incident=failed()))
+    assert diff_lines(source, splice(source, second.edits) or "") == [
+        "-    state[:, 2:] += net(state)", "+    state = state.clone()", "+    state[:, 2:] += net(state.clone())",
+    ]  # fmt: skip

@@ -40,3 +40,29 @@ def test_a_result_keeps_its_gradient(tmp_path: pathlib.Path) -> None:
     after = rewritten(tmp_path, "retain_grad", ATTACK, ".grad.sign()")
     assert diff_lines(ATTACK, after) == ["+    scaled.retain_grad()"]
     assert rewritten(tmp_path, "retain_grad", after, ".grad.sign()") == after
+
+
+HELPER = """import torch
+
+
+def direction(vectors):
+    return vectors.grad.sign()
+
+
+def attack(model, tokens):
+    vectors = model.embed(tokens)
+    model.classify(vectors).sum().backward()
+    return vectors + 0.1 * direction(vectors)
+
+
+attack(net, x)
+"""
+
+
+def test_what_a_helper_reads_is_kept_by_its_caller(tmp_path: pathlib.Path) -> None:
+    """The helper is handed the result; where several callers hand it something nothing is said."""
+    after = rewritten(tmp_path, "retain_grad", HELPER, "vectors.grad")
+    assert diff_lines(HELPER, after) == ["+    vectors.retain_grad()"]
+    assert after.index("retain_grad") > after.index("model.embed")
+    other = HELPER + "direction(x)\n"
+    assert rewritten(tmp_path, "retain_grad", other, "vectors.grad") == other

@@ -103,9 +103,22 @@ def test_an_edit_that_computes_something_else_is_red(
         assert (proof.comparison.against, proof.comparison.verdict) == ("meant", "same")
 
 
-def test_a_program_with_two_meanings_has_no_twin_to_be_held_to(tmp_path: pathlib.Path, catalog) -> None:
+HANDED = """def advance(u):
+    u += 0.1
+    return u
+
+
+frames = []
+for _ in range(4):
+    u = advance(u)
+    frames.append(u[:2])
+"""
+
+
+@pytest.mark.parametrize("text", [WAVE, HANDED], ids=["in one loop", "by a function that is handed the state"])
+def test_a_program_with_two_meanings_has_no_twin_to_be_held_to(tmp_path: pathlib.Path, catalog, text: str) -> None:
     """Every entry of `frames` is the last state; that each should be its own is what its author thought of."""
-    choice = chosen(tmp_path, WAVE, "u += ", "u = u + ")
+    choice = chosen(tmp_path, text, "u += ", "u = u + ")
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
     assert with_look(job, Target(), choice).meant == ()
 

@@ -26,6 +26,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             pair = _methods(owner, file, context.program)
             if pair is not None:
                 yield from _missing(file, pair)
+                yield from _in_the_wrong_place(file, pair, owner, context)
                 yield from _no_tensors(file, pair, owner, context.program)
 
 
@@ -58,6 +59,27 @@ def _missing(file: SourceFile, pair: Pair) -> Iterator[Proposal]:
     new = f"{text[:-1]}, {nones})" if isinstance(value, ast.Tuple) and text.startswith("(") else f"{text}, {nones}"
     why = f"returns {given} of {wanted} gradients: `{'`, `'.join(_inputs(forward)[given:])}` gets none"
     yield Proposal(edits=(edit_of(file, value, new),), culprit=culprit_of(file, value, why), belief=1.5)
+
+
+def _in_the_wrong_place(file: SourceFile, pair: Pair, owner: ast.ClassDef, context: Context) -> Iterator[Proposal]:
+    """A gradient that stands where an argument is no tensor changes places with the one `None`, where that is for a tensor."""
+    forward, backward = pair
+    position = str(context.fields.get("position") or "")
+    if not position.isdigit() or str(context.fields.get("function", "")).removesuffix("Backward") != owner.name:
+        return
+    for one in statements_of(backward):
+        value = one.value if isinstance(one, ast.Return) else None
+        parts = value.elts if isinstance(value, ast.Tuple) else []
+        empty = [part for part in parts if isinstance(part, ast.Constant) and part.value is None]
+        at = int(position) - 1
+        if len(empty) != 1 or not at < len(parts) == len(_inputs(forward)) or parts[at] is empty[0]:
+            continue
+        why = f"gives the gradient of `{_inputs(forward)[parts.index(empty[0])]}` in the place of `{_inputs(forward)[at]}`"
+        yield Proposal(
+            edits=(edit_of(file, parts[at], "None"), edit_of(file, empty[0], file.segment(parts[at]))),
+            culprit=culprit_of(file, one, why),
+            belief=2.0,
+        )
 
 
 def _is_one(value: ast.expr, backward: ast.FunctionDef) -> bool:

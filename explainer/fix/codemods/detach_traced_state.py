@@ -58,9 +58,16 @@ def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
-    """What a statement reads of an object that outlives the step: `self.state`, `bank.slots[key]`, as an operand or argument."""
+    """What a statement reads of what outlives the step: `self.state`, `bank.slots[key]`, `memory["mean"]`, as an operand or argument."""
+    stored = {
+        ast.unparse(one) for one in file.walk() if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
+    }
     for node in walk(statement):
         above = file.parents.get(node)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and ast.unparse(node) in stored:
+            if isinstance(above, ast.BinOp) or (isinstance(above, ast.Call) and node in above.args):
+                yield node
+            continue
         is_read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and dotted_name(node) is not None
         while isinstance(above, ast.Subscript) and above.value is node:
             node, above = above, file.parents.get(above)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
-from explainer.source.alias import is_collected
+from explainer.source.alias import is_collected, is_returned
 from explainer.source.binding import all_parameters, bounds_of
 from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
@@ -40,11 +40,23 @@ def propose(context: Context) -> Iterator[Proposal]:
             if edits:
                 is_near = any(loop.lineno <= one.lineno <= (loop.end_lineno or 0) for one in near)
                 why = f"writes into `{write.name}`, of which the graph holds what was read before"
-                yield Proposal(
-                    edits=edits, culprit=culprit_of(write.file, write.node, why), belief=1.0 + (1.0 if is_near else 0.0)
-                )
+                culprit, belief = culprit_of(write.file, write.node, why), 1.0 + (1.0 if is_near else 0.0)
+                yield Proposal(edits=edits, culprit=culprit, belief=belief)
+                first = _first_of(loop, write)
+                if first is not None:  # others have saved what the last call wrote, and this one writes again
+                    own = insert_before(write.file, first, f"{write.name} = {write.name}.clone()")
+                    yield Proposal(edits=(own, *edits), culprit=culprit, belief=belief - 0.2)
     yield from _tables(context.program)
     yield from _own_weights(context.program)
+
+
+def _first_of(loop: ast.For | ast.While | Function, write: Write) -> ast.stmt | None:
+    """The first statement of a function that gives back what it was handed and writes; None for any other."""
+    is_handed = isinstance(loop, (ast.FunctionDef, ast.AsyncFunctionDef)) and write.name in all_parameters(loop)
+    if not is_handed or write.name is None or not is_returned(loop, write.name):
+        return None
+    body = [one for one in loop.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    return body[0]
 
 
 def _repeated(write: Write, program: Program) -> ast.For | ast.While | Function | None:

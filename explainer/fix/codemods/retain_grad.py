@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import bounds_of, scope_of
+from explainer.source.binding import bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
 from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 
@@ -24,28 +26,45 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, statement in failing_statements(context)[:1]:
         for node in walk(statement):
             if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
-                yield from _kept(node.value, statement, file)
+                yield from _kept(node.value, statement, file, context)
 
 
-def _kept(owner: ast.expr, statement: ast.stmt, file: SourceFile) -> Iterator[Proposal]:
+def _kept(owner: ast.expr, statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """Behind the binding of a name, or, of a helper's parameter, behind that of what the one caller hands in."""
+    name = dotted_name(owner)
+    function = context.program.names(file).function_of(owner)
+    if function is not None and name in parameters_of(function):
+        calls = resolver_of(context.program).calls_of(function, file)
+        handed = [dict(arguments_of(call, function)).get(name) for _, call in calls]
+        if len(calls) != 1 or handed[0] is None or any(one.name == name for one in bounds_of(function)):
+            return
+        where, owner = calls[0][0], handed[0]
+        binding = _binding(owner, where.statement(calls[0][1]), where)
+    else:
+        where, binding = file, _binding(owner, statement, file)
+    if binding is not None:
+        why = f"reads the gradient of `{name}`, which is a result: only leaves keep theirs"
+        yield Proposal(
+            edits=(insert_after(where, binding, f"{dotted_name(owner)}.retain_grad()"),),
+            culprit=culprit_of(file, statement, why),
+            belief=1.5,
+        )
+
+
+def _binding(owner: ast.expr, statement: ast.stmt, file: SourceFile) -> ast.Assign | None:
+    """The one statement that binds a name to a result, above one that reads its gradient and never without it."""
     name = dotted_name(owner)
     made = [one for one in bounds_of(scope_of(owner, file)) if one.name == name and not one.fills]
-    if name is None or len(made) != 1 or not isinstance(made[0].statement, ast.Assign):
-        return
-    binding = made[0].statement
+    binding = made[0].statement if len(made) == 1 else None
+    if name is None or not isinstance(binding, ast.Assign):
+        return None
     later = [one for one in walk(scope_of(owner, file)) if isinstance(one, ast.Call) and _called(one, name)]
     is_leaf = any(
         (isinstance(one, ast.Attribute) and one.attr == "requires_grad_") or getattr(one, "arg", "") == "requires_grad"
         for one in walk(binding.value)
     )
     is_above = binding.lineno < statement.lineno and set(block_of(binding, file)) & set(_around(statement, file))
-    if later or is_leaf or not is_above:
-        return
-    yield Proposal(
-        edits=(insert_after(file, binding, f"{name}.retain_grad()"),),
-        culprit=culprit_of(file, statement, f"reads the gradient of `{name}`, which is a result: only leaves keep theirs"),
-        belief=1.5,
-    )  # fmt: skip
+    return binding if is_above and not later and not is_leaf else None
 
 
 def _called(node: ast.Call, name: str) -> bool:
