@@ -100,7 +100,15 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     """Whether a fix may change gradients that the program had already: one for the graph or its order, or one that cuts it."""
     if target.is_silent:
         return choice.fix.id in RECONNECTS
-    return choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH or cuts_graph(choice.fix)
+    if cuts_graph(choice.fix):
+        return True
+    added = [
+        line for line in (choice.fix.patch or "").splitlines() if line.startswith("+") and not line.startswith("+++")
+    ]
+    is_average = any(
+        _CUT.search(line) for line in added
+    )  # the only cut that `cuts_graph` spares: it changes the first step
+    return choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH and not is_average
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:

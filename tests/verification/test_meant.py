@@ -129,3 +129,21 @@ def test_the_causes_are_those_of_the_rules(catalog) -> None:
     fix = Fix(id="one", title="", applicability="safe", kind="edit", patch="")
     finding = Finding(cause=min(SAVED), title="", summary="", kind="failure", confidence="likely", score=1.0)
     assert not wants_look(Target(is_silent=True), Choice(finding=finding, fix=fix))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_held"),
+    [("+ema = 0.9 * ema + 0.1 * loss.detach()", False), ("+h = h.detach()", True), ("+optimizer.step()", True)],
+)
+def test_which_edits_are_held_to_what_trained_before(line: str, is_held: bool) -> None:  # noqa: FBT001
+    """All of the graph, and cuts of any family; not an average of what is over, which the first step had with its graph."""
+    fix = Fix(id="one", title="", applicability="safe", kind="edit", patch=f"--- a/x.py\n+++ b/x.py\n{line}\n")
+    finding = Finding(
+        cause="backward/state-carried-across-steps",
+        title="",
+        summary="",
+        kind="failure",
+        confidence="likely",
+        score=1.0,
+    )
+    assert wants_look(Target(past=(("0 SGD", 2),)), Choice(finding=finding, fix=fix)) is is_held
