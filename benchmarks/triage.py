@@ -107,6 +107,7 @@ def measure_logs(count: int, *, with_ray: bool) -> None:
         show("2 workers, one killed", seconds, size, count, two)
         print(f"  rows equal: {one.digest.digest() == two.digest.digest()}")
         out = os.path.join(scratch, "out")
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where this was started in the background
         halt = Digest(count // 2, lambda: signal.raise_signal(signal.SIGINT))
         first, halted = timed(halt, folder, workers=2, out=out)
         rest = Digest()

@@ -13,7 +13,7 @@ from explainer.source.sign import value_of
 from explainer.source.tree import walk
 
 # What keeps every element in its place.
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     {"log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "rsqrt", "pow", "square", "abs", "neg", "sin", "cos", "tanh", "sigmoid"}
     | {"acos", "asin", "float", "double", "half", "to", "clamp", "clamp_min", "clamp_max", "mul", "add", "sub", "div", "reciprocal"}
     | {"nan_to_num", "relu", "softplus"}
@@ -53,7 +53,7 @@ def _is_elementwise(node: ast.AST, program: Program, file: SourceFile) -> bool:
         return False
     called = program.names(file).qualified(node.func) or ""
     last = node.func.attr if isinstance(node.func, ast.Attribute) else called.rpartition(".")[2]
-    return last in _ELEMENTWISE
+    return last in ELEMENTWISE
 
 
 def _selects(above: ast.AST, below: ast.AST, file: SourceFile, program: Program) -> Selection | None:

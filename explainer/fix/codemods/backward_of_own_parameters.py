@@ -17,9 +17,6 @@ from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import add_argument
 from explainer.source.backward import Backward, cleared, find_backwards, stepped
 from explainer.source.lineage import block_of
-from explainer.source.tree import walk
-
-_NAMES = ("one", "each", "parameter")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -33,20 +30,16 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         at = block.index(statement)
         own = next((name for one in block[at + 1 :] if (name := stepped(one))), None)
-        before = [one for one in block[:at] if (name := stepped(one)) and name != own]
-        if own is None or not before or any(stepped(one) == own for one in block[:at]):
+        earlier = [one for one in block[:at] if stepped(one)]
+        if own is None or len(earlier) != 1 or stepped(earlier[0]) == own:
             continue
-        first = before[-1]
-        other = stepped(first)
-        between = block[block.index(first) + 1 : at]
-        if any(cleared(one) == other for one in between) or len(before) != 1:
-            continue  # its gradients are gone by then
-        used = {node.id for node in walk(statement) if isinstance(node, ast.Name)}
-        name = next(one for one in _NAMES if one not in used)
+        first, other = earlier[0], stepped(earlier[0])
+        if any(cleared(one) == other for one in block[block.index(first) + 1 : at]):
+            continue  # its gradients would be gone by then
         yield Proposal(
             edits=(
                 remove_statement(file, first),
-                add_argument(file, backward.call, f'inputs=[{name} for group in {own}.param_groups for {name} in group["params"]]'),
+                add_argument(file, backward.call, f'inputs=[one for group in {own}.param_groups for one in group["params"]]'),
                 insert_after(file, statement, lines_of(file, first)),
             ),
             culprit=culprit_of(file, first, f"changes the weights of `{other}` before this loss's backward reads them"),

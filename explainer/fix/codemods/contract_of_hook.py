@@ -1,4 +1,4 @@
-"""A module's backward hook keeps to its contract: a tuple of gradients or None, and one kind of hook for each module."""
+"""A hook keeps to its contract: a module's gives a tuple of gradients or None and is of one kind, a tensor's keeps its shape."""
 
 from __future__ import annotations
 
@@ -13,32 +13,16 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.selection import ELEMENTWISE
 from explainer.source.tree import walk
 
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"
 _FLATTENS = frozenset({"flatten", "view", "reshape", "ravel", "squeeze", "unsqueeze"})
-_ELEMENTWISE = frozenset(
-    {
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "mul",
-        "div",
-        "add",
-        "sub",
-        "sign",
-        "tanh",
-        "nan_to_num",
-        "masked_fill",
-        "neg",
-        "abs",
-    }
-)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each hook that returns a bare tensor, and for the old kind of hook beside the full one."""
+    """An edit for each hook that returns a bare tensor or another shape, and for the old kind of hook beside the full one."""
     if not context.has_failed:
         return
     registered = [
@@ -103,7 +87,7 @@ def _is_flat(value: ast.expr, flat: dict[str, bool | None]) -> bool:
         return False
     if value.func.attr in _FLATTENS:
         return any(isinstance(one, ast.Name) and flat.get(one.id) is not None for one in walk(value.func.value))
-    return value.func.attr in _ELEMENTWISE and _is_flat(value.func.value, flat)
+    return value.func.attr in ELEMENTWISE and _is_flat(value.func.value, flat)
 
 
 def _function_of(file: SourceFile, hook: ast.expr, program: Program) -> tuple[SourceFile, Function] | None:

@@ -20,7 +20,7 @@ from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each result whose gradient the failing statement reads, or the function around it."""
+    """An edit for each result whose gradient the failing statement reads."""
     if not context.has_failed:
         return
     for file, statement in failing_statements(context)[:1]:

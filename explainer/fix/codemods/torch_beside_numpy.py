@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.codemods.torch_for_numpy import NoForm, Translation
 from explainer.fix.failure import failing_statements
 from explainer.fix.import_line import import_after
+from explainer.fix.in_torch import NoForm, Translation
 from explainer.fix.rewrite import spell
 from explainer.fix.splice import splice
 from explainer.source.file import SourceFile
@@ -63,7 +63,7 @@ def _given(value: ast.expr) -> str | None:
 
 
 def _in_torch(value: ast.expr, file: SourceFile, translation: Translation) -> str | None:
-    """The expression in torch; None where a part of it has no form there, or it is on one line with nothing of NumPy."""
+    """The expression in torch; None where a part of it has no form there, or nothing of it is NumPy's."""
     try:
         edits = [edit for one in walk(value) if isinstance(one, ast.expr) for edit in translation.of_numpy(one)]
     except NoForm:
