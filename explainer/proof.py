@@ -97,18 +97,14 @@ def _is_of_saved(target: Target, choice: Choice) -> bool:
 
 
 def _may_falsify(target: Target, choice: Choice) -> bool:
-    """Whether a fix may change gradients that the program had already: one for the graph or its order, or one that cuts it."""
+    """Whether a fix may change gradients that the program had already: one for the graph or its order, or one that cuts it.
+
+    Not an average of what is over: the first step had that with its graph, and has it without.
+    """
     if target.is_silent:
         return choice.fix.id in RECONNECTS
-    if cuts_graph(choice.fix):
-        return True
-    added = [
-        line for line in (choice.fix.patch or "").splitlines() if line.startswith("+") and not line.startswith("+++")
-    ]
-    is_average = any(
-        _CUT.search(line) for line in added
-    )  # the only cut that `cuts_graph` spares: it changes the first step
-    return choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH and not is_average
+    is_of_the_graph = choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH
+    return cuts_graph(choice.fix) or (is_of_the_graph and not _cuts_in(choice.fix, "+"))
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
@@ -129,12 +125,13 @@ def written_lines(patch: str) -> frozenset[tuple[str, int]]:
 
 def cuts_graph(fix: Fix) -> bool:
     """Whether a patch keeps more from the graph than the lines that it replaces; what a running average takes is not meant."""
-    lines = [line for line in (fix.patch or "").splitlines() if not _AVERAGE.match(line)]
-    added, removed = (
-        sum(len(_CUT.findall(line)) for line in lines if line.startswith(sign) and not line.startswith(sign * 3))
-        for sign in "+-"
-    )
-    return added > removed
+    return len(_cuts_in(fix, "+", spared=_AVERAGE)) > len(_cuts_in(fix, "-", spared=_AVERAGE))
+
+
+def _cuts_in(fix: Fix, sign: str, spared: re.Pattern[str] | None = None) -> list[str]:
+    """What cuts the graph in the lines that a patch adds ("+") or takes out ("-"), but for those that are spared."""
+    lines = (one for one in (fix.patch or "").splitlines() if one.startswith(sign) and not one.startswith(sign * 3))
+    return [cut for line in lines if not (spared and spared.match(line)) for cut in _CUT.findall(line)]
 
 
 def target_of(run: Run) -> Target:
@@ -214,7 +211,8 @@ def _without_silence(
 ) -> Verification:
     """The green proof, if a traced run sees nothing that goes wrong without an error: red, with what it sees, if it does.
 
-    `own` are the files and lines that count; None for all. A health of losses and gradients cannot tell a cured program from one whose fault has only fallen silent.
+    `own` are the files and lines that count; None for all. Healthy losses and gradients cannot tell a cured program from one
+    whose fault has only fallen silent.
     """
     # As far as a trace goes to see what falls silent: a few steps of each optimizer that has stepped.
     first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)

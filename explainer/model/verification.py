@@ -220,7 +220,9 @@ class GradientDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The first step of a run held against another's: that of a saved report, or of a twin without what may falsify it.
+    """The first step of a run held against another's: of a saved report, or of a twin without what may falsify it.
+
+    `against` is "report", "twin", or "meant" for the twin of the program before an edit.
 
     `verdict` is "same", "different" or "unknown". `worst` are the gradients that differ most; `tolerance` what was allowed.
     Pairs hold the other run's figure first, then this run's: the loss, peak memory in bytes, seconds a step.

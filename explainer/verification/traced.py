@@ -55,6 +55,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
+    yield from _drawn(traced)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -89,9 +90,6 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
 
 def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What keeps parameters of an optimizer from ever getting a gradient, and where grad mode was switched off for it."""
-    for one in traced.get("drawn") or ():
-        says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
-        yield from _line(DRAWN, one, says)
     for one in traced.get("starved") or ():
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
         how = "writes through an alias without a graph, and " if one.get("is_write") else ""
@@ -102,6 +100,13 @@ def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, whose parameters the optimizer owns"
             yield from _line(STARVING_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
+
+
+def _drawn(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """Samples that lost the gradient which their distribution could give."""
+    for one in traced.get("drawn") or ():
+        says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
+        yield from _line(DRAWN, one, says)
 
 
 def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -12,6 +12,7 @@ import pytest
 
 from explainer.tui.worker.live import MAX_LINES, Live
 from tests.tui.conftest import SCALAR, WIDE, hear, opened, press, python, see, shown, until, watched
+from tests.verification.programs import CARRIED
 
 pytestmark = pytest.mark.asyncio
 SLEEPER = "import subprocess, sys\nchild = subprocess.Popen(['sleep', '60'])\nprint('child', child.pid, flush=True)\nchild.wait()\n"
@@ -257,22 +258,6 @@ async def test_a_kill_ends_the_program_too(tmp_path) -> None:
     process.send_signal(signal.SIGTERM)
     await process.wait()
     assert not any_left(family)
-
-
-CARRIED = """import torch
-from torch import nn
-
-torch.manual_seed(0)
-cell, head = nn.RNNCell(4, 4), nn.Linear(4, 1)
-optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
-hidden = torch.zeros(2, 4)
-for _ in range(5):
-    hidden = cell(torch.randn(2, 4), hidden)
-    loss = head(hidden).sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
 
 
 @pytest.mark.slow

@@ -7,6 +7,9 @@ import pathlib
 import subprocess
 import sys
 
+from explainer.fix.choice import Choice
+from explainer.model.finding import Finding, Fix
+from explainer.model.patch import FilePatch
 from tests.conftest import ROOT
 
 CHECKPOINTED = """from functools import partial
@@ -58,6 +61,21 @@ for _ in range(20):
 """
 LOSS = "model(torch.randn(4, 3)).square().mean()"
 
+CARRIED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.RNNCell(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+hidden = torch.zeros(2, 4)
+for _ in range(5):
+    hidden = cell(torch.randn(2, 4), hidden)
+    loss = head(hidden).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 
 def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
     """gradfix in a folder, as this checkout has it."""
@@ -65,3 +83,12 @@ def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
     )
+
+
+def chosen(path: pathlib.Path, text: str, after: str, cause: str, patch: str = "") -> Choice:
+    """A program, written, and an edit of it that claims the same mathematics."""
+    path.write_text(text)
+    change = FilePatch(file=str(path), before=text.encode(), after=after.encode())
+    fix = Fix(id="one", title="one", applicability="safe", kind="edit", patch=patch, changes=(change,))
+    finding = Finding(cause=cause, title="", summary="", kind="failure", confidence="likely", score=1.0, fixes=(fix,))
+    return Choice(finding=finding, fix=fix)

@@ -7,12 +7,10 @@ import sys
 
 import pytest
 
-from explainer.fix.choice import Choice
-from explainer.model.finding import Finding, Fix
-from explainer.model.patch import FilePatch
 from explainer.proof import SAVED, Target, wants_look, with_look
 from explainer.repair import _Attempt
 from explainer.run import Job
+from tests.verification.programs import chosen
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -58,19 +56,8 @@ for _ in range(4):
 torch.stack(frames).square().mean().backward()
 optimizer.step()
 """
+CAUSE = "inplace/op-on-saved-tensor"
 OTHERWISE = "gradients are not those of the values that the program used before the edit"
-
-
-def chosen(tmp_path: pathlib.Path, text: str, old: str, new: str) -> Choice:
-    """A program, and an edit of it that claims the same mathematics."""
-    path = tmp_path / "train.py"
-    path.write_text(text)
-    change = FilePatch(file=str(path), before=text.encode(), after=text.replace(old, new).encode())
-    fix = Fix(id="out-of-place", title="", applicability="safe", kind="edit", patch="", changes=(change,))
-    finding = Finding(
-        cause="inplace/op-on-saved-tensor", title="", summary="", kind="failure", confidence="likely", score=1.0, fixes=(fix,)
-    )  # fmt: skip
-    return Choice(finding=finding, fix=fix)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +74,7 @@ def test_an_edit_that_computes_something_else_is_red(
     tmp_path: pathlib.Path, catalog, old: str, new: str, verdict: str
 ) -> None:
     """The memory reads what was written: with another tensor under the writer's name it reads the old one, and trains as well."""
-    choice = chosen(tmp_path, SCAN.format(name="x"), old, new)
+    choice = chosen(tmp_path / "train.py", text := SCAN.format(name="x"), text.replace(old, new), CAUSE)
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
     assert wants_look(Target(), choice)
     target = with_look(job, Target(), choice)
@@ -118,32 +105,24 @@ for _ in range(4):
 @pytest.mark.parametrize("text", [WAVE, HANDED], ids=["in one loop", "by a function that is handed the state"])
 def test_a_program_with_two_meanings_has_no_twin_to_be_held_to(tmp_path: pathlib.Path, catalog, text: str) -> None:
     """Every entry of `frames` is the last state; that each should be its own is what its author thought of."""
-    choice = chosen(tmp_path, text, "u += ", "u = u + ")
+    choice = chosen(tmp_path / "train.py", text, text.replace("u += ", "u = u + "), CAUSE)
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
     assert with_look(job, Target(), choice).meant == ()
 
 
-def test_the_causes_are_those_of_the_rules(catalog) -> None:
+def test_the_causes_are_those_of_the_rules(tmp_path: pathlib.Path, catalog) -> None:
     """A cause that is renamed would be held to nothing, in silence; one of a silent run has no forward to be held to."""
     assert set(catalog.cause_ids) >= SAVED
-    fix = Fix(id="one", title="", applicability="safe", kind="edit", patch="")
-    finding = Finding(cause=min(SAVED), title="", summary="", kind="failure", confidence="likely", score=1.0)
-    assert not wants_look(Target(is_silent=True), Choice(finding=finding, fix=fix))
+    choice = chosen(tmp_path / "train.py", "", "", min(SAVED))
+    assert not wants_look(Target(is_silent=True), choice)
 
 
 @pytest.mark.parametrize(
     ("line", "is_held"),
     [("+ema = 0.9 * ema + 0.1 * loss.detach()", False), ("+h = h.detach()", True), ("+optimizer.step()", True)],
 )
-def test_which_edits_are_held_to_what_trained_before(line: str, is_held: bool) -> None:  # noqa: FBT001
+def test_which_edits_are_held_to_what_trained_before(tmp_path: pathlib.Path, line: str, is_held: bool) -> None:  # noqa: FBT001
     """All of the graph, and cuts of any family; not an average of what is over, which the first step had with its graph."""
-    fix = Fix(id="one", title="", applicability="safe", kind="edit", patch=f"--- a/x.py\n+++ b/x.py\n{line}\n")
-    finding = Finding(
-        cause="backward/state-carried-across-steps",
-        title="",
-        summary="",
-        kind="failure",
-        confidence="likely",
-        score=1.0,
-    )
-    assert wants_look(Target(past=(("0 SGD", 2),)), Choice(finding=finding, fix=fix)) is is_held
+    patch = f"--- a/x.py\n+++ b/x.py\n{line}\n"
+    choice = chosen(tmp_path / "x.py", "", "", "backward/state-carried-across-steps", patch)
+    assert wants_look(Target(past=(("0 SGD", 2),)), choice) is is_held

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.verification.programs import CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
+from tests.verification.programs import CARRIED, chosen, CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch
@@ -212,50 +212,20 @@ def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> No
 def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     """`.data` in place of the write that raised: healthy losses, no error, and a gradient of other values."""
     from explainer.catalog.bundle import load_catalog
-    from explainer.model.finding import Finding, Fix
-    from explainer.model.patch import FilePatch
-    from explainer.fix.choice import Choice
     from explainer.proof import Target, prove
     from explainer.run import Job
     from explainer.workflow import apply, undo
 
     path = tmp_path / "train.py"
-    path.write_text(BROKEN)
     hidden = BROKEN.replace("h += self.second(h)", "h.data.add_(self.second(h).detach())")
     assert hidden != BROKEN
-    change = FilePatch(file=str(path), before=BROKEN.encode(), after=hidden.encode())
-    fix = Fix(id="silence", title="silence", applicability="safe", kind="edit", patch="", changes=(change,))
-    finding = Finding(
-        cause="inplace/op-on-saved-tensor",
-        title="",
-        summary="",
-        kind="failure",
-        confidence="likely",
-        score=1.0,
-        fixes=(fix,),
-    )
+    choice = chosen(path, BROKEN, hidden, "inplace/op-on-saved-tensor")
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
-    record = apply(fix, cause=finding.cause, root=job.root)
-    proof = prove(job, Target(), Choice(finding=finding, fix=fix), lambda _: None)
+    record = apply(choice.fix, cause=choice.finding.cause, root=job.root)
+    proof = prove(job, Target(), choice, lambda _: None)
     undo(record)
     assert (proof.verdict, "unseen by autograd" in proof.reasons[0]) == ("red", True)
     assert path.read_text() == BROKEN
-
-
-CARRIED = """import torch
-from torch import nn
-
-torch.manual_seed(0)
-cell, head = nn.RNNCell(4, 4), nn.Linear(4, 1)
-optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
-hidden = torch.zeros(2, 4)
-for _ in range(5):
-    hidden = cell(torch.randn(2, 4), hidden)
-    loss = head(hidden).sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
 
 
 @pytest.mark.parametrize(
@@ -268,27 +238,19 @@ for _ in range(5):
 def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, new: str, verdict: str) -> None:
     """A cut that silences the error and keeps a part of the model from training is red, though all else is well."""
     from explainer.catalog.bundle import load_catalog
-    from explainer.model.finding import Finding, Fix
-    from explainer.model.patch import FilePatch
     from explainer.proof import target_of
     from explainer.repair import _Attempt
     from explainer.run import Job, run_program
 
-    path = tmp_path / "train.py"
-    path.write_text(CARRIED)
     old = "head(hidden).sum()" if "\n" in new else "head(hidden)"
-    change = FilePatch(file=str(path), before=CARRIED.encode(), after=CARRIED.replace(old, new).encode())
-    fix = Fix(id="cut", title="cut", applicability="safe", kind="edit", patch="", changes=(change,))
-    finding = Finding(
-        cause="backward/state-carried-across-steps", title="", summary="", kind="failure", confidence="likely", score=1.0, fixes=(fix,)
-    )  # fmt: skip
+    choice = chosen(tmp_path / "train.py", CARRIED, CARRIED.replace(old, new), "backward/state-carried-across-steps")
     job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
     run = run_program(job, lambda *_: None, is_shown=False)
     target = target_of(run)
     attempt = _Attempt(job, lambda _: None, target)
     assert (run.status, target.given, target.past) == (1, 6, (("0 SGD", 1),))
-    assert attempt._apply(finding, fix)
-    proof = attempt._verify(finding, fix)
+    assert attempt._apply(choice.finding, choice.fix)
+    proof = attempt._verify(choice.finding, choice.fix)
     attempt.take_all_back()
     assert proof.verdict == verdict
     assert verdict == "green" or proof.reasons == ("2 parameters get a gradient where 6 did before the edit",)

@@ -36,7 +36,10 @@ class Graphs:
     def before_backward(
         self, roots: Any, places: tuple[Place | None, tuple[Place, ...]], *, keeps: bool, at: int, thread: int
     ) -> Iterator[tuple[Any, str, Any, Write]]:
-        """Log the pass, by its place and stack, before the operation with the number `at`; the saved tensors that were written without their version moving: node, name, tensor, first such write."""
+        """The saved tensors that were written without their version moving: node, name, tensor, first such write.
+
+        The pass is logged, by its place and stack, as one before the operation with the number `at`.
+        """
         numbers: list[int] = []
         for node in walk(roots):
             number = sequence_of(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from .flow import Flow, Operation
@@ -22,24 +23,38 @@ _VIEWS = frozenset(
 )  # fmt: skip
 
 
+@dataclass(slots=True)
+class _Owned:
+    """A parameter of an optimizer: its total before a first step without a gradient, its steps, those with a gradient.
+
+    `stepped` is how many operations there were at the last of them.
+    """
+
+    kept: weakref.ref[Any]
+    began: float | None
+    steps: int = 0
+    given: int = 0
+    stepped: int = 0
+
+
 class Starved:
     """Counts the steps in which each parameter had a gradient."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._owned: dict[int, tuple[weakref.ref[Any], int, int]] = {}
-        self._began: dict[int, float] = {}
-        self._stepped: dict[int, int] = {}
+        self._owned: dict[int, _Owned] = {}
 
     def saw_step(self, optimizer: Any) -> None:
         """An optimizer is about to step."""
         for group in optimizer.param_groups:
             for one in group["params"]:
-                kept, steps, given = self._owned.get(id(one)) or (weakref.ref(one), 0, 0)
-                self._owned[id(one)] = kept, steps + 1, given + (one.grad is not None)
-                self._stepped[id(one)] = len(self._flow)
-                if not steps and one.grad is None:
-                    self._began[id(one)] = _total(one)
+                owned = self._owned.get(id(one))
+                if owned is None:
+                    began = _total(one) if one.grad is None else None
+                    owned = self._owned[id(one)] = _Owned(weakref.ref(one), began)
+                owned.steps += 1
+                owned.given += one.grad is not None
+                owned.stepped = len(self._flow)
 
     def cuts(self) -> list[tuple[Operation, int, bool]]:
         """The cuts between such parameters and a loss that others train on: how many parameters each starves, and whether it alone does."""
@@ -55,14 +70,14 @@ class Starved:
         return list(found.values())
 
     def _hungry(self) -> Iterator[Any]:
-        for kept, steps, given in self._owned.values():
-            parameter = kept()
-            if parameter is not None and steps >= LEAST_STEPS and not given:
+        for owned in self._owned.values():
+            parameter = owned.kept()
+            if parameter is not None and owned.steps >= LEAST_STEPS and not owned.given:
                 yield parameter
 
     def _is_moved(self, parameter: Any) -> bool:
         """Whether a parameter without a gradient changed all the same: an average, or a copy, that the program keeps by hand."""
-        return self._began.get(id(parameter)) != _total(parameter)
+        return self._owned[id(parameter)].began != _total(parameter)
 
     def _takers(self) -> dict[int, list[int]]:
         """Which of the latest operations took what an operation made."""
@@ -101,7 +116,7 @@ class Starved:
 
         What ran behind the last step, an evaluation, trained nothing.
         """
-        stepped = self._stepped.get(identity, len(self._flow))
+        stepped = self._owned[identity].stepped
         found: dict[tuple[Any, str], int] = {}
         for number, operation in self._flow.consumers_of_leaf(identity):
             if number < stepped:

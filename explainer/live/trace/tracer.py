@@ -39,7 +39,7 @@ _ASK = frozenset(
      "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
-FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
+_FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
@@ -433,7 +433,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         number = self.flow.maker(loss)
         upstream = [one for _, one in islice(self.flow.upstream(number), MAX_TOLD)] if number is not None else []
         is_fresh = all(
-            not (one.leaves or one.took_grad or one.gave_grad) and (one.inputs or one.name in FACTORIES)
+            not (one.leaves or one.took_grad or one.gave_grad) and (one.inputs or one.name in _FACTORIES)
             for one in upstream
         )
         return _operation(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
