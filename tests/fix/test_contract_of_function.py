@@ -165,3 +165,44 @@ def test_a_gradient_in_the_place_of_a_number(tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "contract_of_function", after, "loss.backward()", fields=fields) == after
     open_end = SWAPPED.replace("bits, step", "bits, step, mode").replace("None\n", "None, None\n")
     assert rewritten(tmp_path, "contract_of_function", open_end, "loss.backward()", fields=fields) == open_end
+
+
+SUMMED = """import torch
+
+
+class Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, low, step):
+        ctx.save_for_backward(x)
+        ctx.low = low
+        return x * step
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        of_step = (grad * x).sum() * 0.5
+        return grad, None, of_step
+
+
+step = torch.ones(3, 1, requires_grad=True)
+Step.apply(torch.ones(3, 4, requires_grad=True), 0, step).sum().backward()
+"""
+
+
+@pytest.mark.torch
+def test_a_gradient_that_is_summed_too_far(tmp_path: pathlib.Path) -> None:
+    """Autograd sums to the tensor's shape; it counts tensors only, so that the number between them is left out."""
+    torch = pytest.importorskip("torch")
+    with pytest.raises(RuntimeError, match=r"at index 1 - got \[\] but expected shape compatible with \[3, 1\]"):
+        exec(compile(SUMMED, "summed", "exec"), {})  # noqa: S102
+    fields = {"node": "StepBackward", "index": "1", "got_shape": "[]", "expected_shape": "[3, 1]"}
+    after = rewritten(tmp_path, "contract_of_function", SUMMED, None, fields=fields)
+    assert diff_lines(SUMMED, after) == [
+        "-        of_step = (grad * x).sum() * 0.5",
+        "+        of_step = (grad * x) * 0.5",
+    ]
+    space: dict[str, torch.Tensor] = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    assert space["step"].grad.tolist() == [[2.0]] * 3
+    of_another = {**fields, "node": "OtherBackward"}
+    assert rewritten(tmp_path, "contract_of_function", SUMMED, None, fields=of_another) == SUMMED

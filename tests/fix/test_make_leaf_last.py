@@ -43,6 +43,14 @@ opt = torch.optim.SGD([w], lr=0.1)
 """,
         "",
     ),
+    "data that a function flags": (
+        HEAD
+        + """def start():
+    return torch.randn(9, 4).mean(0).requires_grad_(True)
+opt = torch.optim.Adam([start()], lr=0.1)
+""",
+        "opt =",
+    ),
     "an update in place": (
         HEAD
         + """w = torch.zeros(3, requires_grad=True)
@@ -114,6 +122,17 @@ opt = torch.optim.Adam([w] + [torch.zeros(3, requires_grad=True)], lr=0.1)
 """,
         "opt =",
         ["w = start.repeat(2, 1).detach()"],
+    ),
+    "a mean of outputs that a function flags": (
+        HEAD
+        + """net = nn.Linear(4, 3)
+def start():
+    return net(torch.randn(9, 4)).mean(0, keepdim=True).repeat(2, 1).requires_grad_(True), 1.0
+w, spread = start()
+opt = torch.optim.Adam([{"params": [w]}, {"params": []}], lr=0.1)
+""",
+        "opt =",
+        ["return net(torch.randn(9, 4)).mean(0, keepdim=True).repeat(2, 1).detach().requires_grad_(True), 1.0"],
     ),
     "scaled": (
         HEAD

@@ -27,6 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if pair is not None:
                 yield from _missing(file, pair)
                 yield from _in_the_wrong_place(file, pair, owner, context)
+                yield from _reduced_too_far(file, pair, owner, context)
                 yield from _no_tensors(file, pair, owner, context.program)
 
 
@@ -70,7 +71,7 @@ def _in_the_wrong_place(file: SourceFile, pair: Pair, owner: ast.ClassDef, conte
     for one in statements_of(backward):
         value = one.value if isinstance(one, ast.Return) else None
         parts = value.elts if isinstance(value, ast.Tuple) else []
-        empty = [part for part in parts if isinstance(part, ast.Constant) and part.value is None]
+        empty = [part for part in parts if _is_none(part)]
         at = int(position) - 1
         if len(empty) != 1 or not at < len(parts) == len(_inputs(forward)) or parts[at] is empty[0]:
             continue
@@ -80,6 +81,59 @@ def _in_the_wrong_place(file: SourceFile, pair: Pair, owner: ast.ClassDef, conte
             culprit=culprit_of(file, one, why),
             belief=2.0,
         )
+
+
+def _reduced_too_far(file: SourceFile, pair: Pair, owner: ast.ClassDef, context: Context) -> Iterator[Proposal]:
+    """A gradient that is summed into another shape than its tensor has: autograd itself sums to that, so the sum may go."""
+    index, (forward, backward) = str(context.fields.get("index") or ""), pair
+    if (
+        context.fields.get("node") != f"{owner.name}Backward"
+        or not index.isdigit()
+        or not context.fields.get("got_shape")
+    ):
+        return
+    for one in statements_of(backward):
+        value = one.value if isinstance(one, ast.Return) else None
+        parts = value.elts if isinstance(value, ast.Tuple) else [value] if value is not None else []
+        # Autograd counts the tensors only.
+        given = [(name, part) for name, part in zip(_inputs(forward), parts, strict=False) if not _is_none(part)]
+        if not int(index) < len(given):
+            continue
+        name, part = given[int(index)]
+        made, statement = _made(part, one, backward)
+        edits = [_without_call(node, file) for node in walk(made) if isinstance(node, ast.Call) and _is_sum(node)]
+        yield Proposal(
+            edits=tuple(edits) if len(edits) == 1 else (),
+            culprit=culprit_of(file, statement, f"gives `{name}` a gradient of another shape than it has"),
+            belief=2.0 if len(edits) == 1 else 1.0,
+            because="autograd sums a gradient along the dimensions in which its tensor was broadcast",
+        )
+
+
+def _without_call(node: ast.Call, file: SourceFile) -> Edit:
+    """Takes `.method(...)` off an expression."""
+    end = file.span(node.func.value)[1] if isinstance(node.func, ast.Attribute) else file.span(node)[0]
+    end += len(file.text[end:]) - len(file.text[end:].lstrip(")"))
+    return Edit(file=file.path, start=end, end=file.span(node)[1], new="")
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _made(value: ast.expr, at: ast.stmt, backward: ast.FunctionDef) -> tuple[ast.expr, ast.stmt]:
+    """What a name in `return` was last bound to, and where; else the value itself."""
+    name = dotted_name(value)
+    bound = [
+        one
+        for one in statements_of(backward)
+        if isinstance(one, ast.Assign) and name is not None and dotted_name(one.targets[0]) == name
+    ]
+    return (bound[-1].value, bound[-1]) if bound else (value, at)
+
+
+def _is_sum(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and dotted_name(node.func) != "torch.sum"
 
 
 def _is_one(value: ast.expr, backward: ast.FunctionDef) -> bool:

@@ -70,7 +70,10 @@ def _of_optimizer(node: ast.Call, file: SourceFile, seen: set[ast.AST], context:
     for value in _elements(Value(first, file), resolver_of(context.program), 0) if first is not None else ():
         names = context.program.names(value.file)
         leaf = _inner_leaf(value.node, names)
-        if leaf is None or leaf is value.node or value.node in seen:
+        if leaf is None or value.node in seen:
+            continue
+        if leaf is value.node:
+            yield from _flagged_with_graph_at_once(leaf, value, context)
             continue
         seen.add(value.node)
         edits = _leaf_last(value.node, leaf, value.file, names)
@@ -134,6 +137,19 @@ def _flagged_with_graph(node: ast.Assign, file: SourceFile, context: Context) ->
         yield Proposal(
             edits=(put_method(file, node.value, ".detach()"),),
             culprit=culprit_of(file, node, f"computes `{name}` with a graph, so that the flag makes no leaf of it"),
+            belief=2.2,
+        )
+
+
+def _flagged_with_graph_at_once(flag: ast.Call, value: Value, context: Context) -> Iterator[Proposal]:
+    """`net(z).mean(0).requires_grad_(True)`: what is flagged has a graph."""
+    if not isinstance(flag.func, ast.Attribute) or flag.func.attr != "requires_grad_":
+        return
+    if provenance_of(context.program).trace(replace(value, node=flag.func.value, pick=None)).live:
+        why = "flags a tensor that has a graph, which makes no leaf of it"
+        yield Proposal(
+            edits=(put_method(value.file, flag.func.value, ".detach()"),),
+            culprit=culprit_of(value.file, flag, why),
             belief=2.2,
         )
 
