@@ -13,6 +13,7 @@ from explainer.model.trace import (
     CONSTANT,
     CROSSED,
     CUT,
+    DEAD_TERM,
     DRAWN,
     GRAD_OFF,
     HIDDEN_WRITE,
@@ -34,7 +35,7 @@ _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
     "backward": (CARRIED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT),
+    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -124,7 +125,7 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     for one in sorted(context.incident.traced, key=lambda line: _OF_ONE.get(line.kind) != cause):
         if cause != _OF_ONE.get(one.kind, cause):
             continue
-        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT) or cause in _CUTS):
+        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT, DEAD_TERM) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):
                 yield one, path

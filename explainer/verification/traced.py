@@ -13,6 +13,7 @@ from explainer.model.trace import (
     CONSTANT,
     CROSSED,
     CUT,
+    DEAD_TERM,
     DRAWN,
     FREED,
     GRAD_OFF,
@@ -31,7 +32,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -55,7 +56,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
-    yield from _drawn(traced)
+    yield from _trains_nothing(traced)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -102,11 +103,14 @@ def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(STARVING_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
 
 
-def _drawn(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
-    """Samples that lost the gradient which their distribution could give."""
+def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """Samples that lost the gradient which their distribution could give, and terms of a loss that have none."""
     for one in traced.get("drawn") or ():
         says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
         yield from _line(DRAWN, one, says)
+    for one in traced.get("dead_terms") or ():
+        says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
+        yield from _line(DEAD_TERM, one, says)
 
 
 def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -21,6 +21,10 @@ CUTS = {
     "numbers of a list": ("def pool(values):\n    return torch.tensor([float(v) for v in values])\n", ["+    return torch.stack([v for v in values])"]),
     "items of a list": ("def pool(values):\n    return torch.tensor([v.item() for v in values])\n", ["+    return torch.stack([v for v in values])"]),
     "a detached mean": ("def pool(values):\n    return sum(v.detach() for v in values) / len(values)\n", ["+    return sum(v for v in values) / len(values)"]),
+    "numbers with a name": (
+        "seen = []\ndef pool(values):\n    found = [v.item() for v in values]\n    seen.append(found)\n    return torch.tensor(found)\n",
+        ["+    found = [v for v in values]", "+    seen.append([one.item() for one in found])", "+    return torch.stack(found)"],
+    ),
     "the data": ("def pool(values):\n    return torch.stack([v.data for v in values])\n", ["+    return torch.stack([v for v in values])"]),
 }  # fmt: skip
 

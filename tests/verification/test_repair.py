@@ -327,6 +327,47 @@ def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")
 
 
+PENALTY = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Linear(2, 8), nn.Softplus(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(critic.parameters(), lr=1e-3)
+
+
+def steepness(mixed):
+    (slope,) = torch.autograd.grad(critic(mixed).sum(), mixed)
+    return (slope.norm(dim=1) - 1).square().mean()
+
+
+for _ in range(5):
+    real, fake = torch.randn(8, 2), torch.randn(8, 2) + 1
+    penalty = steepness(((real + fake) / 2).requires_grad_(True))
+    loss = critic(fake).mean() - critic(real).mean() + 10 * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        (PENALTY, "mixed)\n    return", "mixed, create_graph=True)\n    return"),
+        (PENALTY.replace("), mixed)\n", "), mixed, create_graph=True)\n").replace("* penalty", "* penalty.item()"), ".item()", ""),
+    ],
+    ids=["no graph of the gradient", "a number"],
+)  # fmt: skip
+def test_a_term_that_trains_nothing_is_repaired(text: str, before: str, after: str, tmp_path: pathlib.Path) -> None:
+    """A penalty without a graph changes the loss, and no gradient."""
+    (tmp_path / "train.py").write_text(text)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe")
+    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    assert (told["status"], told["report"]["findings"][0]["confidence"]) == ("verified", "certain")
+    assert (tmp_path / "train.py").read_text() == text.replace(before, after)
+
+
 RATES = """import torch
 from torch import nn
 

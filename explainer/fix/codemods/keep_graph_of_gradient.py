@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import is_crash
 from explainer.fix.loss import add_keyword
+from explainer.fix.trace import traced_statements
+from explainer.model.trace import CUT, DEAD_TERM
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
@@ -25,7 +27,8 @@ _MEASURED = "right here: the gradient is only measured, and backward goes throug
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each `grad` call that frees what a later backward needs."""
+    """An edit for each `grad` call that frees what a later backward needs, or was seen to leave a term of the loss no graph."""
+    yield from _traced(context)
     if not context.has_failed:
         return
     seen: set[ast.Call] = set()
@@ -41,6 +44,18 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=belief + (0.3 if is_part else 0.0),
                 because=None if is_part else _MEASURED,
             )
+
+
+def _traced(context: Context) -> Iterator[Proposal]:
+    for kind in (CUT, DEAD_TERM):
+        for line, file, statement in traced_statements(kind, context):
+            calls = [one for where, one in _calls(statement, file, context.program, is_nested=False) if where is file]
+            if line.operation == "grad" and len(calls) == 1:
+                yield Proposal(
+                    edits=(add_keyword(file, calls[0], "create_graph=True"),),
+                    culprit=culprit_of(file, calls[0], line.says),
+                    belief=2.0,
+                )
 
 
 def _gradients(backward: Backward, program: Program) -> Iterator[tuple[SourceFile, ast.Call, bool]]:

@@ -10,15 +10,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
-from explainer.model.trace import CUT, STARVING_CUT
+from explainer.model.trace import CUT, DEAD_TERM, STARVING_CUT
 from explainer.source.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.tree import children
+from explainer.source.tree import children, walk
 
 _VALUES = frozenset((DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY))
 _ON_PURPOSE = re.compile(
@@ -33,12 +33,14 @@ _ONE_OF = "several lines keep the same parameters from training: which of them i
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that takes values out of the graph."""
     seen: set[ast.stmt] = set()
-    for kind in (CUT, STARVING_CUT):
+    for kind in (DEAD_TERM,) if context.options.get("terms") else (CUT, STARVING_CUT):
         for line, file, statement in traced_statements(kind, context):
             if statement in seen or (kind == STARVING_CUT and _is_write(statement)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
-            edits = _uncut(list(_cuts(statement, file, context.program)), context.program)
+            cuts = list(_cuts(statement, file, context.program))
+            edits = _uncut([*cuts, *_made_tensors_again(statement, file, context.program)], context.program)
+            edits += tuple(_numbers_elsewhere(statement, file, context.program)) if edits else ()
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
                 is_one_of = kind == STARVING_CUT and line.is_guess
@@ -68,6 +70,44 @@ def _cuts(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[C
         if cut is not None and cut.kind in _VALUES:
             yield cut
         queue.extend(one for one in children(node) if not isinstance(one, ast.stmt))
+
+
+def _made_tensors_again(statement: ast.stmt, file: SourceFile, program: Program) -> list[Cut]:
+    """`torch.tensor(values)` further down, of the name that a statement binds numbers to."""
+    copies = (cut_of(one, file, program) for one in _function_of(statement, file, program) if isinstance(one, ast.Call))
+    return [
+        one
+        for one in copies
+        if one is not None and one.kind == COPY and isinstance(one.node, ast.Call) and one.node.args
+        and _is_of(one.node.args[0], statement)
+    ]  # fmt: skip
+
+
+def _numbers_elsewhere(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Edit]:
+    """What else is done with those numbers, a log above all, is done with numbers still."""
+    again = {
+        id(one.node.args[0]) for one in _made_tensors_again(statement, file, program) if isinstance(one.node, ast.Call)
+    }
+    if not again or not isinstance(statement, ast.Assign):
+        return
+    is_list = isinstance(statement.value, (ast.ListComp, ast.List))
+    for node in _function_of(statement, file, program):
+        if _is_of(node, statement) and id(node) not in again and isinstance(getattr(node, "ctx", None), ast.Load):
+            name = file.segment(node)
+            yield edit_of(file, node, f"[one.item() for one in {name}]" if is_list else f"{name}.item()")
+
+
+def _is_of(node: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a node is the name that a statement binds, further down."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Name) or not isinstance(node, ast.Name):
+        return False
+    return node.id == target.id and node.lineno > (statement.end_lineno or 0)
+
+
+def _function_of(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[ast.AST]:
+    """The nodes of the function that a statement stands in."""
+    return walk(program.names(file).function_of(statement) or file.tree or statement)
 
 
 def _uncut(cuts: list[Cut], program: Program) -> tuple[Edit, ...]:

@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from .carried import carried_over
 from .crossed import Crossed
+from .dead_terms import DeadTerms
 from .drawn import Drawn
 from .exits import WAYS_IN, WAYS_OUT, Exits
 from .finite import Finite
@@ -43,7 +44,7 @@ _FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
-_NOT_COMPUTED = frozenset(("backward", "grad", "requires_grad_", "retain_grad"))
+_NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -69,6 +70,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
         self.drawn = Drawn()
+        self.dead_terms = DeadTerms(self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -128,13 +130,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             return None
         tensors = []
         kind = self._tensor
-        for one in args:
+        for one in (*args, *keywords.values()):
             if isinstance(one, kind):
                 tensors.append(one)
             elif type(one) in (list, tuple):
                 found = _nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
                 tensors.extend(inner for inner in found if isinstance(inner, kind))
-        tensors.extend(one for one in keywords.values() if isinstance(one, kind))
         try:
             versions = [one._version for one in tensors]  # noqa: SLF001 - autograd's own counter
         except RuntimeError:  # tensors of inference mode have none
@@ -191,7 +192,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._keep_number(result, number)
         elif not is_entry:
             self._exits.saw(name)
-        if self.finite is not None:
+        if self.finite is not None and name != "grad":  # whose backward is looked at by itself
             for output in made:
                 self.finite.watch(name, number, output)
 
@@ -310,6 +311,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._exits.saw("backward")
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
+        if len(roots) == 1 and hasattr(roots[0], "numel"):
+            self.dead_terms.saw_backward(roots[0])
         found = self.graphs.before_backward(
             roots, (place, self._places.stack(4)), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
         )
@@ -356,6 +359,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if loss is None:
             told["crossed"] = self.crossed.told()
             told["drawn"] = [_operation(one) for one in self.drawn.lines()[:MAX_TOLD]]
+            told["dead_terms"] = [_operation(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
             told["starved"] = [
                 {
                     **_operation(one),

@@ -1,0 +1,93 @@
+"""Terms of a loss that have no graph, though what trains went into them: they change its value and no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .exits import WAYS_OUT
+from .flow import Flow, Operation
+from .place import Place, describe
+
+MAX_LOOKED_AT = 200
+MAX_KEPT = 16
+_SUMS = frozenset(
+    ("add", "sub", "rsub", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__", "add_", "sub_", "stack")
+)  # fmt: skip
+_SCALED = frozenset(
+    ("mul", "div", "neg", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_", "squeeze")
+)
+# What they reduce is a list of terms only where it was stacked: in `(new - old).mean()` what is old is meant to be a constant.
+_REDUCED = frozenset(("sum", "mean"))
+# What a program cuts in so many words is meant.
+_ON_PURPOSE = frozenset(("detach", "detach_", "data"))
+
+
+class DeadTerms:
+    """Looks at the sum that each backward starts from."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._found: dict[tuple[Place | None, str], Operation] = {}
+
+    def saw_backward(self, root: Any) -> None:
+        """A backward is about to start at a tensor; of more than one value there is no sum to look at."""
+        number = self._flow.maker(root) if root.numel() == 1 and len(self._found) < MAX_KEPT else None
+        if number is None:
+            return
+        queue, seen = [number], {number}
+        while queue and len(seen) < MAX_LOOKED_AT:
+            current = queue.pop()
+            operation = self._flow.get(current)
+            if operation is None or not operation.gave_grad:
+                continue
+            for one in self._terms_of(current, operation):
+                if one not in seen:
+                    seen.add(one)
+                    queue.append(one)
+
+    def _terms_of(self, number: int, operation: Operation) -> Iterator[int]:
+        """What an operation sums up or scales, where that has a graph; what it sums up and has none is looked at."""
+        is_sum = operation.name in _SUMS
+        if is_sum:
+            self._look_at_number(number, operation)
+        for one in operation.inputs:
+            below = self._flow.get(one)
+            if below is not None and below.gave_grad:
+                is_listed = operation.name in _REDUCED and below.name == "stack"
+                if is_sum or operation.name in _SCALED or is_listed:
+                    yield one
+            elif is_sum:
+                self._keep(list(self._cuts_behind(one)))
+
+    def _look_at_number(self, number: int, operation: Operation) -> None:
+        """`loss + 0.1 * penalty.item()`: what is added is a number by then."""
+        before = self._flow.get(number - 1)
+        if len(operation.inputs) + len(operation.leaves) > 1 or before is None or before.name not in WAYS_OUT:
+            return
+        if before.took_grad and describe(before.place) == describe(operation.place):
+            self._keep([before])
+
+    def _keep(self, cuts: list[Operation]) -> None:
+        """Remember what cuts a term off, unless any of it was meant."""
+        if all(one.grad_mode and one.name not in _ON_PURPOSE for one in cuts):
+            for one in cuts:
+                self._found.setdefault((one.place, one.name), one)
+
+    def _cuts_behind(self, number: int) -> Iterator[Operation]:
+        """The operations that took what requires grad and gave what does not, those nearest to a term."""
+        queue, seen = [number], {number}
+        while queue and len(seen) < MAX_LOOKED_AT:
+            operation = self._flow.get(queue.pop())
+            if operation is None:
+                continue
+            if operation.took_grad and not operation.gave_grad and not operation.in_segment:
+                yield operation
+                continue
+            new = [one for one in operation.inputs if one not in seen]
+            seen.update(new)
+            queue.extend(new)
+
+    def lines(self) -> list[Operation]:
+        """The operations that cut terms off."""
+        return list(self._found.values())

@@ -1,0 +1,67 @@
+"""The tracer names what leaves a term of a loss without a graph, though nothing raises and everything trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from tests.live.tracing import lines  # noqa: E402
+
+
+def trained(loss_of: Callable[[torch.nn.Linear, torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+    """A program that trains one layer."""
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            loss = loss_of(layer, torch.randn(4, 3))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    return train
+
+
+def slope(layer: torch.nn.Linear, x: torch.Tensor, *, keep: bool) -> torch.Tensor:
+    mixed = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(outputs=layer(mixed).sum(), inputs=[mixed], create_graph=keep)
+    return (gradient.norm(dim=1) - 1).square().mean()
+
+
+def accuracy(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    return (layer(x).argmax(1) == 0).float().mean()
+
+
+DEAD = {
+    "a penalty without create_graph": ("grad", lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=False)),
+    "a penalty in a list": (
+        "grad", lambda layer, x: torch.stack([layer(x).mean(), slope(layer, x, keep=False)]).sum()
+    ),
+    "a term as a number": ("item", lambda layer, x: layer(x).mean() + 0.1 * layer.weight.norm().item()),
+    "a sum of terms": ("__float__", lambda layer, x: sum([layer(x).mean(), float(layer.weight.norm())])),
+    "a share of right answers": ("argmax", lambda layer, x: layer(x).mean() - 0.1 * accuracy(layer, x)),
+}  # fmt: skip
+ALIVE = {
+    "a penalty": lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=True),
+    "a term that is detached in so many words": lambda layer, x: layer(x).mean() + layer.weight.norm().detach(),
+    "a factor": lambda layer, x: layer(x).mean() * layer.weight.norm().item(),
+    "a constant": lambda layer, x: layer(x).mean() + 1.0,
+    "a difference with what was": lambda layer, x: (layer(x) - torch.tensor(layer(x).tolist())).mean(),
+    "a perturbed input": lambda layer, x: layer(x + 0.1 * slope(layer, x, keep=False)).mean(),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_a_term_without_a_graph(name: str) -> None:
+    operation, loss_of = DEAD[name]
+    assert [(one.kind, one.operation) for one in lines(trained(loss_of), fails=False)] == [("dead-term", operation)]
+
+
+@pytest.mark.parametrize("name", ALIVE)
+def test_terms_that_are_as_they_should_be(name: str) -> None:
+    assert lines(trained(ALIVE[name]), fails=False) == ()
