@@ -12,6 +12,7 @@ from typing import Any
 
 from .compare import compared
 from .frame import is_ours
+from .saved import names_of, saved_of
 
 MAX_FRAMES = 60
 MAX_LOCALS = 400
@@ -297,7 +298,7 @@ class _Graph:
             variable = getattr(node, "variable", None)
             if variable is not None:
                 leaves.add(id(variable))
-            for name in self._saved(node):
+            for name in names_of(node):
                 self._inspect(node, name, moved, freed)
             queue.extend(following for following, _ in node.next_functions)
         trainable = {id(one) for root in self._names.roots for one in root.parameters() if one.requires_grad}
@@ -333,9 +334,11 @@ class _Graph:
     def _is_as_saved(node: Any, name: str) -> bool:
         """Whether what a node saved under a name was not written since; one that this backward has been through let it go."""
         try:
-            return getattr(node, f"_saved_{name}", None) is not None
+            return saved_of(node, name) is not None
         except RuntimeError as error:
             return "have already been freed" in str(error)
+        except AttributeError:  # another kind of node
+            return False
 
     @staticmethod
     def _leads(start: Any, nodes: set[Any]) -> bool:
@@ -352,15 +355,10 @@ class _Graph:
             queue.extend(following for following, _ in node.next_functions)
         return False
 
-    @staticmethod
-    def _saved(node: Any) -> list[str]:
-        return [name[len("_raw_saved_") :] for name in dir(node) if name.startswith("_raw_saved_")]
-
     def _inspect(self, node: Any, name: str, moved: list[dict[str, Any]], freed: list[str]) -> None:
         """Ask for a saved tensor; the error that comes tells whether it moved or was freed."""
         try:
-            # A custom Function has no `_saved_tensors`, and one `saved_tensors` for all of them.
-            getattr(node, f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}")
+            saved_of(node, name)
         except RuntimeError as error:
             text = str(error)
             if "modified by an inplace operation" in text and len(moved) < MAX_MOVED:

@@ -545,3 +545,21 @@ def test_nothing_stays_behind() -> None:
     )
     assert before == after
     assert not torch.overrides._get_current_function_mode_stack()
+
+
+def test_a_checkpointed_segment_runs_as_often_as_untraced() -> None:
+    """To ask a node for what a checkpoint packed would run its segment once more; a write into new memory is none into old."""
+    runs = []
+
+    def segment(x: torch.Tensor) -> torch.Tensor:
+        runs.append(x)
+        return x.exp() * x
+
+    def step() -> None:
+        x = weight() * 2
+        y = torch.utils.checkpoint.checkpoint(segment, x, use_reentrant=False)
+        torch.ones(3).mul_(2)
+        y.sum().backward()
+
+    assert lines(step, fails=False) == ()
+    assert len(runs) == 2

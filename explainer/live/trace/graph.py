@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..saved import names_of, saved_of, tells_hooks  # noqa: TID252 - `live` is loaded under a name of its own
 from .place import Place
+from .replay import Replays
 from .write import Write, Writes, storage_of
 
 MAX_PASSES = 64
@@ -28,8 +30,9 @@ class Pass:
 class Graphs:
     """Looks at each graph before a backward goes through it."""
 
-    def __init__(self, writes: Writes) -> None:
+    def __init__(self, writes: Writes, replays: Replays) -> None:
         self._writes = writes
+        self._replays = replays
         self._saved: dict[str, tuple[str, ...]] = {}
         self.passes: deque[Pass] = deque(maxlen=MAX_PASSES)
 
@@ -64,9 +67,11 @@ class Graphs:
     def _kept(self, node: Any) -> Iterator[tuple[str, Any]]:
         """The tensors that a node saved and whose version did not move, with their names there."""
         for name in self._names(node):
+            if self._replays.has_any and not tells_hooks(node, name):
+                continue  # to look may run a checkpoint's segment
             try:
-                saved = getattr(node, f"_saved_{name}")
-            except (RuntimeError, AttributeError):  # moved, let go, or packed by a hook
+                saved = saved_of(node, name)
+            except (RuntimeError, AttributeError):  # moved, or let go
                 continue
             for tensor in saved if isinstance(saved, (list, tuple)) else (saved,):
                 if hasattr(tensor, "untyped_storage"):
@@ -89,8 +94,7 @@ class Graphs:
     def _names(self, node: Any) -> tuple[str, ...]:
         names = self._saved.get(node.name())
         if names is None:
-            names = tuple(one[len("_raw_saved_") :] for one in dir(node) if one.startswith("_raw_saved_"))
-            self._saved[node.name()] = names
+            names = self._saved[node.name()] = tuple(names_of(node))
         return names
 
 
@@ -122,9 +126,7 @@ def is_freed(node: Any, names: tuple[str, ...]) -> bool:
 
 def _complaint(node: Any, name: str) -> str:
     try:
-        getattr(
-            node, f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}"
-        )  # a custom Function's
+        saved_of(node, name)
     except RuntimeError as error:
         return str(error)
     except (AttributeError, TypeError, ValueError):

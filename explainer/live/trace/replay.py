@@ -32,6 +32,11 @@ class Replays:
         self.open: list[Segment] = []
 
     @property
+    def has_any(self) -> bool:
+        """Whether the program checkpoints at all."""
+        return bool(self._segments)
+
+    @property
     def is_again(self) -> bool:
         """Whether a replay is running."""
         return any(len(one.passes) > 1 for one in self.open)

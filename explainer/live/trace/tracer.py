@@ -63,8 +63,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
         self.flow = Flow()
         self._exits = Exits()
-        self.graphs = Graphs(self._writes)
         self.replays = Replays()
+        self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
