@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from explainer.source.binding import Value
+from explainer.source.buffer import registered
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.name import Names, dotted_name
@@ -171,7 +172,8 @@ def is_never_whole(hidden: ast.expr, file: SourceFile, program: Program, *, show
 def _leaves_diagonal(value: Value, program: Program, *, shown: bool, depth: int) -> bool:
     if depth > _DEPTH:
         return False
-    found = [*origins(value, program), *_buffers(value, program)]
+    given = [one for each in registered(value, program) for one in origins(each, program)]
+    found = [*origins(value, program), *given]
     return bool(found) and all(_has_diagonal(one, program, shown=shown, depth=depth) for one in found)
 
 
@@ -232,17 +234,6 @@ def _is_range(found: list[Value], program: Program) -> bool:
         if not behind or not all(program.names(one.file).is_call(each, "torch.arange") for each in behind):
             return False
     return bool(found)
-
-
-def _buffers(value: Value, program: Program) -> Iterator[Value]:
-    """What `self.x` is registered as."""
-    name = dotted_name(value.node) or ""
-    owner = program.names(value.file).class_of(value.node) if name.startswith("self.") else None
-    for node in ast.walk(owner) if owner is not None else ():
-        if program.names(value.file).is_call(node, "self.register_buffer") and len(node.args) > 1:  # type: ignore[attr-defined]
-            key, given = node.args[:2]  # type: ignore[attr-defined]
-            if isinstance(key, ast.Constant) and key.value == name.removeprefix("self."):
-                yield from origins(Value(given, value.file), program)
 
 
 def _kept(node: ast.AST) -> ast.expr | None:

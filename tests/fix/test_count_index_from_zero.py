@@ -62,6 +62,13 @@ RIGHT = {
         read="return self.other(codes[:, 1])",
     ),
 }
+BUCKETS = "edges = [0.5, 1.0, 2.0]\ncodes = torch.bucketize(torch.rand(9) * 4, torch.tensor(edges))"
+SPACED = "BINS = 8\ncodes = np.digitize(rng.random(9), np.linspace(0, 1, BINS))"
+RIGHT |= {
+    "a row for the last bucket": program(BUCKETS, rows="len(edges) + 1, 4"),
+    "inner edges only": program(SPACED.replace("BINS))", "BINS + 1)[1:-1])"), rows="BINS, 4"),
+    "other edges": program(BUCKETS, rows="len(days), 4"),
+}
 SHIFTED = ["return self.table(codes - 1)"]
 DATASET = """class Days(Dataset):
     def __init__(self, dates):
@@ -120,6 +127,8 @@ WRONG = {
         program("codes = torch.randint(1, ITEMS + 1, (9, 5))", rows="ITEMS, 4, padding_idx=0"),
         ["self.table = nn.Embedding(ITEMS + 1, 4, padding_idx=0)"],
     ),
+    "buckets of edges": (program(BUCKETS, rows="len(edges), 4"), ["self.table = nn.Embedding(len(edges) + 1, 4)"]),
+    "buckets of edges that are spaced": (program(SPACED, rows="BINS, 4"), ["self.table = nn.Embedding(BINS + 1, 4)"]),
     "zeros that fill up": (
         program(
             "codes = nn.utils.rnn.pad_sequence([torch.randint(1, 13, (n,)) for n in (3, 5)], batch_first=True)"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
 from explainer.source.binding import Value
+from explainer.source.bins import has_a_row_too_few
 from explainer.source.file import SourceFile
 from explainer.source.integer import Span, integer_of, span_of
 from explainer.source.name import dotted_name
@@ -63,6 +64,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         for one in lookups:
             if one not in shifted and (_counts_from(one, 0, program) or (_pads(one) and _counts_from(one, 1, program))):
                 yield _with_one_more(one)
+            elif has_a_row_too_few(Value(one.index, one.file), replace(one.made, node=one.rows), program):
+                yield replace(
+                    _with_one_more(one),
+                    culprit=culprit_of(one.made.file, one.made.node, "has one row too few: n edges make n + 1 buckets"),
+                    title="Give the table a row for the bucket behind the last edge: `nn.Embedding(len(edges) + 1, width)`",
+                )
 
 
 def _with_one_more(one: _Lookup) -> Proposal:
