@@ -34,6 +34,18 @@ WRONG = {
         ["m = x.sum() / n.float().mean()"],
     ),
     "a value written by index": (HEAD + "y[i] = x\n", "y[i]", WRITTEN, ["y[i] = x.to(y.dtype)"]),
+    "a sum added by index": (
+        HEAD + "y.index_add_(0, i, x * 2)\n",
+        "y.index",
+        WRITTEN,
+        ["y.index_add_(0, i, (x * 2).to(y.dtype))"],
+    ),
+    "a source by name": (
+        HEAD + "y = y.scatter_add(0, i, src=x)\n",
+        "y = y",
+        WRITTEN,
+        ["y = y.scatter_add(0, i, src=x.to(y.dtype))"],
+    ),
     "a sum written by index": (HEAD + "y[i] = x + 1\n", "y[i]", WRITTEN, ["y[i] = (x + 1).to(y.dtype)"]),
 }
 

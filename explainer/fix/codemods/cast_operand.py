@@ -18,6 +18,18 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names
 
 _KERNEL = re.compile(r"[a-z_]+")
+_WRITERS = frozenset(
+    (
+        "index_add_",
+        "index_add",
+        "index_copy_",
+        "index_copy",
+        "scatter_add_",
+        "scatter_add",
+        "scatter_",
+        "scatter_reduce_",
+    )
+)
 _ALIASES = {"addmm": "matmul", "mean": "mean", "geqrf": "qr", "svd": "svd", "linalg": "eigh"}
 
 
@@ -38,7 +50,9 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _written(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
-    """`y[i] = f(x)` becomes `y[i] = f(x).to(y.dtype)`."""
+    """`y[i] = f(x)` becomes `y[i] = f(x).to(y.dtype)`, and so does what `y.index_add_(0, i, f(x))` adds."""
+    if isinstance(node, ast.Call):
+        yield from _written_by_method(node, file)
     if (
         not isinstance(node, ast.Assign)
         or not isinstance(node.targets[0], ast.Subscript)
@@ -51,6 +65,19 @@ def _written(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
     yield Proposal(
         edits=(put_method(file, node.value, f".to({name}.dtype)"),),
         culprit=culprit_of(file, node, f"writes values of another dtype into `{name}`"),
+        belief=1.2,
+    )
+
+
+def _written_by_method(node: ast.Call, file: SourceFile) -> Iterator[Proposal]:
+    owner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS else None
+    given = next((one.value for one in node.keywords if one.arg in ("source", "src")), None)
+    value = given or (node.args[2] if len(node.args) > 2 else None)
+    if not isinstance(owner, ast.Name) or value is None or file.segment(value).endswith(f".to({owner.id}.dtype)"):
+        return
+    yield Proposal(
+        edits=(put_method(file, value, f".to({owner.id}.dtype)"),),
+        culprit=culprit_of(file, node, f"writes values of another dtype into `{owner.id}`"),
         belief=1.2,
     )
 
