@@ -19,7 +19,6 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 BY_HAND: dict[str, str] = {
     "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",
     "backward/cudnn-rnn-in-eval/plain": "no recording: it needs a GPU",
-    "backward/custom-function-contract/gradient-of-another-shape": "over which dimensions the gradient is summed follows from the formula",
     "backward/gradient-shape-mismatch/parameter-resized-through-data": "the new parameter belongs into its module and optimizer as well",
     "backward/hook-contract/hook-changes-the-shape": "a mask instead of a selection is another formula",
     "checkpoint/bad-arguments/saved-tensors-read-twice": "its line asks for the non-reentrant form already; the cure is in the custom backward",

@@ -11,7 +11,7 @@ class Scale(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         inputs, scale = ctx.saved_tensors
-        return grad * scale, (grad * inputs).sum(0)
+        return grad * scale, (grad * inputs)
 
 
 torch.manual_seed(0)
