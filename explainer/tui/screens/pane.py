@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from textual.containers import Vertical
@@ -32,6 +33,7 @@ class Pane(Vertical):
         super().__init__(id=name)
         self.session = session
         self._is_built = False
+        self._building = asyncio.Lock()
 
     def build(self) -> Iterable[Widget]:
         """The widgets of the screen."""
@@ -42,9 +44,10 @@ class Pane(Vertical):
 
     async def show(self) -> None:
         """Build the screen where that was not done, and draw it."""
-        if not self._is_built:
-            self._is_built = True
-            await self.mount_all(self.build())
+        async with self._building:  # a key and a click may both ask for it, and its widgets are there only once they are mounted
+            if not self._is_built:
+                await self.mount_all(self.build())
+                self._is_built = True
         await self.draw()
 
     @property
