@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.blame import is_file
 from explainer.fix.codemod import Context
 from explainer.source.file import SourceFile
+
+_STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
+_CELL_STATE = re.compile(r"Input batch size (\d+) doesn't match hidden\d? ?batch size (\d+)")
 
 
 def crash_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
@@ -51,3 +55,11 @@ def is_crash(file: SourceFile, node: ast.AST, context: Context) -> bool:
 def message_of(context: Context) -> str:
     """The messages of all exceptions."""
     return "\n".join(record.message for record in context.incident.exceptions)
+
+
+def batches_of(message: str) -> tuple[int, int] | None:
+    """The batch sizes of a recurrent layer's input and of its state, where these alone do not fit."""
+    layer, cell = _STATE.search(message), _CELL_STATE.search(message)
+    if layer and layer[1] == layer[4] and layer[3] == layer[6] and layer[2] != layer[5]:
+        return int(layer[2]), int(layer[5])
+    return (int(cell[1]), int(cell[2])) if cell else None

@@ -19,7 +19,7 @@ class Usage:
     def watch(self) -> None:
         """Note when autocast is entered and when a segment is checkpointed."""
         self._watch_autocast()
-        from .boot import after_import
+        from .imports import after_import
 
         after_import("torch.utils.checkpoint", self._watch_checkpoint)
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from .frame import leave_no_frame
 
+MAX_OPERATIONS = 50
+
 
 def watch(recorder: Any) -> ExitStack:
     """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes; closing takes it off."""
@@ -24,6 +26,20 @@ def watch(recorder: Any) -> ExitStack:
         setattr(torch.autograd, name, noted)
         undo.callback(_put_back, torch.autograd, name, noted, function)
     return undo
+
+
+class Operations:
+    """Notes what operations raise, for a program that tells one line of it; a few, as some are tried and meant to fail."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self._count = 0
+
+    def __call__(self, error: Exception) -> None:
+        """Note one, while it is on its way."""
+        self._count += 1
+        if self._count <= MAX_OPERATIONS:
+            self._recorder.note(error, "raised")
 
 
 def _put_back(module: Any, name: str, ours: Any, before: Any) -> None:

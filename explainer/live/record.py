@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from . import stack
+from . import handled, stack
 from .collective import Collectives, sequence
 from .compare import compared, software
 from .frame import is_ours, without_our_frames
@@ -63,6 +63,7 @@ class Recorder:
         """Take part in what Python does with exceptions and at the end."""
         self._chain_hooks()
         self._watch_printing()
+        handled.watch(self)
         self.say_alive()
         atexit.register(self._end)
         os.register_at_fork(after_in_child=self._forked)
@@ -128,7 +129,8 @@ class Recorder:
 
     def look_at_the_end(self) -> None:
         """What is asked for when a program ends without a failure."""
-        for look in self.at_end if os.getpid() == self._owner and not self.failures else ():
+        has_failed = any(one["where"] != handled.HANDLED for one in self.failures)
+        for look in self.at_end if os.getpid() == self._owner and not has_failed else ():
             try:
                 look()
             except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at

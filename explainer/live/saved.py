@@ -9,14 +9,12 @@ def saved_of(node: Any, name: str) -> Any:
     """What a node saved under a name, checked as a backward checks it; None where a hook packed it.
 
     To unpack it would run that hook: for a checkpoint the forward of its whole segment, whose values are new and never moved.
-    Where torch does not tell of hooks (before 2.13), it is unpacked.
+    Where torch does not tell of hooks (2.10 and older), it is unpacked.
 
     Raises:
         RuntimeError: it was written since, or let go.
     """
-    raw = getattr(node, f"_raw_saved_{name}", None)
-    kept = raw if isinstance(raw, (list, tuple)) else (raw,)
-    if any(getattr(one, "unpack_hook", None) is not None for one in kept):
+    if any(getattr(one, "unpack_hook", None) is not None for one in _kept(node, name)):
         return None
     # A custom Function has no `_saved_tensors`, and one `saved_tensors` for all of them.
     return getattr(node, f"_saved_{name}" if hasattr(type(node), f"_saved_{name}") else f"saved_{name}")
@@ -24,11 +22,15 @@ def saved_of(node: Any, name: str) -> Any:
 
 def tells_hooks(node: Any, name: str) -> bool:
     """Whether torch tells if a hook packed what a node saved."""
-    raw = getattr(node, f"_raw_saved_{name}", None)
-    kept = raw if isinstance(raw, (list, tuple)) else (raw,)
-    return all(hasattr(one, "unpack_hook") for one in kept)
+    return all(hasattr(one, "unpack_hook") for one in _kept(node, name))
 
 
 def names_of(node: Any) -> list[str]:
     """The names under which a node has saved tensors."""
     return [one[len("_raw_saved_") :] for one in dir(node) if one.startswith("_raw_saved_")]
+
+
+def _kept(node: Any, name: str) -> Any:
+    """The saved tensors under a name, still packed; several only where the node has a list of them."""
+    raw = getattr(node, f"_raw_saved_{name}", None)
+    return raw if isinstance(raw, (list, tuple)) else (raw,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 
-from .boot import after_import
+from .imports import after_import
 
 
 def fix() -> None:

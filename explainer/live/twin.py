@@ -16,7 +16,7 @@ def become_twin() -> None:
     """Replace `torch.utils.checkpoint.checkpoint` by a plain call, and have autograd keep copies."""
     import torch
 
-    from .boot import after_import
+    from .imports import after_import
 
     after_import("torch.utils.checkpoint", _uncheckpoint)
     # Never left: it holds in this thread, the one that imports torch, as long as the program runs.

@@ -153,7 +153,8 @@ class Machine:
 class Failure:
     """An exception that a process noted: where it was seen, its traceback as text, and each optimizer's steps so far.
 
-    `facts` are what the live objects said, by name: `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
+    `where` is `raised`, `printed`, `uncaught`, `thread`, or `handled`: the program was dealing with it while it logged an error
+    or called `sys.exit`, which need not be what ended it. `facts` are what the live objects said, by name: `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
     """
 
     type: str
@@ -163,6 +164,11 @@ class Failure:
     steps: tuple[tuple[str, int], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_handled(self) -> bool:
+        """Whether the program dealt with it by itself."""
+        return self.where == "handled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from explainer.catalog.bundle import load_catalog
-from explainer.run import Job, Run, run_program
+from explainer.run import Job, Run, run_program, sharpen
 from tests.conftest import ROOT
 from tests.gate import some_at_gate
 
@@ -68,6 +69,21 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 optimizer.step()
 (weight * 2).detach().sum().backward()
 """
+OUTSIDE = "import torch\nlayer = torch.nn.Linear(3, 2)\nlayer.bias[1] = 0.5\n"
+ONE_LINE = f"""
+import logging, sys
+def main():
+{"".join("    " + line + chr(10) for line in OUTSIDE.splitlines())}
+try:
+    main()
+except Exception as error:
+    HANDLE
+sys.exit(3)
+"""
+HANDLED = {
+    "logged": "logging.getLogger('job').error('the run failed: %s', error)",
+    "told by the exit": "print(error); sys.exit(3)",
+}
 PROGRAMS = {
     "a plain script": (FAIL, 1),
     "caught, printed, exit": (CAUGHT, 1),
@@ -103,6 +119,55 @@ def test_the_failure_is_noted_and_explained(tmp_path: pathlib.Path, text: str, s
     assert done.report.findings[0].cause.startswith("no-graph/")
     noted = [failure for one in done.processes for failure in one.failures]
     assert any(dict(failure.facts).get("live_grad_enabled") == "yes" for failure in noted)
+
+
+@pytest.mark.parametrize("handle", HANDLED.values(), ids=HANDLED)
+def test_an_exception_of_which_one_line_is_told(tmp_path: pathlib.Path, handle: str) -> None:
+    """No traceback is printed, and it is no backward that raised: the line is known all the same."""
+    (tmp_path / "train.py").write_text(ONE_LINE.replace("HANDLE", handle))
+    done, printed = run(tmp_path, "train.py")
+    assert (done.status, "Traceback" in printed) == (3, False)
+    assert done.report is not None
+    found = done.report.findings[0]
+    assert found.cause == "inplace/view-of-leaf"
+    assert [(pathlib.Path(one.file).name, one.line) for one in found.culprits][:1] == [("train.py", 6)]
+
+
+def test_an_exception_of_which_one_line_is_printed(tmp_path: pathlib.Path) -> None:
+    """The first run sees nothing of it but the line; the traced one sees the operation raise it."""
+    (tmp_path / "train.py").write_text(ONE_LINE.replace("HANDLE", "print('the run failed:', error)"))
+    done, _ = run(tmp_path, "train.py")
+    assert done.report is not None
+    assert not done.report.findings[0].culprits
+    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    sharper = sharpen(job, done, lambda _: None)
+    assert sharper.report is not None
+    assert [one.line for one in sharper.report.findings[0].culprits][:1] == [6]
+
+
+def test_an_error_that_is_logged_before_a_kill(tmp_path: pathlib.Path) -> None:
+    """What was logged, and survived, is no reason of a signal."""
+    text = ONE_LINE.replace("HANDLE", HANDLED["logged"].replace("%s', error", "it goes on'"))
+    text = text.replace(
+        "sys.exit(3)\n",
+        "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\nos.kill(os.getpid(), signal.SIGTERM)\n",
+    )
+    (tmp_path / "train.py").write_text(text)
+    done, _ = run(tmp_path, "train.py")
+    assert done.status == 128 + signal.SIGTERM
+    assert done.report is None or not done.report.findings
+
+
+def test_an_error_that_is_logged_and_survived(tmp_path: pathlib.Path) -> None:
+    """A program that goes on and ends well is looked at as if nothing had been logged."""
+    text = ONE_LINE.replace("HANDLE", HANDLED["logged"]).replace("sys.exit(3)\n", "")
+    stuck = "import torch\nw, lost = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
+    stuck += "opt = torch.optim.SGD([lost], lr=0.1)\nfor _ in range(3):\n    w.sum().backward()\n    opt.step()\n"
+    (tmp_path / "train.py").write_text(text + stuck)
+    done, _ = run(tmp_path, "train.py")
+    assert done.status == 0
+    assert done.report is not None
+    assert done.report.findings[0].cause.startswith("no-graph/")
 
 
 def test_a_library_that_asks_for_torch_first(tmp_path: pathlib.Path) -> None:
