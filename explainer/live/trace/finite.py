@@ -11,6 +11,7 @@ from typing import Any
 from .flow import Flow, Operation
 
 MAX_FLAGS = 20_000
+MAX_MOVES = 6  # between a file and the parameter that is loaded from it
 # What holds anything until it is written.
 UNINITIALISED = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "data", "detach"))
 # What writes infinity on purpose: masks and initial maxima.
@@ -116,16 +117,30 @@ class Finite:
         if operation is None:
             return None
         told = {"direction": "forward", "kind": "nan", "number": number, "operation": operation}
-        for one in operation.leaves:
-            leaf = self._flow.leaf(one)
-            if leaf is not None and leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
-                return {**told, "input": "parameter" if leaf.requires_grad else "data", "shape": list(leaf.shape)}
-        if operation.name in MOVES and not operation.took_grad:
-            return {**told, "input": "data"}  # made before the values of this step were watched
+        for leaf in self._leaves(operation):
+            if leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
+                kind = "loaded" if self._is_loaded(number, operation) else "parameter" if leaf.requires_grad else "data"
+                return {**told, "input": kind, "shape": list(leaf.shape)}
+        if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
+            return {**told, "input": "loaded" if self._is_loaded(number, operation) else "data"}
         for source, maker in self._sources(operation, bad):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
         return told
+
+    def _leaves(self, operation: Operation) -> list[Any]:
+        return [leaf for one in operation.leaves if (leaf := self._flow.leaf(one)) is not None]
+
+    def _is_loaded(self, number: int, operation: Operation) -> bool:
+        """Whether a value is copied into a parameter, as from a checkpoint: then the weights are at fault and no data."""
+        for _ in range(MAX_MOVES):
+            if operation.name == "copy_":
+                return any(leaf.requires_grad for leaf in self._leaves(operation))
+            takers = [one for one in self._flow.consumers(number) if one[1].name in MOVES or one[1].name == "copy_"]
+            if not takers:
+                return False
+            number, operation = takers[0]
+        return False
 
     def _sources(self, operation: Operation, bad: dict[int, str]) -> Iterator[tuple[int, Operation]]:
         """The operations upstream that made an infinity from finite values, nearest first."""

@@ -1,4 +1,4 @@
-"""The tracer: a function mode that sees each call of torch, and what it says at a failure.
+"""The tracer: a function mode that sees each call of torch; what it says at a failure stands in `account`.
 
 A TorchFunctionMode rather than a TorchDispatchMode: it sees what the program wrote (`.data`, `.item()`, `+=`), costs less,
 and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of them switches the version check off.
@@ -11,25 +11,23 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
-from .carried import carried_over
+from .account import MAX_TOLD, Account, operation_told
 from .crossed import Crossed
 from .dead_terms import DeadTerms
 from .drawn import Drawn
 from .exits import WAYS_IN, WAYS_OUT, Exits
 from .finite import Finite
 from .flow import Flow, Operation
-from .graph import Graphs, sequence_of
+from .graph import Graphs
 from .place import Place, Places, describe
 from .replay import Replays
 from .starved import Starved
 from .write import Write, Writes, extent, storage_of
 
-MAX_TOLD = 8
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
 MAX_LISTED = 2_000
@@ -40,7 +38,7 @@ _ASK = frozenset(
      "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
-_FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
+SET_DATA = "data ="  # of a value that requires grad
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
@@ -66,6 +64,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.replays = Replays()
         self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
+        self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
+        self.account = Account(self.flow, self.graphs, self._writes, self._numbers)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
@@ -73,10 +73,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.dead_terms = DeadTerms(self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
-        self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
         self._refused: tuple[str, list[int | None]] = "", []
         self.fault: str | None = None
+        self.on_error: Callable[[Exception], None] | None = None
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -86,8 +86,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         keywords = kwargs or {}
         name = getattr(func, "__name__", "")
         local = self._local
-        if name == "__get__" and func.__self__.__name__ == "data":
-            name = "data"
+        if name in ("__get__", "__set__") and func.__self__.__name__ == "data":
+            name = "data" if name == "__get__" else SET_DATA if getattr(args[1], "requires_grad", False) else name
         if name in _ASK or getattr(local, "depth", None):
             if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
                 self._switch(args[0])
@@ -96,9 +96,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         local.depth = 1
         try:
             result = func(*args, **keywords)
-        except IndexError:
-            if before is not None:
+        except Exception as error:
+            if before is not None and isinstance(error, IndexError):
                 self._refused = name, [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
+            if self.on_error is not None:
+                self.on_error(error)
             raise
         finally:
             local.depth = 0
@@ -146,18 +148,24 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         tensors, versions, sequence, took = before
         place = self._places.here(4)
         flow = self.flow
-        kind = self._tensor
-        outputs = [result] if isinstance(result, kind) else []
-        if (not outputs and type(result) in (list, tuple)) or isinstance(result, tuple):
-            outputs = [one for one in result if isinstance(one, kind)]
+        outputs = self._outputs(name, result, tensors)
         inputs, leaves = flow.sort(tensors)
         is_entry = not tensors and name in WAYS_IN
         if is_entry:
             inputs = (*self._linked(result), *self._exits.came_back(self._places.stack(4)))
         grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
+        # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
+        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
+        leaves_set += outputs if name == SET_DATA else ()
+        made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
+        computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
         # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
-        gave = any(one.requires_grad for one in outputs) or (grad_mode and any(one.requires_grad for one in written))
+        gave = any(one.requires_grad for one in computed if grad_mode or all(one is not other for other in written))
+        # A leaf that takes what another network computes is where that one's graph ends, with grad mode off as it has to be.
+        is_end = bool(leaves_set) and any(
+            one.requires_grad and all(one is not other for other in made) for one in tensors
+        )
         operation = Operation(
             name,
             place,
@@ -165,7 +173,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             leaves,
             took,
             gave,
-            grad_mode,
+            grad_mode or is_end,
             self.replays.is_again,
             bool(self.replays.open),
             sequence=sequence,
@@ -173,13 +181,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         )
         if took and not operation.grad_mode:
             operation.off = getattr(self._local, "off", None)
-        made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
-        # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
-        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
-        computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
-        number = flow.add(operation, computed)
+        number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
         if name in _DIFFERENCES and self.crossed.is_open:
             self.crossed.saw(tensors, number, operation)
@@ -195,6 +199,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None and name != "grad":  # whose backward is looked at by itself
             for output in made:
                 self.finite.watch(name, number, output)
+
+    def _outputs(self, name: str, result: Any, tensors: list[Any]) -> list[Any]:
+        """The tensors that a call gives; of `p.data = x` the one that takes it."""
+        if name == SET_DATA:
+            return tensors[:1]
+        if isinstance(result, self._tensor):
+            return [result]
+        return [one for one in result if isinstance(one, self._tensor)] if isinstance(result, (list, tuple)) else []
 
     def _follow_draws(self, number: int, operation: Operation) -> None:
         if operation.took_grad and getattr(self._local, "has_path", False):
@@ -319,17 +331,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         for node, name, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
                 self._told_places.append(write.place)
-                self.hidden.append(
-                    {
-                        **_told(write),
-                        "kind": "hidden-write",
-                        "node": node.name(),
-                        "parameter": _is_parameter(tensor),
-                        "state": not tensor.requires_grad and tensor.grad_fn is None,
-                        "read": self._reader(node, name),
-                        "backward": describe(place),
-                    }
-                )
+                self.hidden.append(self.account.hidden(node, name, tensor, write, place))
 
     def look_at_values(self, leaves: Iterable[Any] = ()) -> None:
         """Read the flags of the step that ends here, and remember the first value that was not finite."""
@@ -343,9 +345,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                     found = {"direction": "backward", "kind": "nan", "number": taker[0], "operation": taker[1]}
                     break
         if found is not None:
-            self.first_bad = {**_operation(found.pop("operation")), **found}
+            self.first_bad = {**operation_told(found.pop("operation")), **found}
             if "then" in self.first_bad:
-                self.first_bad["then"] = _operation(self.first_bad["then"])
+                self.first_bad["then"] = operation_told(self.first_bad["then"])
         self.flow.forget_leaves()
 
     def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]] = ()) -> dict[str, Any]:
@@ -358,111 +360,22 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         if loss is None:
             told["crossed"] = self.crossed.told()
-            told["drawn"] = [_operation(one) for one in self.drawn.lines()[:MAX_TOLD]]
-            told["dead_terms"] = [_operation(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
-            told["starved"] = [
-                {
-                    **_operation(one),
-                    "kind": "cut",
-                    "parameters": count,
-                    "off": describe(one.off) if one.off else None,
-                    "is_write": bool(one.wrote),
-                    "guess": not is_alone,
-                }
-                for one, count, is_alone in self.starved.cuts()[:MAX_TOLD]
-            ]
+            told["drawn"] = [operation_told(one) for one in self.drawn.lines()[:MAX_TOLD]]
+            told["dead_terms"] = [operation_told(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
+            told["starved"] = self.account.starved(self.starved)
         else:
-            told["writes"] = self._written(moved)
-            told["constant"] = self._constant(loss) if not loss.requires_grad else None
-            told["cuts"] = self._cuts(loss) if not (loss.requires_grad or told["constant"]) else []
+            told["writes"] = self.account.written(moved)
+            told["constant"] = self.account.constant(loss) if not loss.requires_grad else None
+            told["cuts"] = self.account.cuts(loss) if not (loss.requires_grad or told["constant"]) else []
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
                 told["freed"] = describe(passed.place)
-                told["carried"] = self._carried(loss, passed.at) if self.graphs.has_come_round() else []
+                told["carried"] = self.account.carried(loss, passed.at) if self.graphs.has_come_round() else []
         if message.startswith("IndexError"):
-            told["indices"] = self._indices()
+            told["indices"] = self.account.indices(*self._refused)
         if "CheckpointError" in message or "checkpoint" in message:
             told["parted"] = self.replays.parted()
         return told
-
-    def _written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
-        """The first write into each saved tensor that moved, and the line that saved it."""
-        found = []
-        for node, tensor, name in moved:
-            number = sequence_of(node)
-            if number is None or not hasattr(tensor, "untyped_storage"):
-                continue
-            writes = self._writes.after(tensor, number, threading.get_ident())
-            if writes:
-                found.append(
-                    {**_told(writes[0]), "kind": "write", "node": node.name(), "read": self._reader(node, name)}
-                )
-            if len(found) >= MAX_TOLD:
-                break
-        return found
-
-    def _reader(self, node: Any, name: str) -> dict[str, Any] | None:
-        """The line whose operation saved a tensor under a name."""
-        number = sequence_of(node)
-        reader = self.flow.maker_of_node(number) if number is not None else None
-        return {**describe(reader.place), "operation": reader.name, "saved": name} if reader else None
-
-    def _indices(self) -> list[dict[str, Any]]:
-        """Where the values of the integers that an operation refused were made, nearest first."""
-        name, numbers = self._refused
-        upstream = [one for number in numbers if number is not None for _, one in self.flow.upstream(number)]
-        return [{**_operation(one), "refused": name} for one in upstream if not one.inputs][:MAX_TOLD]
-
-    def _cuts(self, loss: Any) -> list[dict[str, Any]]:
-        """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""
-        number = self.flow.maker(loss)
-        if number is None:
-            return []
-        found = [
-            {**_operation(one), "kind": "cut", "off": describe(one.off) if one.off else None}
-            for _, one in self.flow.upstream(number)
-            if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
-        ]
-        return found[:MAX_TOLD] or self._conversions()
-
-    def _is_behind(self, operation: Operation) -> bool:
-        """Whether an operation stands behind the failing backward in its function: in a loop, it ran in the round before."""
-        place = self.graphs.passes[-1].place if self.graphs.passes else None
-        return place is not None and operation.place is not None and (
-            operation.place[0] is place[0] and operation.place[1] > place[1]
-        )  # fmt: skip
-
-    def _constant(self, loss: Any) -> dict[str, Any] | None:
-        """The operation that made a loss of no tensor at all: no data, no parameter, nothing of the model."""
-        number = self.flow.maker(loss)
-        upstream = [one for _, one in islice(self.flow.upstream(number), MAX_TOLD)] if number is not None else []
-        is_fresh = all(
-            not (one.leaves or one.took_grad or one.gave_grad) and (one.inputs or one.name in _FACTORIES)
-            for one in upstream
-        )
-        return _operation(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
-
-    def _carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
-        """What a loss took over from the step whose backward used it up."""
-        number = self.flow.maker(loss)
-        found = carried_over(self.flow, number, at) if number is not None else ()
-        return [
-            {
-                **_operation(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
-                "is_mixed": one.is_mixed,
-            }
-            for one in islice(found, MAX_TOLD)
-        ]  # fmt: skip
-
-    def _conversions(self) -> list[dict[str, Any]]:
-        """Where a tensor that required grad last became a Python number, if that is one line: the values went on from there."""
-        found = {}
-        for _, number in self._numbers:
-            operation = self.flow.get(number)
-            if operation is not None and operation.took_grad and not self._is_behind(operation):
-                told = _operation(operation)
-                found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
-        return list(found.values()) if len(found) == 1 else []
 
 
 def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
@@ -478,30 +391,7 @@ def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
     return found
 
 
-def _is_parameter(tensor: Any) -> bool:
-    """Whether a tensor, or what it is a view of, is a leaf that trains."""
-    base = tensor if tensor._base is None else tensor._base  # noqa: SLF001
-    return bool(base.is_leaf and base.requires_grad)
-
-
 def _is_finite(torch: Any, tensor: Any) -> bool:
     return bool(
         torch.isfinite(tensor.detach().sum(dtype=torch.float32) if tensor.element_size() < 4 else tensor.detach().sum())
     )
-
-
-def _told(write: Write) -> dict[str, Any]:
-    return {
-        "operation": write.name, **describe(write.place), "shape": list(write.shape), "version": write.version,
-        "grad_mode": write.grad_mode,
-    }  # fmt: skip
-
-
-def _operation(operation: Operation) -> dict[str, Any]:
-    return {
-        "operation": operation.name,
-        **describe(operation.place),
-        "grad_mode": operation.grad_mode,
-        "replay": operation.replay,
-        "node": operation.node,
-    }

@@ -1,0 +1,156 @@
+"""What was seen, told as plain data: the writes, cuts, ways and values that a failure may come from."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from .carried import carried_over
+from .flow import Flow, Operation
+from .graph import Graphs, sequence_of
+from .place import Place, describe
+from .starved import Starved
+from .write import Write, Writes
+
+MAX_TOLD = 8
+_FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
+
+
+class Account:
+    """Reads what a tracer has logged; `numbers` are Python numbers that were read from tensors, with the operation that gave each."""
+
+    def __init__(self, flow: Flow, graphs: Graphs, writes: Writes, numbers: Iterable[tuple[float, int]]) -> None:
+        self._flow = flow
+        self._graphs = graphs
+        self._writes = writes
+        self._numbers = numbers
+
+    def hidden(self, node: Any, name: str, tensor: Any, write: Write, backward: Place | None) -> dict[str, Any]:
+        """A write that autograd does not see, of what a node has saved for a backward."""
+        return {
+            **_told(write),
+            "kind": "hidden-write",
+            "node": node.name(),
+            "parameter": _is_parameter(tensor),
+            "state": not tensor.requires_grad and tensor.grad_fn is None,
+            "read": self._reader(node, name),
+            "backward": describe(backward),
+        }
+
+    def starved(self, starved: Starved) -> list[dict[str, Any]]:
+        """The cuts that keep parameters of an optimizer from ever getting a gradient."""
+        return [
+            {
+                **operation_told(one),
+                "kind": "cut",
+                "parameters": count,
+                "off": describe(one.off) if one.off else None,
+                "is_write": bool(one.wrote),
+                "guess": not is_alone,
+            }
+            for one, count, is_alone in starved.cuts()[:MAX_TOLD]
+        ]
+
+    def written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
+        """The first write into each saved tensor that moved, and the line that saved it."""
+        found = []
+        for node, tensor, name in moved:
+            number = sequence_of(node)
+            if number is None or not hasattr(tensor, "untyped_storage"):
+                continue
+            writes = self._writes.after(tensor, number, threading.get_ident())
+            if writes:
+                found.append(
+                    {**_told(writes[0]), "kind": "write", "node": node.name(), "read": self._reader(node, name)}
+                )
+            if len(found) >= MAX_TOLD:
+                break
+        return found
+
+    def _reader(self, node: Any, name: str) -> dict[str, Any] | None:
+        """The line whose operation saved a tensor under a name."""
+        number = sequence_of(node)
+        reader = self._flow.maker_of_node(number) if number is not None else None
+        return {**describe(reader.place), "operation": reader.name, "saved": name} if reader else None
+
+    def indices(self, name: str, numbers: Sequence[int | None]) -> list[dict[str, Any]]:
+        """Where the values of the integers that an operation of that name refused were made, nearest first."""
+        upstream = [one for number in numbers if number is not None for _, one in self._flow.upstream(number)]
+        return [{**operation_told(one), "refused": name} for one in upstream if not one.inputs][:MAX_TOLD]
+
+    def cuts(self, loss: Any) -> list[dict[str, Any]]:
+        """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""
+        number = self._flow.maker(loss)
+        if number is None:
+            return []
+        found = [
+            {**operation_told(one), "kind": "cut", "off": describe(one.off) if one.off else None}
+            for _, one in self._flow.upstream(number)
+            if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
+        ]
+        return found[:MAX_TOLD] or self._conversions()
+
+    def _is_behind(self, operation: Operation) -> bool:
+        """Whether an operation stands behind the failing backward in its function: in a loop, it ran in the round before."""
+        place = self._graphs.passes[-1].place if self._graphs.passes else None
+        return place is not None and operation.place is not None and (
+            operation.place[0] is place[0] and operation.place[1] > place[1]
+        )  # fmt: skip
+
+    def constant(self, loss: Any) -> dict[str, Any] | None:
+        """The operation that made a loss of no tensor at all: no data, no parameter, nothing of the model."""
+        number = self._flow.maker(loss)
+        upstream = [one for _, one in islice(self._flow.upstream(number), MAX_TOLD)] if number is not None else []
+        is_fresh = all(
+            not (one.leaves or one.took_grad or one.gave_grad) and (one.inputs or one.name in _FACTORIES)
+            for one in upstream
+        )
+        return operation_told(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
+
+    def carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
+        """What a loss took over from the step whose backward used it up."""
+        number = self._flow.maker(loss)
+        found = carried_over(self._flow, number, at) if number is not None else ()
+        return [
+            {
+                **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
+                "is_mixed": one.is_mixed,
+            }
+            for one in islice(found, MAX_TOLD)
+        ]  # fmt: skip
+
+    def _conversions(self) -> list[dict[str, Any]]:
+        """Where a tensor that required grad last became a Python number, if that is one line: the values went on from there."""
+        found = {}
+        for _, number in self._numbers:
+            operation = self._flow.get(number)
+            if operation is not None and operation.took_grad and not self._is_behind(operation):
+                told = operation_told(operation)
+                found[told["file"], told["line"]] = {**told, "kind": "cut", "guess": True}
+        return list(found.values()) if len(found) == 1 else []
+
+
+def _is_parameter(tensor: Any) -> bool:
+    """Whether a tensor, or what it is a view of, is a leaf that trains."""
+    base = tensor if tensor._base is None else tensor._base  # noqa: SLF001
+    return bool(base.is_leaf and base.requires_grad)
+
+
+def _told(write: Write) -> dict[str, Any]:
+    return {
+        "operation": write.name, **describe(write.place), "shape": list(write.shape), "version": write.version,
+        "grad_mode": write.grad_mode,
+    }  # fmt: skip
+
+
+def operation_told(operation: Operation) -> dict[str, Any]:
+    """An operation and its line."""
+    return {
+        "operation": operation.name,
+        **describe(operation.place),
+        "grad_mode": operation.grad_mode,
+        "replay": operation.replay,
+        "node": operation.node,
+    }
