@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from explainer.catalog.catalog import Catalog
 from explainer.errors import UnreadableInput
@@ -14,7 +15,7 @@ from explainer.ingest.source import LogReader
 from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.model.environment import Environment
-from explainer.model.incident import Incident, LogLine, MetricRow
+from explainer.model.incident import TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.verification import Failure, ProcessReport, Unowned
@@ -92,6 +93,8 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
         folder.leave()
 
 
+MIN_MESSAGE, MAX_MESSAGE = 20, 200  # characters of a message by which it is known in a line
+_NO = frozenset({"0", "f", "false", "n", "no", "off"})
 LATE = 124  # what `timeout` of coreutils ends with
 
 
@@ -106,11 +109,23 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
     report = _report_of_job(job, folder, incidents, late_at) if status else None
     if report is None:
-        report = explain_run(told, processes, job) if status or told else None
+        report = explain_run(told, _that_failed(processes, ended, status), job) if status or told else None
     return Run(
         status=status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked,
         is_elsewhere=folder.is_shared and status != 0 and is_elsewhere(folder),
     )  # fmt: skip
+
+
+def _that_failed(processes: Sequence[ProcessReport], ended: Ended, status: int) -> Sequence[ProcessReport]:
+    """The processes with the failures that may have ended the run.
+
+    None of a run that ended well; of one that was killed or ran out of time none that the program had dealt with.
+    """
+    if not status:
+        return ()
+    if not (ended.signal_name or ended.is_late):
+        return processes
+    return [replace(one, failures=tuple(each for each in one.failures if not each.is_handled)) for one in processes]
 
 
 def _report_of_job(job: Job, folder: ReportFolder, incidents: list[Incident], late_at: float | None) -> Report | None:
@@ -174,12 +189,21 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     printed = [_with_facts(one, failures) for one in incidents if one.exceptions]
     noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
     tries = [*reversed(printed), *noted, *reversed(incidents)]
-    reports = [explain_incident(one, job.environment_of(one), job.catalog) for one in tries[:6]]
+    reports = [explain_incident(_asked(one, job), job.environment_of(one), job.catalog) for one in tries[:6]]
     # A launcher's own exception has a cause that is known: it only says that what it started has failed.
     own = [one for one in reports if not is_echo_chain(one.incident.exceptions, job.catalog)]
     reports = own if any(one.incident.exceptions for one in own) else reports
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
     return plan_report(best, job.catalog, job.root, _scripts_of(job)) if best is not None else None
+
+
+def _asked(incident: Incident, job: Job) -> Incident:
+    """The incident with the options of the command that were given a word for no: a program may read them as yes."""
+    words = list(job.command)
+    pairs = [one.partition("=")[::2] for one in words if one.startswith("-") and "=" in one]
+    pairs += [(one, after) for one, after in pairwise(words) if one.startswith("-") and "=" not in one]
+    told = tuple(Fact(name=TOLD_NO, value=name) for name, value in pairs if value.lower() in _NO)
+    return replace(incident, facts=(*incident.facts, *told))
 
 
 def _scripts_of(job: Job) -> list[str]:
@@ -228,7 +252,8 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
     incident = _traced(run, proof.processes)
     if incident is None:
         return run
-    report = plan_report(explain_incident(incident, job.environment_of(incident), job.catalog), job.catalog, job.root)
+    report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
+    report = plan_report(report, job.catalog, job.root, _scripts_of(job))
     return replace(run, report=report) if report.findings else run
 
 
@@ -237,12 +262,26 @@ def _is_traceable(report: Report) -> bool:
     return bool({cause, cause.partition("/")[0]} & TRACEABLE)
 
 
+def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident | None:
+    """The exception of which a line was printed by itself, as the traced run saw an operation raise it."""
+    for failure in (each for one in processes for each in reversed(one.failures)):
+        first = failure.message.strip().split("\n")[0]
+        if len(first) >= MIN_MESSAGE and any(first[:MAX_MESSAGE] in line.text for line in incident.log):
+            whole = next(iter(read_text(failure.text)), None)
+            if whole is not None:
+                return with_live_facts(replace(incident, exceptions=whole.exceptions), failure)
+    return None
+
+
 def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     """The incident of a run with what was traced; None where the traced run saw nothing, or another failure."""
     incident = run.report.incident if run.report is not None else None
     if incident is not None and incident.exceptions:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
         return traced if traced.traced else None
+    raised = _raised(incident, processes) if incident is not None else None
+    if raised is not None:
+        return raised
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
     if seen is None or (
         incident is None and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms"))

@@ -28,6 +28,7 @@ _GRACE = 5.0  # between SIGTERM and SIGKILL
 OUT, ERR = 1, 2
 OnOutput = Callable[[int, bytes], None]
 OnWait = Callable[[], None]
+IsEnough = Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
     is_shown: bool = True,
     on_wait: OnWait | None = None,
     on_late: OnWait | None = None,
+    is_enough: IsEnough | None = None,
 ) -> Ended:
     """Run `command` to its end, giving each piece of its output to `on_output(stream, bytes)` as it comes.
 
@@ -73,7 +75,8 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
     command, by the terminal itself; SIGTERM and SIGHUP are passed on, and what the command started and left behind is
     ended too. A command that is not shown is ended by any of them, with all that it started, and so are we.
     `on_wait` is called several times a second while the command runs; where it raises, a command that is not shown is ended.
-    After `timeout` seconds it is ended with all that it started, SIGTERM first; `on_late` is called before that.
+    After `timeout` seconds it is ended with all that it started, SIGTERM first; `on_late` is called before that. A command
+    that is not shown is ended so too where `is_enough`, asked with its process number, says that nothing more will come.
 
     Raises:
         CannotStart: there is no such program.
@@ -97,14 +100,25 @@ def run_command(  # noqa: PLR0913 - what a shell would be told
         with _Signals(child, streams, is_shown=is_shown) as signals:
             deadline = start + timeout if timeout is not None else None
             late = _Late(deadline, on_late, is_shown=is_shown)
-            is_late = _pump(child, streams, on_output, late, on_wait)
+
+            def meanwhile() -> None:
+                if on_wait is not None:
+                    on_wait()
+                late.end_when_due(child)
+                if is_enough is not None and not is_shown and child.poll() is None and is_enough(child.pid):
+                    _end(child)
+
+            try:
+                _pump(child, streams, on_output, meanwhile)
+            finally:
+                late.join()
             status = child.wait()
             signals.end_family()
     finally:
         if not is_shown:
             _end(child)
     return Ended(
-        status=128 - status if status < 0 else status, seconds=time.monotonic() - start, is_late=is_late,
+        status=128 - status if status < 0 else status, seconds=time.monotonic() - start, is_late=late.is_late,
         is_asked=signals.is_asked,
     )  # fmt: skip
 
@@ -140,14 +154,8 @@ class _Stream:
             os.close(self.ours)
 
 
-def _pump(
-    child: subprocess.Popen[bytes],
-    streams: Sequence[_Stream],
-    on_output: OnOutput,
-    late: _Late,
-    on_wait: OnWait | None,
-) -> bool:
-    """Pass output on until the command has ended and is silent; whether it had to be ended for lateness."""
+def _pump(child: subprocess.Popen[bytes], streams: Sequence[_Stream], on_output: OnOutput, meanwhile: OnWait) -> None:
+    """Pass output on until the command has ended and is silent."""
     quiet_since = None
     try:
         with selectors.DefaultSelector() as selector:
@@ -155,11 +163,9 @@ def _pump(
                 selector.register(stream.ours, selectors.EVENT_READ, stream)
             # A program may close both streams and go on.
             while selector.get_map() or child.poll() is None:
-                if on_wait is not None:
-                    on_wait()
                 if _pass_on(selector, on_output):
                     quiet_since = None
-                late.end_when_due(child)
+                meanwhile()
                 if child.poll() is not None:
                     quiet_since = quiet_since or time.monotonic()
                     if time.monotonic() - quiet_since > _AFTER_END:
@@ -167,8 +173,6 @@ def _pump(
     finally:
         for stream in streams:
             stream.close()
-        late.join()
-    return late.is_late
 
 
 class _Late:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-_PARENT, _STARTED = 1, 19  # fields of /proc/PID/stat, counted after the name
+_PARENT, _USER, _SYSTEM, _STARTED = 1, 11, 12, 19  # fields of /proc/PID/stat, counted after the name
 
 
 def descendants(pid: int) -> dict[int, str]:
@@ -33,6 +33,14 @@ def began(pid: int) -> str | None:
     """When a living process began, as the system counts; None where it has ended."""
     fields = _fields(str(pid))
     return fields[_STARTED] if fields is not None else None
+
+
+def processor_time(pids: Iterable[int]) -> float | None:
+    """The seconds of processor time that living processes have used so far; None where the system does not tell."""
+    found = [fields for pid in pids if (fields := _fields(str(pid))) is not None]
+    if not found:
+        return None
+    return sum(int(one[_USER]) + int(one[_SYSTEM]) for one in found) / os.sysconf("SC_CLK_TCK")
 
 
 def end_left(family: dict[int, str], number: signal.Signals) -> None:

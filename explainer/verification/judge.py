@@ -24,7 +24,7 @@ def judge(
     """
     reasons = [reason for one in processes for reason in _faults(one)]
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
-    if ended.status and not ended.is_late and not _is_done(processes):
+    if ended.status and not ended.is_late and not is_done(processes):
         reasons.insert(0, _failure(ended, processes))
     if reasons:
         return RED, tuple(dict.fromkeys(reasons)), _notes(processes)
@@ -32,7 +32,7 @@ def judge(
     return (INCONCLUSIVE if doubts else GREEN), tuple(doubts), _notes(processes)
 
 
-def _is_done(processes: Sequence[ProcessReport]) -> bool:
+def is_done(processes: Sequence[ProcessReport]) -> bool:
     """Whether every process that trains made its steps."""
     training = [one for one in processes if one.steps]
     return bool(training) and all(one.is_stopped for one in training)

@@ -149,6 +149,8 @@ def _line(kind: str, one: Mapping[str, Any], says: str) -> Iterator[TracedLine]:
 
 def _why_not_finite(bad: Mapping[str, Any]) -> str:
     if bad.get("input"):
+        if bad["input"] == "loaded":
+            return f"`{bad['operation']}` reads what is not finite, and it is loaded into a parameter"
         given = "a parameter" if bad["input"] == "parameter" else "data"
         return f"`{bad['operation']}` was given {given} that is not finite"
     value = "NaN" if bad["kind"] == "nan" else "infinity"

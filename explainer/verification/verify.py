@@ -15,6 +15,7 @@ from explainer.verification.judge import judge
 from explainer.verification.live_report import live_environment, read_reports
 from explainer.verification.reach import why_unwatched
 from explainer.verification.stream import IsStopped, OnStep, waiting
+from explainer.verification.waiting import Waiting
 
 STEPS = 3
 TIMEOUT = 600.0
@@ -87,7 +88,7 @@ def verify_command(
     try:
         ended = run_command(
             command, environment=live_environment(options, base), folder=root, on_output=keep, timeout=watch.timeout, is_shown=False,
-            on_wait=on_wait,
+            on_wait=on_wait, is_enough=Waiting(folder),
         )  # fmt: skip
         at_end()
         processes = read_reports(folder)
