@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from explainer.fix.codemod import Context, culprit_of
 from explainer.fix.crash import is_crash
+from explainer.fix.trace import traced_statements
 from explainer.model.finding import Culprit, Evidence
 from explainer.model.rule import Cause
+from explainer.model.trace import WRITE
 from explainer.source.backward import Backward, find_backwards, stepped
 from explainer.source.binding import bounds_of, dominates, scope_of
 from explainer.source.carried import find_carried
@@ -17,8 +19,10 @@ from explainer.source.lineage import before, loops_of, reads, sources, statement
 from explainer.source.merge import find_merges
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.recurrence import find_recurrent_writes
 from explainer.source.repeated import run_in_steps
 from explainer.source.tree import walk
+from explainer.source.write import find_writes
 
 _LOOKED_FOR = ("retain_graph", "post_accumulate_grad_hook", "register_hook", "create_graph", "threading")
 _HARMLESS = frozenset(
@@ -179,7 +183,19 @@ def _merged_while_training(context: Context) -> Culprit | None:
     return culprit_of(found.file, found.call, "merges the adapter") if found is not None else None
 
 
+def _written_over_time(context: Context) -> Culprit | None:
+    """The write of a state that a loop over time hands on: the traced one, or where no other write can be what failed."""
+    found = find_recurrent_writes(context.program)
+    traced = {id(statement) for _, _, statement in traced_statements(WRITE, context)}
+    if traced:
+        found = tuple(one for one in found if id(one.file.statement(one.node)) in traced)
+    elif any(one.is_needed and one not in found for one in find_writes(context.program)):
+        return None
+    return culprit_of(found[0].file, found[0].node, "overwrites the state of the round before") if found else None
+
+
 READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "step-behind-backward": _step_behind_backward,
     "merged-while-training": _merged_while_training,
+    "written-over-time": _written_over_time,
 }

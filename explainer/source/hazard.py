@@ -19,6 +19,7 @@ from explainer.source.sign import Sign, definition_of, is_positive, value_of
 
 LOG, ROOT, QUOTIENT, POWER, ARC, NORM, EXP = "log", "root", "quotient", "power", "arc", "norm", "exp"
 DEVIATION = "deviation"
+INVERSE = "inverse"
 _KINDS = {
     "log": LOG, "log2": LOG, "log10": LOG, "sqrt": ROOT, "rsqrt": ROOT, "reciprocal": QUOTIENT, "acos": ARC, "asin": ARC,
     "arccos": ARC, "arcsin": ARC, "atanh": ARC, "pow": POWER, "div": QUOTIENT, "divide": QUOTIENT, "true_divide": QUOTIENT,
@@ -35,6 +36,7 @@ NODES = {
     NORM: {"LinalgVectorNorm", "Norm", "Div"},
     EXP: {"Exp", "Expm1"},
     DEVIATION: set(),
+    INVERSE: set(),
 }
 
 
@@ -91,6 +93,35 @@ def find_deviations(program: Program) -> Iterator[Hazard]:
             if is_deviation and not flow_of(program).reach_of(node, file):
                 sign = value_of(node.right, file, program)
                 yield Hazard(kind=DEVIATION, file=file, node=node, argument=node.right, reach=Reach.SURE, sign=sign)
+
+
+def find_inverses(program: Program, known: Container[ast.stmt]) -> Iterator[Hazard]:
+    """Negative fractional powers of data, `degree.pow(-0.5)`, on statements that are known: infinite at 0, where a root is not."""
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            argument = _inverted(node, names)
+            if argument is not None and isinstance(node, ast.expr) and file.statement(node) in known:
+                sign = value_of(argument, file, program)
+                if not is_positive(sign):
+                    yield Hazard(kind=INVERSE, file=file, node=node, argument=argument, reach=Reach.SURE, sign=sign)
+
+
+def _inverted(node: ast.AST, names: Names) -> ast.expr | None:
+    """What is raised to a negative power that only what is not negative has."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, power = node.left, number_of(node.right, names)
+        return base if power is not None and power < 0 and power % 1 else None
+    if not isinstance(node, ast.Call):
+        return None
+    called = names.qualified(node.func) or ""
+    is_function = called.startswith("torch.")
+    operands = node.args if is_function or not isinstance(node.func, ast.Attribute) else [node.func.value, *node.args]
+    last = called.rpartition(".")[2] if is_function else getattr(node.func, "attr", "")
+    if last == "rsqrt" and operands:
+        return operands[0]
+    power = number_of(operands[1], names) if last == "pow" and len(operands) > 1 else None
+    return operands[0] if power is not None and power < 0 and power % 1 else None
 
 
 def _operand(node: ast.AST, names: Names) -> tuple[str, ast.expr] | None:

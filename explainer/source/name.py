@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from explainer.source.file import SourceFile
@@ -97,7 +97,19 @@ class Names:
             return False
         called = self.qualified(node.func) or ""
         method = f".{node.func.attr}" if isinstance(node.func, ast.Attribute) else ""
-        return called in names or (bool(method) and method in names)
+        return called in names or (bool(method) and method in names) or self._is_choice(node.func, names)
+
+    def _is_choice(self, func: ast.expr, names: Sequence[str]) -> bool:
+        """`CELLS[kind](...)` where every value of the dictionary `CELLS` is one of the names."""
+        if not isinstance(func, ast.Subscript) or not isinstance(func.value, ast.Name):
+            return False
+        made = self._bindings.get(func.value.id, [])
+        choices = made[0].value if len(made) == 1 else None
+        return (
+            isinstance(choices, ast.Dict)
+            and bool(choices.values)
+            and all(self.qualified(one) in names for one in choices.values)
+        )
 
     def function_of(self, node: ast.AST) -> Function | None:
         """The function around a node."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _SHIFT = 0.5
@@ -42,6 +45,9 @@ _NUMBERS = frozenset(
         "full_like",
     }
 )
+_ZEROS = frozenset({"zeros", "zeros_like", "new_zeros"})
+_ONES = frozenset({"ones", "ones_like", "new_ones"})
+_ADDS = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_"})
 _BUILTINS = ("len", "int", "float", "max", "min", "sum", "round")
 _BOUNDED = frozenset({"sigmoid", "tanh", "softmax", "log_softmax", "sin", "cos", "logsigmoid", "normalize"})
 
@@ -69,33 +75,56 @@ def is_positive(sign: Sign) -> bool:
     return sign.positive or sign.is_number
 
 
-def value_of(node: ast.expr, file: SourceFile, program: Program, depth: int = 0) -> Sign:
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where an expression stands: its file, what the parameters round it stand for, how many names were followed to it."""
+
+    file: SourceFile
+    program: Program
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    depth: int = 0
+
+    @property
+    def names(self) -> Names:
+        return self.program.names(self.file)
+
+    def deeper(self, value: Value | None = None) -> _At:
+        """One name further, in the file of what it stands for."""
+        file, arguments = (self.file, self.arguments) if value is None else (value.file, value.arguments)
+        return _At(file, self.program, arguments, self.depth + 1)
+
+
+def value_of(node: ast.expr, file: SourceFile, program: Program) -> Sign:
     """What the source shows of an expression."""
-    names = program.names(file)
+    return _of(node, _At(file, program))
+
+
+def _of(node: ast.expr, at: _At) -> Sign:
+    names = at.names
     number = number_of(node, names)
     if number is not None:
         return Sign(
             positive=number > 0, not_negative=number >= 0, inside=abs(number) < 1, bounded=abs(number) < 80, is_number=True
         )  # fmt: skip
-    if depth > _DEPTH:
+    if at.depth > _DEPTH:
         return UNKNOWN
     if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Invert, ast.Not))):
         return Sign(not_negative=True, bounded=True, counts=True)
     if isinstance(node, ast.BinOp):
-        return _of_operator(node, file, program, depth)
+        return _of_operator(node, at)
     if isinstance(node, ast.Call):
-        return _of_call(node, file, program, depth)
+        return _of_call(node, at)
     if isinstance(node, ast.Subscript):
-        return _of_subscript(node, file, program, depth)
-    return _of_name(node, file, program, depth)
+        return _of_subscript(node, at)
+    return _of_name(node, at)
 
 
-def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int) -> Sign:
-    left, right = (value_of(one, file, program, depth + 1) for one in (node.left, node.right))
+def _of_operator(node: ast.BinOp, at: _At) -> Sign:
+    left, right = (_of(one, at.deeper()) for one in (node.left, node.right))
     numbers = left.is_number and right.is_number
     if isinstance(node.op, ast.Add):
         positive = any(
-            (one.positive and not _is_shift(side, other, program.names(file))) or is_epsilon(side)
+            (one.positive and not _is_shift(side, other, at.names)) or is_epsilon(side)
             for side, one, other in ((node.left, left, right), (node.right, right, left))
         )
         return Sign(
@@ -108,13 +137,13 @@ def _of_operator(node: ast.BinOp, file: SourceFile, program: Program, depth: int
         bounded = counts and left.bounded and right.bounded
         return Sign(positive=positive, not_negative=sign or same, counts=counts, bounded=bounded, is_number=numbers)
     if isinstance(node.op, ast.Pow):
-        even = number_of(node.right, program.names(file)) in {2.0, 4.0}
+        even = number_of(node.right, at.names) in {2.0, 4.0}
         return Sign(positive=left.positive, not_negative=even or left.not_negative, is_number=numbers)
     if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return Sign(not_negative=True, bounded=True, counts=True)
     if isinstance(node.op, ast.Sub):
-        one = number_of(node.left, program.names(file)) == 1.0
-        probability = one and _is_probability(node.right, file, program)
+        one = number_of(node.left, at.names) == 1.0
+        probability = one and _is_probability(node.right, at)
         if one and right.counts and right.bounded:  # the other half of a mask
             return right
         return Sign(not_negative=probability, bounded=left.bounded and right.bounded, is_number=numbers)
@@ -133,19 +162,19 @@ def is_epsilon(node: ast.expr) -> bool:
     return name in ("eps", "epsilon", "tiny", "delta") or name.endswith("_eps") or name.startswith("eps_")
 
 
-def _is_probability(node: ast.expr, file: SourceFile, program: Program) -> bool:
-    call = definition_of(node, file, program) if isinstance(node, ast.Name) else node
+def _is_probability(node: ast.expr, at: _At) -> bool:
+    call = definition_of(node, at.file, at.program) if isinstance(node, ast.Name) else node
     if not isinstance(call, ast.Call):
         return False
-    called = program.names(file).qualified(call.func) or ""
+    called = at.names.qualified(call.func) or ""
     return called.rpartition(".")[2] in ("sigmoid", "softmax") or getattr(call.func, "attr", "") in (
         "sigmoid",
         "softmax",
     )
 
 
-def _of_call(node: ast.Call, file: SourceFile, program: Program, depth: int) -> Sign:
-    names = program.names(file)
+def _of_call(node: ast.Call, at: _At) -> Sign:
+    names = at.names
     called = names.qualified(node.func) or ""
     owner, _, last = called.rpartition(".")
     if owner in ("math", "numpy") or called in _BUILTINS:
@@ -161,14 +190,26 @@ def _of_call(node: ast.Call, file: SourceFile, program: Program, depth: int) -> 
     if last in _COUNTS:
         return Sign(not_negative=True, bounded=True, counts=True)
     if last in ("where", "maximum"):
-        return _of_choice(node, file, program, depth)
-    inner = value_of(subject, file, program, depth + 1) if subject is not None else UNKNOWN
+        return _of_choice(node, at)
+    if last in _ADDS and is_method and subject is not None:
+        return _of_sum(node, at) if _is_zeros(subject) else UNKNOWN
+    if not is_method and isinstance(node.func, ast.Name) and at.depth < _DEPTH:
+        return _of_function(node, at)
+    inner = _of(subject, at.deeper()) if subject is not None else UNKNOWN
     return _of_method(last, node, inner, names)
 
 
-def _of_choice(node: ast.Call, file: SourceFile, program: Program, depth: int) -> Sign:
+def _of_function(node: ast.Call, at: _At) -> Sign:
+    """What a function of the program returns, where that is one expression."""
+    resolver, value = resolver_of(at.program), Value(node, at.file, at.arguments)
+    target = resolver.function_of(node, value)
+    made = resolver.returns_of(target, node, value) if target is not None else []
+    return _of(made[0].node, at.deeper(made[0])) if len(made) == 1 else UNKNOWN
+
+
+def _of_choice(node: ast.Call, at: _At) -> Sign:
     """`maximum(x, low)` and `where(condition, x, safe)`, which is what a careful program writes."""
-    signs = [value_of(one, file, program, depth + 1) for one in node.args[-2:]]
+    signs = [_of(one, at.deeper()) for one in node.args[-2:]]
     if len(node.args) == 2:  # maximum
         return Sign(positive=any(one.positive for one in signs), not_negative=any(one.not_negative for one in signs))
     safe = any(one.is_number for one in signs)
@@ -217,7 +258,7 @@ def _of_clamp(node: ast.Call, names: Names, *, is_method: bool) -> Sign:
     )
 
 
-def _of_subscript(node: ast.Subscript, file: SourceFile, program: Program, depth: int) -> Sign:
+def _of_subscript(node: ast.Subscript, at: _At) -> Sign:
     """`x[x > 0]` is what the mask lets through; `x.shape[1]` is a number; another part of a value is as the value."""
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         return Sign(is_number=True, not_negative=True, bounded=True)
@@ -228,17 +269,59 @@ def _of_subscript(node: ast.Subscript, file: SourceFile, program: Program, depth
         and isinstance(index.ops[0], ast.Gt)
     ):
         return Sign(positive=True, not_negative=True)
-    return value_of(node.value, file, program, depth + 1)
+    return _of(node.value, at.deeper())
 
 
-def _of_name(node: ast.expr, file: SourceFile, program: Program, depth: int) -> Sign:
+def _of_name(node: ast.expr, at: _At) -> Sign:
     name = dotted_name(node)
     if name is None:
         return UNKNOWN
     if is_epsilon(node):
         return Sign(positive=True, not_negative=True, is_number=True)
-    value = definition_of(node, file, program)
-    return value_of(value, file, program, depth + 1) if value is not None else UNKNOWN
+    value = definition_of(node, at.file, at.program)
+    if value is None:
+        given = at.arguments.get(name)
+        return _of(given.node, at.deeper(given)) if given is not None else UNKNOWN
+    filled = _filled(name, node, at) if _is_zeros(value) else None
+    return filled if filled is not None else _of(value, at.deeper())
+
+
+def _is_zeros(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and (dotted_name(node.func) or "").rpartition(".")[2] in _ZEROS
+
+
+def _filled(name: str, node: ast.expr, at: _At) -> Sign | None:
+    """What `degree.index_add_(0, target, ones)` has made of zeros before a place, where nothing else writes them."""
+    scope = at.names.function_of(node) or at.file.tree
+    place = (node.lineno, node.col_offset)
+    found = [
+        one
+        for one in (walk(scope) if scope is not None else ())
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and dotted_name(one.func.value) == name
+        and one.func.attr.endswith("_")
+        and (one.lineno, one.col_offset) < place
+    ]
+    adds = [one for one in found if isinstance(one.func, ast.Attribute) and one.func.attr in _ADDS]
+    return _of_sum(adds[0], at) if len(found) == len(adds) == 1 else None
+
+
+def _of_sum(node: ast.Call, at: _At) -> Sign:
+    """What is added by index into zeros: of ones it counts, of what is not negative it is not either."""
+    value = next(
+        (one.value for one in node.keywords if one.arg in ("source", "src")), node.args[-1] if node.args else None
+    )
+    if value is None:
+        return UNKNOWN
+    while isinstance(value, ast.Name) and value.id in at.arguments:
+        given = at.arguments[value.id]
+        value, at = given.node, at.deeper(given)
+    made = definition_of(value, at.file, at.program) if isinstance(value, ast.Name) else value
+    if isinstance(made, ast.Call) and (dotted_name(made.func) or "").rpartition(".")[2] in _ONES:
+        return Sign(not_negative=True, counts=True)
+    sign = _of(value, at.deeper())
+    return Sign(not_negative=sign.not_negative, counts=sign.counts)
 
 
 def definition_of(node: ast.expr, file: SourceFile, program: Program) -> ast.expr | None:

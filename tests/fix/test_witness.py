@@ -88,3 +88,61 @@ def test_every_reader_that_a_rule_names_is_there() -> None:
     causes = map(catalog.cause, catalog.cause_ids)
     named = {rule.conditions["reader"] for cause in causes for rule in cause.evidence if rule.reads == "source"}
     assert named == set(READERS)
+
+
+NET = """import torch
+from torch import nn
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.blocks = nn.Linear(3, 3), nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+    def decay(self, h, x):
+        h.mul_(0.5).add_(x)
+        return torch.tanh(self.cell(h))
+    def forward(self, x):
+        h = x[0] * 2
+"""
+TRAIN = """        return h
+model = N()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = model(torch.randn(4, 2, 3)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OVER_TIME = {
+    "a count": ("        for t in range(len(x)):\n            y = self.cell(h)\n            h += y\n", "h += y"),
+    "a sequence": ("        for x_t in x.unbind(0):\n            y = self.cell(h)\n            h.mul_(0.9).add_(y * x_t)\n", "h.mul_(0.9)"),
+    "until it settles": ("        while h.norm() < 9:\n            y = self.cell(h)\n            h += y\n", "h += y"),
+    "in a method": ("        for x_t in x:\n            y = self.decay(h, x_t)\n        h = h + y\n", "h.mul_(0.5)"),
+}  # fmt: skip
+OVER_LAYERS = {
+    "modules": "        for block in self.blocks:\n            h += torch.tanh(block(h))\n",
+    "modules by index": "        for i in range(2):\n            h += torch.tanh(self.blocks[i](h))\n",
+    "modules that are handed in": "        for block in list(self.blocks):\n            h += torch.tanh(block(h))\n",
+    "made anew in each round": "        for x_t in x:\n            h = torch.tanh(self.cell(h))\n            h += x_t\n",
+    "no loop": "        y = self.cell(h)\n        h += y\n",
+}
+
+
+def seen_over_time(body: str, folder: pathlib.Path) -> int | None:
+    """The line that the reader of writes over time names."""
+    source = NET + body + TRAIN
+    context = Context(
+        program=write(folder, {"train.py": source}), incident=failed({"train.py": line_of(source, ".backward(")})
+    )
+    place = READERS["written-over-time"](context)
+    return place.line if place is not None else None
+
+
+@pytest.mark.parametrize(("body", "words"), OVER_TIME.values(), ids=OVER_TIME)
+def test_a_state_that_is_written_over_time_is_seen(body: str, words: str, tmp_path: pathlib.Path) -> None:
+    """Each round runs the same modules on what the round before wrote."""
+    assert seen_over_time(body, tmp_path) == line_of(NET + body, words)
+
+
+@pytest.mark.parametrize("body", OVER_LAYERS.values(), ids=OVER_LAYERS)
+def test_a_residual_stream_is_no_state(body: str, tmp_path: pathlib.Path) -> None:
+    """A loop over layers, or a tensor of each round's own, is written alike and is another cause."""
+    assert seen_over_time(body, tmp_path) is None

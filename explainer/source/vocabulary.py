@@ -1,0 +1,100 @@
+"""Mappings of words or categories to codes that begin at 1, and what takes their length."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.tree import walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """`len(vocabulary)` of a vocabulary whose codes go from 1 to just that; `is_added_to` where something is added to it."""
+
+    file: SourceFile
+    node: ast.Call
+    name: str
+    is_added_to: bool
+
+
+def find_lengths(program: Program) -> Iterator[Length]:
+    """Every length of such a vocabulary, but for where it is filled."""
+    made = {name: node for file in program.parsed() for name, node in _vocabularies(file)}
+    for file in program.parsed():
+        for node in file.walk() if made else ():
+            name = _name(node.args[0]) if _is_length(node) else None
+            if name in made and isinstance(node, ast.Call) and not any(one is node for one in walk(made[name])):
+                yield Length(file=file, node=node, name=name, is_added_to=_is_added_to(node, file))
+
+
+def _vocabularies(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
+    for node in file.walk():
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0]
+        name = _name(target)
+        if name is None:
+            continue
+        # `vocabulary[word] = len(vocabulary) + 1`
+        is_entry = isinstance(target, ast.Subscript) and _is_length_and_one(node.value, name)
+        if is_entry or _counts_from_one(node.value):
+            yield name, node
+
+
+def _counts_from_one(node: ast.expr) -> bool:
+    """`{word: i for i, word in enumerate(words, 1)}`, `{word: i + 1 for i, word in enumerate(words)}`."""
+    if not isinstance(node, ast.DictComp) or len(node.generators) != 1:
+        return False
+    loop, value = node.generators[0], node.value
+    counter = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
+    call = loop.iter
+    if (
+        not isinstance(counter, ast.Name)
+        or not isinstance(call, ast.Call)
+        or dotted_name(call.func) != "enumerate"
+        or loop.ifs
+    ):
+        return False
+    start = next(
+        (one.value for one in call.keywords if one.arg == "start"), call.args[1] if len(call.args) > 1 else None
+    )
+    first = 0 if start is None else start.value if isinstance(start, ast.Constant) else None
+    if isinstance(value, ast.Name):
+        return value.id == counter.id and first == 1
+    added = value.right if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else None
+    is_next = isinstance(value, ast.BinOp) and isinstance(value.left, ast.Name) and value.left.id == counter.id
+    return first == 0 and is_next and isinstance(added, ast.Constant) and added.value == 1
+
+
+def _is_length_and_one(node: ast.expr, name: str) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add) or not isinstance(node.right, ast.Constant):
+        return False
+    return node.right.value == 1 and _is_length(node.left) and _name(node.left.args[0]) == name
+
+
+def _is_length(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and dotted_name(node.func) == "len" and len(node.args) == 1
+
+
+def _is_added_to(node: ast.AST, file: SourceFile) -> bool:
+    above = file.parents.get(node)
+    return isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Add, ast.Sub))
+
+
+def _name(node: ast.expr) -> str | None:
+    """The last name of what is filled or measured: `codes` of `self.codes[column]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("keys", "values", "items")
+    ):
+        node = node.func.value
+    return (dotted_name(node) or "").rpartition(".")[2] or None
