@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import rewritten
+from tests.fix.rewriting import diff_lines, rewritten
 
 HEAD = """import torch
 from torch import nn
@@ -83,3 +83,62 @@ def test_the_evaluation_moves(tmp_path: pathlib.Path, source: str, moved: list[s
     assert loop[at : at + len(moved)] == moved
     assert sorted(after.splitlines()) == sorted(source.splitlines())
     assert rewritten(tmp_path, "evaluate_after_backward", after, "loss.backward()") == after
+
+
+EPOCHS = """class Trainer:
+    def predict(self, x):
+        net.eval()
+        with torch.no_grad():
+            return net(x).argmax(-1)
+
+    def log(self, x):
+        print(self.predict(x).sum())
+
+    def step(self, x):
+        loss = net(x).sum()
+        self.log(x)
+        loss.backward()
+        opt.step()
+
+    def fit(self):
+        for _ in range(2):
+            net.train()
+            for x in torch.randn(3, 2, 4):
+                self.step(x)
+
+
+Trainer().fit()
+"""
+
+
+@pytest.mark.torch
+def test_the_mode_is_set_back_where_no_step_sets_it(tmp_path: pathlib.Path) -> None:
+    """Moved behind the backward, the evaluation would leave the next step in eval mode."""
+    pytest.importorskip("torch")
+    after = rewritten(tmp_path, "evaluate_after_backward", HEAD + EPOCHS, "loss.backward()")
+    assert [one for one in diff_lines(HEAD + EPOCHS, after) if one[0] == "+"] == [
+        "+        training = net.training",
+        "+            result = net(x).argmax(-1)",
+        "+            net.train(training)",
+        "+            return result",
+    ]
+    space: dict = {}
+    exec(compile(after.replace("opt.step()", "opt.step(); assert net.training"), "after", "exec"), space)  # noqa: S102
+    assert rewritten(tmp_path, "evaluate_after_backward", after, "loss.backward()") == after
+    each = EPOCHS.replace("                self.step", "                net.train()\n                self.step")
+    moved = rewritten(tmp_path, "evaluate_after_backward", HEAD + each, "loss.backward()")
+    assert sorted(moved.splitlines()) == sorted((HEAD + each).splitlines())
+
+
+def test_an_evaluation_in_the_step_itself(tmp_path: pathlib.Path) -> None:
+    """It moves, and the mode of the next step is set behind it."""
+    source = program("net.eval()", "y = net(x)").replace("    net.train()\n", "")
+    after = rewritten(tmp_path, "evaluate_after_backward", source, "loss.backward()")
+    assert after.splitlines()[-6:] == [
+        "    loss.backward()",
+        "    net.eval()",
+        "    y = net(x)",
+        "    net.train()",
+        "    opt.step()",
+        "    print(loss.item())",
+    ]

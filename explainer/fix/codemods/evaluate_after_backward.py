@@ -1,7 +1,8 @@
 """An evaluation between a forward and its backward comes after the backward, so that a replayed segment is in the forward's mode.
 
 `acc = self.accuracy(x, y)`, which calls `self.net.eval()`, moves from between `loss = ...` and `loss.backward()` to behind it.
-Not where the mode is set back before the backward, nor where the backward reads what would move.
+Not where the mode is set back before the backward, nor where the backward reads what would move. Where no step sets the mode
+anew, the steps that follow would run in eval mode: then the function that switches sets it back, and nothing moves.
 """
 
 from __future__ import annotations
@@ -9,14 +10,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
-from explainer.source.backward import cleared, find_backwards
+from explainer.fix.codemod import (
+    Context,
+    Proposal,
+    culprit_of,
+    edit_of,
+    insert_after,
+    insert_before,
+    lines_of,
+    remove_statement,
+)
+from explainer.fix.rewrite import free_name
+from explainer.source.backward import Backward, cleared, find_backwards
 from explainer.source.binding import Value, walk_scope
 from explainer.source.callee import callees_of
 from explainer.source.event import between
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, reads
-from explainer.source.name import bound_names
+from explainer.source.lineage import before, loop_of, reads, statements_of
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
@@ -42,19 +53,106 @@ def propose(context: Context) -> Iterator[Proposal]:
         if not set_ or set_[-1]:
             continue
         first = modes.index(False)
+        inline, tail = _switched(statements[first]), ""
+        if not _is_set_each_step(backward, forward, context.program):
+            if inline is None:
+                yield from _set_back(statements[first], backward.file, context.program)
+                continue
+            tail = f"\n{inline}.train()"
         moved = [one for one in statements[first:] if cleared(one) is None]
         if _may_move(moved, [*made, *statements, backward.statement]):
             file = backward.file
             yield Proposal(
                 edits=(
                     *(remove_statement(file, one) for one in moved),
-                    insert_after(file, backward.statement, "\n".join(lines_of(file, one) for one in moved)),
+                    insert_after(file, backward.statement, "\n".join(lines_of(file, one) for one in moved) + tail),
                 ),
                 culprit=culprit_of(
                     file, statements[first], "switches to eval mode between the forward and its backward"
                 ),
                 belief=2.0,
             )
+
+
+def _is_set_each_step(backward: Backward, forward: ast.stmt | None, program: Program) -> bool:
+    """Whether a training mode is set before the forward of each step, or there is one step only."""
+    file, function = backward.file, program.names(backward.file).function_of(backward.call)
+    places = [(forward or backward.statement, file)]
+    if loop_of(backward.statement, file) is None and function is not None:
+        if _sets_training(function.body, forward or backward.statement, file, program):
+            return True
+        places = [(where.statement(call), where) for where, call in resolver_of(program).calls_of(function, file)]
+    loops = [(loop, at, where) for at, where in places if (loop := loop_of(at, where)) is not None]
+    return all(_sets_training(loop.body, at, where, program) for loop, at, where in loops)
+
+
+def _sets_training(block: Sequence[ast.stmt], at: ast.stmt, file: SourceFile, program: Program) -> bool:
+    return any(_mode(one, file, program) for one in block if before(one, at))
+
+
+def _set_back(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """The function that a statement calls and that leaves a model in eval mode sets back the mode that was."""
+    for where, function in _leaving(statement, file, program, 0):
+        switch = next((one for one in statements_of(function) if _switched(one) is not None), None)
+        model = _switched(switch) if switch is not None else None
+        if (
+            switch is None
+            or model is None
+            or any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk(function))
+        ):
+            continue
+        was, result = free_name("training", function), free_name("result", function)
+        back = f"{model}.train({was})"
+        edits = [insert_before(where, switch, f"{was} = {model}.training")]
+        for one in statements_of(function):
+            if isinstance(one, ast.Return) and before(switch, one):
+                if one.value is None or isinstance(one.value, (ast.Name, ast.Constant)):
+                    edits.append(insert_before(where, one, back))
+                else:
+                    edits.append(edit_of(where, one, f"{result} = {where.segment(one.value)}"))
+                    edits.append(insert_after(where, one, f"{back}\nreturn {result}"))
+        if not _leaves(function.body[-1]):
+            edits.append(insert_after(where, function.body[-1], back))
+        why = "switches to eval mode between a forward and its backward, and leaves the model so"
+        yield Proposal(edits=tuple(edits), culprit=culprit_of(where, switch, why), belief=2.2)
+        return
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether nothing runs behind a statement: it returns or raises, whichever way it takes."""
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return _leaves(statement.body[-1])
+    if isinstance(statement, ast.If):
+        return bool(statement.orelse) and _leaves(statement.body[-1]) and _leaves(statement.orelse[-1])
+    return isinstance(statement, (ast.Return, ast.Raise))
+
+
+def _leaving(node: ast.AST, file: SourceFile, program: Program, depth: int) -> Iterator[tuple[SourceFile, Function]]:
+    """The functions that a call runs and that leave a model in eval mode, the innermost first."""
+    for call in (one for one in _nodes(node) if isinstance(one, ast.Call)):
+        for one in callees_of(call.func, file, program) if depth < _DEPTH else ():
+            if (
+                isinstance(one.function, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and _mode(one.function, one.file, program) is False
+            ):
+                yield from _leaving(one.function, one.file, program, depth + 1)
+                yield one.file, one.function
+
+
+def _switched(statement: ast.stmt | None) -> str | None:
+    """`self.model` of the statement `self.model.eval()`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_switch = (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "eval"
+        and not call.args
+    )
+    return (
+        dotted_name(call.func.value)
+        if is_switch and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        else None
+    )
 
 
 def _is_forward(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
