@@ -156,7 +156,8 @@ def present(report: Report, *, root: str, mask: bool, is_bound: bool = False) ->
 def plan_report(report: Report, catalog: Catalog, root: str, also: Iterable[str] = ()) -> Report:
     """The report with the lines and edits that the codemods of its causes find in the program under `root`.
 
-    The program is what the frames and the tracer name, and the files `also`.
+    The program is what the frames and the tracer name, and the files `also`, such as the script of a command; where nothing
+    is named, the few scripts of the folder that train.
     """
     root = os.path.realpath(root)
     with _without_collector():
@@ -184,8 +185,11 @@ def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -
 
         incident, notebook = in_notebook(incident, root)
     frames = _user_frames(incident)
-    named = _named_here(frames, root) if frames else _scripts(root)
-    named = list(dict.fromkeys([*named, *_traced_here(incident, root), *also]))
+    also = list(also)
+    traced = _traced_here(incident, root)
+    is_guess = not (frames or traced or also)
+    named = _named_here(frames, root) if frames else _scripts(root) if is_guess else []
+    named = list(dict.fromkeys([*named, *traced, *also]))
     if not report.findings or not named:
         return report
     from explainer.catalog.interface import came, gone
@@ -202,6 +206,7 @@ def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -
         ability=surroundings.can,
         version=surroundings.release,
         changes=lambda of, name: [*gone(catalog, of, name), *came(catalog, of, name)],
+        is_guess=is_guess,
     )
     faults = list(report.faults)
     findings = tuple(

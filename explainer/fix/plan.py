@@ -96,8 +96,8 @@ def _presence(proposal: Proposal, *, is_symptom: bool) -> Evidence:
 
 
 def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
-    """What it says against a cause that its codemods found no line of the whole program."""
-    if any(rule.codemod for rule in cause.fixes) and not context.program.faults:
+    """What it says against a cause that its codemods found no line of the whole program; nothing of another program."""
+    if any(rule.codemod for rule in cause.fixes) and not context.program.faults and not context.is_guess:
         yield Evidence(
             id="no-source-line",
             reads="source",

@@ -137,3 +137,11 @@ def indented(file: SourceFile, statements: Sequence[ast.stmt], without: Sequence
     lines = range(first, (statements[-1].end_lineno or 0) + 1)
     starts = [file.line_start(line) for line in lines if line not in strings | fixed and file.line(line).strip()]
     return [Edit(file=file.path, start=start, end=start, new=step) for start in starts]
+
+
+def free_name(name: str, scope: ast.AST) -> str:
+    """A name that a scope does not have."""
+    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
+    while name in taken:
+        name = f"{name}_"
+    return name

@@ -27,9 +27,11 @@ def _candidates(incident: Incident, match: SignatureMatch) -> Iterator[Culprit]:
         yield _culprit(forward, "the forward call that anomaly mode or the compiler names")
     if match.utterance.kind == "exception":
         record = incident.exceptions[match.utterance.number]
-        frame = _last_user(record.frames)
+        # A library that catches and raises anew leaves the user's frames to the exception that it raised.
+        others = (one.frames for one in reversed(incident.exceptions) if one is not record)
+        frame = _last_user(record.frames) or next((one for frames in others if (one := _last_user(frames))), None)
         if frame:
-            is_raised = record.frames[-1] is frame
+            is_raised = bool(record.frames) and record.frames[-1] is frame
             yield _culprit(frame, "raised here" if is_raised else "the last line of your own code before the failure")
         elif record.frames:
             yield _culprit(record.frames[-1], "raised here; no frame of your own code is in this log")
