@@ -1,0 +1,203 @@
+"""A parameter that two groups of an optimizer list stays in one of them: `[one for one in model.parameters() if id(one) not in taken]`.
+
+Of a model and a part of it, the part keeps what it lists: it is there for options of its own. Of two parts that share a
+weight (an embedding and the head tied to it) the one that is listed first keeps it where both have the same options; whose
+learning rate and decay it gets is the author's to say.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.crash import raised_at
+from explainer.fix.rewrite import free_name, operand
+from explainer.model.patch import Edit
+from explainer.source.binding import Bound, Value, bounds_of, scope_of
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import end_of, start_of, walk
+
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """What one group lists, without a `list(...)` around it, the module it is of where it says so, and its other options."""
+
+    node: ast.expr
+    file: SourceFile
+    owner: str | None
+    options: tuple[str, ...] = ()
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the groups of the optimizer that refused them."""
+    program = context.program
+    for file, statement in list(raised_at(context))[:1]:
+        groups = [one for node in walk(statement) for one in _groups_of_call(node, file, program)]
+        for kept, other, applicability in _pairs(groups, program):
+            is_choice = applicability != "safe" and any(one.options != other.options for one in kept)
+            edits = () if is_choice else _edits(kept, other)
+            if edits or is_choice:
+                names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
+                yield Proposal(
+                    edits=edits,
+                    culprit=culprit_of(other.file, other.node, f"lists parameters that {names} lists too"),
+                    belief=2.0,
+                    applicability=applicability,
+                )
+
+
+def _groups_of_call(node: ast.AST, file: SourceFile, program: Program) -> list[_Group]:
+    """The groups of an optimizer that a call makes, or adds one to."""
+    if not isinstance(node, ast.Call):
+        return []
+    if (program.names(file).qualified(node.func) or "").startswith("torch.optim."):
+        given = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "params"), None)
+        return list(_groups(Value(given, file), program, 0)) if given is not None else []
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "add_param_group" and len(node.args) == 1:
+        made = resolver_of(program).constructors_of(Value(node.func.value, file))
+        before = [each for one in made for each in _groups_of_call(one.node, one.file, program)]
+        return [*before, *_groups(Value(node.args[0], file), program, 0)]
+    return []
+
+
+def _groups(value: Value, program: Program, depth: int) -> Iterator[_Group]:
+    """The groups that an expression holds, followed through names, lists and functions."""
+    node, resolver = value.node, resolver_of(program)
+    parts: Sequence[Value] = []
+    if isinstance(node, ast.Dict):
+        keys = [getattr(key, "value", None) for key in node.keys]
+        pairs = list(zip(keys, node.values, strict=True))
+        options = tuple(sorted(f"{key}={ast.unparse(one)}" for key, one in pairs if key != "params"))
+        parts = [replace(value, node=one) for key, one in pairs if key == "params"]
+        yield from (replace(_group(one), options=options) for one in parts)
+        return
+    if isinstance(node, ast.List) and any(isinstance(one, ast.Dict) for one in node.elts):
+        parts = [replace(value, node=one) for one in node.elts]
+    elif isinstance(node, ast.Name):
+        made = [replace(value, node=one.node) for one in _bounds(node, value.file)] or list(resolver.behind(value))
+        parts = [one for one in made if _holds_groups(one)]
+    elif isinstance(node, ast.Call) and (target := resolver.function_of(node, value)) is not None:
+        parts = resolver.returns_of(target, node, value)
+    if not parts:
+        yield _group(value)
+    for one in parts if depth < _DEPTH else ():
+        yield from _groups(one, program, depth + 1)
+
+
+def _bounds(node: ast.expr, file: SourceFile) -> list[Bound]:
+    return [one for one in bounds_of(scope_of(node, file)) if one.name == dotted_name(node)]
+
+
+def _holds_groups(value: Value) -> bool:
+    """Whether what a name is bound to has groups in it, or is made by a function that may return them."""
+    is_parameters = isinstance(value.node, ast.Call) and _owner(value.node) is not None
+    return not is_parameters and (
+        isinstance(value.node, ast.Call) or any(isinstance(one, ast.Dict) for one in walk(value.node))
+    )
+
+
+def _group(value: Value) -> _Group:
+    node = _listed(value.node)
+    made = [_listed(one.node) for one in _bounds(node, value.file)] if isinstance(node, ast.Name) else [node]
+    return _Group(node=node, file=value.file, owner=_owner(made[0]) if len(made) == 1 else None)
+
+
+def _listed(node: ast.expr) -> ast.expr:
+    """What a `list(...)` is made of."""
+    while isinstance(node, ast.Call) and dotted_name(node.func) in ("list", "tuple", "iter") and len(node.args) == 1:
+        node = node.args[0]
+    return node
+
+
+def _owner(node: ast.expr) -> str | None:
+    """`model.head` of `model.head.parameters()`, `model[-1]` of `model[-1].parameters()`."""
+    func = node.func if isinstance(node, ast.Call) else None
+    is_listed = isinstance(func, ast.Attribute) and func.attr == "parameters"
+    return ast.unparse(func.value) if is_listed and isinstance(func, ast.Attribute) else None
+
+
+def _pairs(groups: Sequence[_Group], program: Program) -> Iterator[tuple[list[_Group], _Group, str]]:
+    """What keeps its parameters, what leaves them out, and whether that is what the groups say."""
+    for whole in groups:
+        parts = [
+            one
+            for one in groups
+            if one.owner and whole.owner and one.owner.startswith((f"{whole.owner}.", f"{whole.owner}["))
+        ]
+        if parts:
+            yield parts, whole, "safe"
+            return
+    if len(groups) == 2:
+        yield [groups[0]], groups[1], "unsafe"
+        return
+    for at, later in enumerate(groups):
+        tied = [one for one in groups[:at] if _are_tied(one, later, program)]
+        if tied:
+            yield tied, later, "unsafe"
+            return
+
+
+def _are_tied(one: _Group, other: _Group, program: Program) -> bool:
+    """Whether an assignment of the program gives a module of one group a weight of the other's."""
+    names = {(each.owner or "").rpartition(".")[2] for each in (one, other)} - {""}
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target, value = dotted_name(node.targets[0]) or "", dotted_name(node.value) or ""
+                sides = [set(each.split(".")) & names for each in (target, value)]
+                if len(names) == 2 and target.endswith(".weight") and all(sides) and sides[0] != sides[1]:
+                    return True
+    return False
+
+
+def _edits(kept: Sequence[_Group], other: _Group) -> tuple[Edit, ...]:
+    """The names of what is kept, before the statement that lists the other; none where they cannot be read there."""
+    file, statement = other.file, other.file.statement(other.node)
+    scope = scope_of(other.node, file)
+    if any(
+        one.file is not file or scope_of(one.node, file) is not scope or not _can_be_read(one, statement)
+        for one in kept
+    ):
+        return ()
+    name = free_name("taken", scope)
+    texts = [file.segment(one.node) for one in kept]
+    listed = texts[0] if len(texts) == 1 else f"({', '.join(f'*{one}' for one in texts)})"
+    return (
+        insert_before(file, statement, f"{name} = {{id(one) for one in {listed}}}"),
+        _without(other, name),
+    )
+
+
+def _can_be_read(group: _Group, at: ast.stmt) -> bool:
+    """Whether what a group lists can be listed once more before a statement: a generator that has a name cannot."""
+    if not isinstance(group.node, ast.Name):
+        return isinstance(group.node, ast.ListComp) or _owner(group.node) is not None
+    bounds = _bounds(group.node, group.file)
+    return bool(bounds) and all(end_of(one.statement) <= start_of(at) and _is_list(one.node) for one in bounds)
+
+
+def _is_list(node: ast.expr) -> bool:
+    return isinstance(node, (ast.List, ast.ListComp)) or _listed(node) is not node
+
+
+def _without(group: _Group, taken: str) -> Edit:
+    """What a group lists without what is taken: one more condition of a comprehension, or a comprehension of its own."""
+    file, node = group.file, group.node
+    parts = node.generators if isinstance(node, (ast.ListComp, ast.GeneratorExp)) else []
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and isinstance(node.elt, ast.Name) and len(parts) == 1:
+        test = f"id({node.elt.id}) not in {taken}"
+        if not parts[0].ifs:
+            return edit_of(file, parts[0].iter, f"{file.segment(parts[0].iter)} if {test}")
+        last = parts[0].ifs[-1]
+        old = file.segment(last) if isinstance(last, (ast.Compare, ast.Attribute)) else operand(file, last)
+        return edit_of(file, last, f"{old} and {test}")
+    above = file.parents.get(node)
+    whole = above if isinstance(above, ast.Call) and dotted_name(above.func) in ("list", "tuple", "iter") else node
+    return edit_of(file, whole, f"[one for one in {file.segment(node)} if id(one) not in {taken}]")

@@ -1,0 +1,119 @@
+"""A parameter that two groups of an optimizer list stays in one of them."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.body, self.head = nn.Embedding(9, 4), nn.Linear(4, 4), nn.Linear(4, 9, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.head(self.body(self.embed(x)))
+
+
+net = Net()
+"""
+TAIL = """for _ in range(3):
+    loss = net(torch.tensor([1, 2])).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+listed = [one for group in opt.param_groups for one in group["params"]]
+"""
+WRONG = {
+    "a model and its head": (
+        'opt = torch.optim.SGD([{"params": net.parameters()}, {"params": net.head.parameters(), "lr": 1.0}], lr=0.1)\n',
+        [
+            "taken = {id(one) for one in net.head.parameters()}",
+            'opt = torch.optim.SGD([{"params": [one for one in net.parameters() if id(one) not in taken]}, {"params": net.head.parameters(), "lr": 1.0}], lr=0.1)',
+        ],
+    ),
+    "a sequence and its last layer": (
+        "net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9))\n"
+        'opt = torch.optim.SGD([{"params": list(net.parameters())}, {"params": net[-1].parameters(), "lr": 1.0}], lr=0.1)\n',
+        [
+            "taken = {id(one) for one in net[-1].parameters()}",
+            'opt = torch.optim.SGD([{"params": [one for one in net.parameters() if id(one) not in taken]}, {"params": net[-1].parameters(), "lr": 1.0}], lr=0.1)',
+        ],
+    ),
+    "two parts that share a weight": (
+        'groups = [{"params": list(net.embed.parameters())}, {"params": list(net.head.parameters())}]\n'
+        "opt = torch.optim.SGD(groups, lr=0.1)\n",
+        [
+            "taken = {id(one) for one in net.embed.parameters()}",
+            'groups = [{"params": list(net.embed.parameters())}, {"params": [one for one in net.head.parameters() if id(one) not in taken]}]',
+        ],
+    ),
+    "three parts of which two are tied": (
+        "def groups(net):\n"
+        '    return [{"params": net.embed.parameters()}, {"params": net.body.parameters()}, {"params": net.head.parameters()}]\n'
+        "opt = torch.optim.SGD(groups(net), lr=0.1)\n",
+        [
+            "taken = {id(one) for one in net.embed.parameters()}",
+            'return [{"params": net.embed.parameters()}, {"params": net.body.parameters()}, {"params": [one for one in net.head.parameters() if id(one) not in taken]}]',
+        ],
+    ),
+    "names that overlap": (
+        'weights = [p for n, p in net.named_parameters() if "weight" in n]\n'
+        "opt = torch.optim.SGD(\n"
+        '    [{"params": weights}, {"params": [p for n, p in net.named_parameters() if "body" in n]}], lr=0.1)\n',
+        [
+            "taken = {id(one) for one in weights}",
+            '[{"params": weights}, {"params": [p for n, p in net.named_parameters() if "body" in n and id(p) not in taken]}], lr=0.1)',
+        ],
+    ),
+    "a group added later": (
+        "opt = torch.optim.SGD(net.embed.parameters(), lr=0.1)\n"
+        'opt.add_param_group({"params": net.head.parameters()})\n',
+        [
+            "taken = {id(one) for one in net.embed.parameters()}",
+            'opt.add_param_group({"params": [one for one in net.head.parameters() if id(one) not in taken]})',
+        ],
+    ),
+}
+RIGHT = {
+    "a generator that would be used up": (
+        "embed = net.embed.parameters()\n"
+        'opt = torch.optim.SGD([{"params": embed}, {"params": net.head.parameters()}], lr=0.1)\n'
+    ),
+    "three parts, none seen to be tied": (
+        'opt = torch.optim.SGD([{"params": a.parameters()}, {"params": b.parameters()}, {"params": c.parameters()}], lr=0.1)\n'
+    ),
+    "two parts with a learning rate each": (
+        'opt = torch.optim.SGD([{"params": net.embed.parameters()}, {"params": net.head.parameters(), "lr": 1.0}], lr=0.1)\n'
+    ),
+    "one group": "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("body", "wanted"), WRONG.values(), ids=WRONG)
+def test_each_parameter_is_listed_once(tmp_path: pathlib.Path, body: str, wanted: list[str]) -> None:
+    """The program fails before, and trains each parameter once after."""
+    pytest.importorskip("torch")
+    source = HEAD + body + TAIL
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        exec(compile(source, "before", "exec"), {})  # noqa: S102
+    at = "opt.add_param_group" if "add_param_group" in body else "opt = torch.optim"
+    after = rewritten(tmp_path, "each_parameter_once", source, at)
+    assert changed_lines(source, after) == wanted
+    space: dict = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    assert len({id(one) for one in space["listed"]}) == len(space["listed"]) >= 1
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_what_is_not_known_stays(tmp_path: pathlib.Path, body: str) -> None:
+    """No edit reads a generator twice, guesses which of many groups overlap, or chooses a shared weight's learning rate."""
+    assert rewritten(tmp_path, "each_parameter_once", HEAD + body, "opt = torch.optim") == HEAD + body
