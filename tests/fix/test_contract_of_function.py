@@ -206,3 +206,11 @@ def test_a_gradient_that_is_summed_too_far(tmp_path: pathlib.Path) -> None:
     assert space["step"].grad.tolist() == [[2.0]] * 3
     of_another = {**fields, "node": "OtherBackward"}
     assert rewritten(tmp_path, "contract_of_function", SUMMED, None, fields=of_another) == SUMMED
+
+
+@pytest.mark.parametrize("shaped", ["step.view(3, 1)", "step[:, None]", "torch.reshape(step, (3, 1))"])
+def test_a_gradient_of_a_tensor_that_is_reshaped_first(tmp_path: pathlib.Path, shaped: str) -> None:
+    """Autograd sums from the last dimension on: where the argument stands along another, its sum would be a wrong gradient."""
+    source = SUMMED.replace("x * step", f"x * {shaped}").replace("ones(3, 1,", "ones(3,")
+    fields = {"node": "StepBackward", "index": "1", "got_shape": "[]", "expected_shape": "[3]"}
+    assert rewritten(tmp_path, "contract_of_function", source, None, fields=fields) == source

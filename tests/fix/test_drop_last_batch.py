@@ -57,6 +57,31 @@ WRONG = {
     ),
 }
 
+STATE = (
+    HEAD + "cell = nn.LSTM(4, 3)\nstate = None\nfor (x,) in DataLoader(data, 4):\n    _, state = cell(x[None], state)\n"
+)
+SMALLER = "Expected hidden[0] size (1, 1, 3), got [1, 4, 3]"
+RIGHT |= {
+    "a state of another width": (
+        STATE,
+        "cell(x",
+        {"options": {"state": True}, "message": SMALLER.replace("4, 3", "4, 5")},
+    ),
+    "a state of fewer rows": (
+        STATE,
+        "cell(x",
+        {"options": {"state": True}, "message": SMALLER.replace("[1, 4", "[1, 0")},
+    ),
+}
+WRONG |= {
+    "a state that is kept": (
+        STATE,
+        "cell(x",
+        {"options": {"state": True}, "message": SMALLER},
+        ["for (x,) in DataLoader(data, 4, drop_last=True):"],
+    ),
+}  # fmt: skip
+
 
 @pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:

@@ -65,6 +65,38 @@ WRONG = {
     "a constant": (HEAD + "WIDTH = 256\nf = nn.Linear(WIDTH, 10)\n", "", SHAPES, ["f = nn.Linear(196, 10)"]),
 }
 
+BOTH = """class Tagger(nn.Module):
+    def __init__(self, config, hidden, bidirectional):
+        super().__init__()
+        self.rnn = nn.LSTM(8, hidden, bidirectional=FLAG)
+        self.head = nn.Linear(WIDTH, 4)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0])
+"""
+TWICE = {"message": "mat1 and mat2 shapes cannot be multiplied (32x40 and 20x4)"}
+
+
+def tagger(flag: str, width: str) -> str:
+    return HEAD + BOTH.replace("FLAG", flag).replace("WIDTH", width)
+
+
+RIGHT |= {
+    "one direction": (tagger("False", "hidden"), "self.head(", TWICE),
+    "not twice the width": (tagger("True", "hidden"), "self.head(", {"message": TWICE["message"].replace("40", "60")}),
+    "twice already": (tagger("True", "hidden * 2"), "self.head(", {"message": "mat1 and mat2 shapes cannot be multiplied (32x30 and 40x4)"}),
+}  # fmt: skip
+WRONG |= {
+    "both directions": (tagger("True", "hidden"), "self.head(", TWICE, ["self.head = nn.Linear(hidden * 2, 4)"]),
+    "both directions by a parameter": (
+        tagger("bidirectional", "hidden"), "self.head(", TWICE, ["self.head = nn.Linear(hidden * (2 if bidirectional else 1), 4)"],
+    ),
+    "both directions by a setting": (
+        tagger("config.both", "config.hidden"), "self.head(", TWICE, ["self.head = nn.Linear(config.hidden * (2 if config.both else 1), 4)"],
+    ),
+    "both directions by a key": (tagger("True", 'config["hidden"]'), "self.head(", TWICE, ['self.head = nn.Linear(config["hidden"] * 2, 4)']),
+}  # fmt: skip
+
 
 @pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:

@@ -11,9 +11,13 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.tree import walk
+from explainer.source.tree import children, walk
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
+_RESHAPES = frozenset(
+    ("view", "reshape", "unsqueeze", "expand", "expand_as", "view_as", "reshape_as", "permute", "transpose", "squeeze",
+     "flatten", "unflatten", "repeat", "repeat_interleave", "movedim", "broadcast_to", "atleast_2d", "t")
+)  # fmt: skip
 Pair = tuple[ast.FunctionDef, ast.FunctionDef]
 
 
@@ -101,13 +105,26 @@ def _reduced_too_far(file: SourceFile, pair: Pair, owner: ast.ClassDef, context:
             continue
         name, part = given[int(index)]
         made, statement = _made(part, one, backward)
-        edits = [_without_call(node, file) for node in walk(made) if isinstance(node, ast.Call) and _is_sum(node)]
+        sums = [node for node in walk(made) if isinstance(node, ast.Call) and _is_sum(node)]
+        edits = [] if _is_reshaped(name, forward) else [_without_call(node, file) for node in sums]
         yield Proposal(
             edits=tuple(edits) if len(edits) == 1 else (),
             culprit=culprit_of(file, statement, f"gives `{name}` a gradient of another shape than it has"),
             belief=2.0 if len(edits) == 1 else 1.0,
             because="autograd sums a gradient along the dimensions in which its tensor was broadcast",
         )
+
+
+def _is_reshaped(name: str, forward: ast.FunctionDef) -> bool:
+    """Whether `forward` gives an argument another shape first: autograd, which sums from the last dimension on, sums others."""
+    indexed = (node.value for node in walk(forward) if isinstance(node, ast.Subscript))
+    shaping = [node for node in walk(forward) if isinstance(node, ast.Call) and _method(node) in _RESHAPES]
+    given = (one for node in shaping for one in (*node.args[:1], *children(node.func)))
+    return any(dotted_name(one) == name for one in (*indexed, *given))
+
+
+def _method(node: ast.Call) -> str | None:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else None
 
 
 def _without_call(node: ast.Call, file: SourceFile) -> Edit:

@@ -73,7 +73,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _with_one_more(one: _Lookup) -> Proposal:
-    """One more row, for the padding that counts beside the codes."""
+    """One more row, for the padding that counts beside the codes, or for the bucket behind the last edge."""
     file = one.made.file
     number = one.rows.value if isinstance(one.rows, ast.Constant) else None
     text = str(number + 1) if isinstance(number, int) else f"{operand(file, one.rows)} + 1"

@@ -1,6 +1,7 @@
 """`DataLoader(...)` of the training loop gets `drop_last=True`: batch normalisation needs more than one value a channel.
 
-Only the loader that the failing loop walks; only where the model normalises over the batch.
+Only the loader that the failing loop walks; only where the model normalises over the batch. With `state` in the rule's
+options: where a state that is kept from batch to batch has more rows than the batch that came.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import batches_of, message_of
 from explainer.fix.rewrite import add_argument
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
@@ -22,7 +24,8 @@ _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoad
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each loader that a loop round the failing line walks; for the only one where no loop shows it."""
-    if not context.has_failed:
+    needs_state = bool(context.options.get("state"))
+    if not context.has_failed or (needs_state and not _is_smaller(context)):
         return
     walked = list(_walked(context))
     loaders = walked or _all_loaders(context.program)
@@ -33,9 +36,21 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         yield Proposal(
             edits=(edit_of(file, old, "True") if old is not None else add_argument(file, call, "drop_last=True"),),
-            culprit=culprit_of(file, call, "hands out a last batch of what is left, which may be one sample"),
+            culprit=culprit_of(
+                file,
+                call,
+                "hands out a last batch that is smaller than the state kept from the one before"
+                if needs_state
+                else "hands out a last batch of what is left, which may be one sample",
+            ),
             belief=1.5 if walked else 0.8,
         )
+
+
+def _is_smaller(context: Context) -> bool:
+    """Whether the batch that came has fewer rows than the state that was kept."""
+    batches = batches_of(message_of(context))
+    return batches is not None and batches[0] < batches[1]
 
 
 def _walked(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:

@@ -1,7 +1,8 @@
 """A linear layer gets the width of what reaches it: `nn.Linear(256, 10)` becomes `nn.Linear(196, 10)`, by the shapes in the message.
 
 Only where exactly one linear layer of the program has the width that the message names, or where the failing line runs the one
-whose width is a product with numbers in it: `nn.Linear(width * 4 * 4, 10)` becomes `nn.Linear(width * 6 * 6, 10)`.
+whose width is a product with numbers in it: `nn.Linear(width * 4 * 4, 10)` becomes `nn.Linear(width * 6 * 6, 10)`. A width
+by name is doubled behind a recurrent layer of both directions.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
+from explainer.source.binding import Value, all_parameters
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
+_RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _SHAPES = re.compile(r"\((\d+)x(\d+) and (\d+)x(\d+)\)")
 _Layer = tuple[SourceFile, ast.Call]
 
@@ -39,6 +42,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     file, call = meant[0]
     edits = [edit_of(file, call.args[0], str(got))] if meant[0] in exact else _refactored(call, file, got, wanted)
+    both = _both_directions(context) if got == 2 * wanted and meant[0] not in exact else []
+    if both:
+        edits = _doubled(call, file, both[0])
     if edits:
         yield Proposal(
             edits=tuple(edits),
@@ -101,3 +107,41 @@ def _factors(node: ast.expr) -> tuple[list[tuple[ast.expr, int]], bool]:
         is_whole = isinstance(node.value, int) and not isinstance(node.value, bool)
         return ([(node, node.value)] if is_whole else []), not is_whole  # type: ignore[list-item]
     return [], True
+
+
+def _both_directions(context: Context) -> list[ast.expr]:
+    """What says so of the one recurrent layer of the program that reads both ways."""
+    flags = [
+        word.value
+        for each in context.program.parsed()
+        for node in each.walk()
+        if isinstance(node, ast.Call) and context.program.names(each).is_call(node, *_RECURRENT)
+        for word in node.keywords
+        if word.arg == "bidirectional" and not (isinstance(word.value, ast.Constant) and not word.value.value)
+    ]
+    return flags if len(flags) == 1 else []
+
+
+def _doubled(call: ast.Call, file: SourceFile, both: ast.expr) -> list[Edit]:
+    """Twice the width where it has a name, by the recurrent layer's own flag where that is in reach."""
+    width = call.args[0]
+    if not isinstance(width, (ast.Name, ast.Attribute, ast.Subscript)):
+        return []
+    flag = _flag_beside(width, both, file)
+    factor = f"(2 if {flag} else 1)" if flag is not None else "2"
+    return [edit_of(file, width, f"{file.segment(width)} * {factor}")]
+
+
+def _flag_beside(width: ast.expr, flag: ast.expr, file: SourceFile) -> str | None:
+    """The flag as it is called where a width is read: `config.bidirectional` for `config.hidden`; None of a constant."""
+    name = (dotted_name(flag) or "").rpartition(".")[2]
+    if not name:
+        return None
+    if isinstance(width, ast.Attribute):
+        beside = f"{file.segment(width.value)}.{name}"
+        return beside if beside in file.text else None
+    if isinstance(width, ast.Subscript):
+        return None  # whether a mapping has the key is not seen
+    function = file.enclosing(width, ast.FunctionDef, ast.AsyncFunctionDef)
+    is_there = isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in all_parameters(function)
+    return name if is_there else None

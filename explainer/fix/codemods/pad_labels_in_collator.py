@@ -64,7 +64,11 @@ def _proposal(edited: list[tuple[_Site, tuple[Edit, ...]]], frames: dict[int, in
     near = any(line in frames for one, _ in edited for line in range(one.call.lineno, (one.call.end_lineno or 0) + 1))
     return Proposal(
         edits=_renamed(tuple(dict.fromkeys(edit for _, edits in edited for edit in edits)), first.file),
-        culprit=culprit_of(first.file, first.call, "gets a collator that does not pad the labels"),
+        culprit=culprit_of(
+            first.file,
+            first.given or first.call,
+            "is a collator that does not pad the labels" if first.given else "gets no collator that pads the labels",
+        ),
         belief=2.5 if near else 2.0,
     )
 

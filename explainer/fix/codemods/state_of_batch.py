@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
+from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters
@@ -23,18 +23,13 @@ from explainer.source.tree import walk
 
 _LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
-_SIZES = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
-_CELL = re.compile(r"Input batch size \d+ doesn't match hidden\d? ?batch size \d+")
 _BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
 _NAME = "batch"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit where the failing line gives a recurrent layer a state of another batch size."""
-    message = message_of(context)
-    sizes = _SIZES.search(message)
-    is_batch = sizes is not None and sizes[1] == sizes[4] and sizes[3] == sizes[6] and sizes[2] != sizes[5]
-    if not is_batch and not _CELL.search(message):
+    if batches_of(message_of(context)) is None:
         return
     program = context.program
     for file, statement in list(raised_at(context))[:1]:

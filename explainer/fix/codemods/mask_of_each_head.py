@@ -1,0 +1,52 @@
+"""`attn(q, k, v, attn_mask=mask.repeat_interleave(attn.num_heads, dim=0))`: a mask of each sample is one of each head of each sample.
+
+`nn.MultiheadAttention` counts heads fastest: `mask.repeat(heads, 1, 1)` has the shape, and gives samples the masks of others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import message_of, raised_at
+from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_SHAPE = re.compile(
+    r"shape of the 3D attn_mask is (?:torch\.Size)?\(\[?(\d+), (\d+), (\d+)\]?\), but should be \((\d+), (\d+), (\d+)\)"
+)
+_MASKS = ("attn_mask", "mask", "src_mask", "tgt_mask")
+_ATTENTION = "torch.nn.MultiheadAttention"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the call that raised, where the mask has one entry for each sample."""
+    found = _SHAPE.search(message_of(context))
+    sizes = [int(one) for one in found.groups()] if found else []
+    if not sizes or sizes[1:3] != sizes[4:] or not sizes[0] or sizes[3] % sizes[0] or sizes[3] == sizes[0]:
+        return
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            given = [one.value for one in call.keywords if one.arg in _MASKS]
+            if len(given) == 1:
+                heads = _heads(call, file, context.program) or str(sizes[3] // sizes[0])
+                yield Proposal(
+                    edits=(put_method(file, given[0], f".repeat_interleave({heads}, dim=0)"),),
+                    culprit=culprit_of(file, given[0], "is a mask for each sample; each head of each sample has one"),
+                    belief=2.5,
+                )
+
+
+def _heads(call: ast.Call, file: SourceFile, program: Program) -> str | None:
+    """`self.attn.num_heads` of a call of `self.attn`; None where that is a layer round an attention."""
+    owner = dotted_name(call.func)
+    made = resolver_of(program).constructors_of(Value(call.func, file)) if owner is not None else ()
+    is_attention = any(program.names(one.file).is_call(one.node, _ATTENTION) for one in made)
+    return f"{owner}.num_heads" if is_attention else None

@@ -1,0 +1,55 @@
+"""A table of codes that begin at 1 gets a row for 0 too."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = "import torch\nfrom torch import nn\nwords = ['a', 'b', 'a']\n"
+TAIL = "ids = torch.tensor([vocab.get(word, 0) for word in words])\nout = table(ids)\n"
+FROM_ONE = [
+    "vocab = {word: i for i, word in enumerate(sorted(set(words)), start=1)}\n",
+    "vocab = {word: i for i, word in enumerate(sorted(set(words)), 1)}\n",
+    "vocab = {word: i + 1 for i, word in enumerate(sorted(set(words)))}\n",
+    "vocab = {}\nfor word in words:\n    if word not in vocab:\n        vocab[word] = len(vocab) + 1\n",
+]
+RIGHT = {
+    "codes from 0": "vocab = {word: i for i, word in enumerate(words)}\ntable = nn.Embedding(len(vocab), 4)\n",
+    "codes from 2": "vocab = {word: i for i, word in enumerate(words, 2)}\ntable = nn.Embedding(len(vocab), 4)\n",
+    "the row is counted": FROM_ONE[0] + "table = nn.Embedding(len(vocab) + 1, 4)\n",
+    "another length": FROM_ONE[0] + "table = nn.Embedding(len(words), 4)\n",
+    "two lengths, none of a table": FROM_ONE[0]
+    + "rows = len(vocab)\nprint(len(vocab))\ntable = nn.Embedding(rows, 4)\n",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("made", FROM_ONE)
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        ("table = nn.Embedding(len(vocab), 4)\n", "table = nn.Embedding(len(vocab) + 1, 4)"),
+        ("rows = len(vocab)\ntable = nn.Embedding(rows, 4)\n", "rows = len(vocab) + 1"),
+        ("print(len(vocab))\ntable = nn.Embedding(len(vocab), 4, padding_idx=0)\n", "table = nn.Embedding(len(vocab) + 1, 4, padding_idx=0)"),
+    ],
+)  # fmt: skip
+def test_a_row_for_the_reserved_code(tmp_path: pathlib.Path, made: str, table: str, wanted: str) -> None:
+    """The lookup fails before, and finds every code after; a second time nothing is left to do."""
+    pytest.importorskip("torch")
+    source = HEAD + made + table + TAIL
+    with pytest.raises(IndexError, match="index out of range in self"):
+        exec(compile(source, "before", "exec"), {})  # noqa: S102
+    after = rewritten(tmp_path, "count_reserved_code", source, "out = table")
+    assert changed_lines(source, after) == [wanted]
+    exec(compile(after, "after", "exec"), {})  # noqa: S102
+    assert rewritten(tmp_path, "count_reserved_code", after, "out = table") == after
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_what_counts_right_stays(tmp_path: pathlib.Path, body: str) -> None:
+    """Other codes, other lengths, and lengths of which none is known to make the table."""
+    source = HEAD + body + TAIL
+    assert rewritten(tmp_path, "count_reserved_code", source, "out = table") == source
