@@ -15,6 +15,7 @@ from explainer.fix.loss import add_keyword
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import CUT, DEAD_TERM
 from explainer.source.backward import Backward, find_backwards
+from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.lineage import before, lineage, reads, scope_of, statements_of
@@ -50,7 +51,7 @@ def _traced(context: Context) -> Iterator[Proposal]:
     for kind in (CUT, DEAD_TERM):
         for line, file, statement in traced_statements(kind, context):
             calls = [one for where, one in _calls(statement, file, context.program, is_nested=False) if where is file]
-            if line.operation == "grad" and len(calls) == 1:
+            if line.operation == "grad" and len(calls) == 1 and not asks_for(calls[0], "create_graph", value=True):
                 yield Proposal(
                     edits=(add_keyword(file, calls[0], "create_graph=True"),),
                     culprit=culprit_of(file, calls[0], line.says),

@@ -39,8 +39,9 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
             cuts = list(_cuts(statement, file, context.program))
-            edits = _uncut([*cuts, *_made_tensors_again(statement, file, context.program)], context.program)
-            edits += tuple(_numbers_elsewhere(statement, file, context.program)) if edits else ()
+            again = _made_tensors_again(statement, file, context.program) if cuts else []
+            edits = _uncut([*cuts, *again], context.program)
+            edits += tuple(_numbers_elsewhere(statement, again, file, context.program)) if edits else ()
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
                 is_one_of = kind == STARVING_CUT and line.is_guess
@@ -83,11 +84,9 @@ def _made_tensors_again(statement: ast.stmt, file: SourceFile, program: Program)
     ]  # fmt: skip
 
 
-def _numbers_elsewhere(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Edit]:
+def _numbers_elsewhere(statement: ast.stmt, tensors: list[Cut], file: SourceFile, program: Program) -> Iterator[Edit]:
     """What else is done with those numbers, a log above all, is done with numbers still."""
-    again = {
-        id(one.node.args[0]) for one in _made_tensors_again(statement, file, program) if isinstance(one.node, ast.Call)
-    }
+    again = {id(one.node.args[0]) for one in tensors if isinstance(one.node, ast.Call)}
     if not again or not isinstance(statement, ast.Assign):
         return
     is_list = isinstance(statement.value, (ast.ListComp, ast.List))

@@ -1,22 +1,43 @@
-"""`model.load_state_dict(state)` gets the keys without the wrapper's prefix: `module.` of DataParallel, `_orig_mod.` of compile."""
+"""The keys of a state dict lose a prefix, or get one, where it is loaded: `module.` of DataParallel, `model.` of Lightning.
+
+So do those of a part, the part's name, and of an `AveragedModel`, whose counter is left out.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 
-_PREFIXES = ("module.", "_orig_mod.")
+_WRAPPERS = ("module.", "_orig_mod.")
 _UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: ([^\n]*)")
+_MISSING = re.compile(r"Missing key\(s\) in state_dict: ([^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rename:
+    """The prefix that the keys lose, or get; `is_part` where keys without it are left out."""
+
+    prefix: str
+    is_added: bool = False
+    is_part: bool = False
+
+    def written(self, state: str) -> str:
+        """The state dict with its keys renamed."""
+        if self.is_added:
+            return f'{{f"{self.prefix}{{name}}": value for name, value in {state}.items()}}'
+        test = f' if name.startswith("{self.prefix}")' if self.is_part else ""
+        return f'{{name.removeprefix("{self.prefix}"): value for name, value in {state}.items(){test}}}'
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for the loading that the traceback names, where every unexpected key has the prefix."""
-    prefix = _prefix(context)
-    if prefix is None:
+    """An edit for the loading that the traceback names, where the keys differ by a prefix."""
+    rename = next((one for each in context.incident.exceptions if (one := _rename(each.message)) is not None), None)
+    if rename is None:
         return
     for file in context.program.parsed():
         frames = crash_frames(file, context)
@@ -27,10 +48,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             state = node.args[0]
             if not is_load or isinstance(state, ast.DictComp):
                 continue
-            text = f'{{name.removeprefix("{prefix}"): value for name, value in {_text(file.segment(state), state)}.items()}}'
+            why = "begin with" if not rename.is_added else "lack"
             yield Proposal(
-                edits=(edit_of(file, state, text),),
-                culprit=culprit_of(file, node, f"loads keys that begin with the wrapper's `{prefix}`"),
+                edits=(edit_of(file, state, rename.written(_text(file.segment(state), state))),),
+                culprit=culprit_of(file, node, f"loads keys that {why} the prefix `{rename.prefix}`"),
                 belief=1.5,
             )
 
@@ -39,12 +60,31 @@ def _text(text: str, node: ast.expr) -> str:
     return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
 
 
-def _prefix(context: Context) -> str | None:
-    """The prefix that all unexpected keys of the message have."""
-    for record in context.incident.exceptions:
-        found = _UNEXPECTED.search(record.message)
-        keys = re.findall(r'"([^"]+)"', found.group(1)) if found else []
-        for prefix in _PREFIXES:
-            if keys and all(key.startswith(prefix) for key in keys):
-                return prefix
+def _rename(message: str) -> _Rename | None:
+    """What makes the keys of a file those of the model, by the keys that a message names."""
+    unexpected, missing = (_keys(one, message) for one in (_UNEXPECTED, _MISSING))
+    for prefix in _WRAPPERS:
+        if unexpected and all(key.startswith(prefix) for key in unexpected):
+            return _Rename(prefix)
+    if not unexpected or not missing:
+        return None
+    removed = _prefix(unexpected, missing[0])
+    if removed is not None and set(missing) <= {
+        one.removeprefix(removed) for one in unexpected if one.startswith(removed)
+    }:
+        return _Rename(removed, is_part=not all(one.startswith(removed) for one in unexpected))
+    added = _prefix(missing, unexpected[0])
+    if added is not None and {f"{added}{one}" for one in unexpected} == set(missing):
+        return _Rename(added, is_added=True)
     return None
+
+
+def _keys(pattern: re.Pattern[str], message: str) -> list[str]:
+    found = pattern.search(message)
+    return re.findall(r'"([^"]+)"', found.group(1)) if found else []
+
+
+def _prefix(longer: Sequence[str], key: str) -> str | None:
+    """What stands before a key in one of the longer ones, where that is one thing."""
+    found = {one[: -len(key)] for one in longer if one.endswith(f".{key}")}
+    return next(iter(found)) if len(found) == 1 else None

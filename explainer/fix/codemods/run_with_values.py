@@ -1,0 +1,134 @@
+"""`torch.func.functional_call(net, weights, (x,))` for `net.load_state_dict(weights); net(x)`: the weights keep their graph.
+
+What a network computes for another (a hypernetwork, an inner loop) is written into that one's parameters: `load_state_dict`,
+`p.data = weights[name]` and `p.copy_(weights[name])` take the values alone, so that nothing trains what computed them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
+from explainer.fix.rewrite import spell
+from explainer.fix.trace import traced_statements
+from explainer.model.patch import Edit
+from explainer.model.trace import STARVING_CUT
+from explainer.source.binding import Value, bind_call, parameters_of
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import end_of, start_of, walk
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A statement that writes `values` into the parameters of `net`, both as they are named where it stands."""
+
+    file: SourceFile
+    statement: ast.stmt
+    net: str
+    values: str
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each traced line that writes computed values into parameters, and for the calls that follow."""
+    for line, file, statement in traced_statements(STARVING_CUT, context):
+        load = _load(statement, file)
+        load = _at_its_caller(load, context.program) or load if load is not None else None
+        edits = _edits(load, context.program) if load is not None else ()
+        if edits:
+            yield Proposal(edits=edits, culprit=culprit_of(file, statement, line.says), belief=2.0)
+
+
+def _load(statement: ast.stmt, file: SourceFile) -> _Load | None:
+    """`net.load_state_dict(weights)`, or a loop over `net.named_parameters()` that writes `weights[name]` into each."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
+        net, values = dotted_name(call.func.value), dotted_name(call.args[0]) if call.args else None
+        return _Load(file, statement, net, values) if net and values else None
+    loop = file.parents.get(statement)
+    if not isinstance(loop, ast.For) or len(loop.body) != 1 or not isinstance(loop.target, ast.Tuple):
+        return None
+    walked = loop.iter if isinstance(loop.iter, ast.Call) else None
+    names = [dotted_name(one) for one in loop.target.elts]
+    owner = walked.func if walked is not None and isinstance(walked.func, ast.Attribute) else None
+    if owner is None or owner.attr != "named_parameters" or len(names) != 2:
+        return None
+    net, written = dotted_name(owner.value), _written(statement)
+    if net is None or written is None or written[0] != names[1]:
+        return None
+    value = written[1]
+    values = (
+        dotted_name(value.value) if isinstance(value, ast.Subscript) and dotted_name(value.slice) == names[0] else None
+    )
+    above = file.parents.get(loop)
+    whole = above if isinstance(above, ast.With) and len(above.body) == 1 else loop
+    return _Load(file, whole, net, values) if values is not None else None
+
+
+def _written(statement: ast.stmt) -> tuple[str | None, ast.expr] | None:
+    """The parameter that a statement writes all of, and the value: `p.data = v`, `p.data.copy_(v)`, `p.copy_(v)`."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        is_data = isinstance(target, ast.Attribute) and target.attr == "data"
+        return (dotted_name(target.value), statement.value) if is_data and isinstance(target, ast.Attribute) else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr != "copy_"
+        or len(call.args) != 1
+    ):
+        return None
+    owner = call.func.value
+    owner = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "data" else owner
+    return dotted_name(owner), call.args[0]
+
+
+def _at_its_caller(load: _Load, program: Program) -> _Load | None:
+    """The one call of a helper that does nothing else, with what it is given."""
+    function = program.names(load.file).function_of(load.statement)
+    if function is None or not {load.net, load.values} <= set(parameters_of(function)):
+        return None
+    body = [one for one in function.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    calls = resolver_of(program).calls_of(function, load.file)
+    if len(body) != 1 or len(calls) != 1:
+        return None
+    (file, call) = calls[0]
+    statement = file.statement(call)
+    bound = bind_call(call, function, Value(call, file))
+    net, values = (dotted_name(bound[one].node) if one in bound else None for one in (load.net, load.values))
+    is_alone = isinstance(statement, ast.Expr) and statement.value is call
+    return _Load(file, statement, net, values) if is_alone and net and values else None
+
+
+def _edits(load: _Load, program: Program) -> tuple[Edit, ...]:
+    """The load goes, and each call of the network behind it is given the values; none where it is not called there."""
+    file = load.file
+    scope = program.names(file).function_of(load.statement) or file.tree
+    calls = [
+        node
+        for node in (walk(scope) if scope is not None else ())
+        if isinstance(node, ast.Call)
+        and dotted_name(node.func) == load.net
+        and start_of(node) >= end_of(load.statement)
+    ]
+    if not calls or any(isinstance(one, ast.Starred) for call in calls for one in call.args):
+        return ()
+    spelled = spell(program.names(file), "torch.func.functional_call")
+    return (remove_statement(file, load.statement), *(edit_of(file, one, _called(one, load, spelled)) for one in calls))
+
+
+def _called(call: ast.Call, load: _Load, spelled: str) -> str:
+    given = ", ".join(load.file.segment(one) for one in call.args)
+    text = f"{spelled}({load.net}, {load.values}, ({given}{',' if len(call.args) == 1 else ''})"
+    if not call.keywords:
+        return f"{text})"
+    named = ", ".join(
+        f'"{one.arg}": {load.file.segment(one.value)}' if one.arg else f"**{load.file.segment(one.value)}"
+        for one in call.keywords
+    )
+    return f"{text}, {{{named}}})"
