@@ -10,11 +10,15 @@ HEAD = "import torch\nfrom torch import nn\na = torch.eye(3).half()\nn = torch.t
 CHOLESKY = {"fields": {"kernel": "cholesky_cpu", "found_type": "Half"}}
 MEAN = {"message": "mean(): could not infer output dtype. Got: Long"}
 WRITTEN = {"options": {"written": True}}
+SPECTRUM = {"message": "Unsupported dtype BFloat16"}
 RIGHT = {
+    "a transform of float32": (HEAD + "f = torch.fft.fft(a.float()).real\n", "f =", SPECTRUM),
+    "another message about a transform": (HEAD + "f = torch.fft.fft(a).real\n", "f =", MEAN),
     "cast already": (HEAD + "f = torch.linalg.cholesky(a.float())\n", "f =", CHOLESKY),
     "another operation on the line": (HEAD + "f = torch.linalg.inv(a)\n", "f =", CHOLESKY),
     "the operation on another line": (HEAD + "f = torch.linalg.cholesky(a)\nprint(f)\n", "print(f)", CHOLESKY),
     "a number written": (HEAD + "y[i] = 0\n", "y[i]", WRITTEN),
+    "a number scattered": (HEAD + "y.scatter_(0, i.unsqueeze(1), 1.0)\n", "y.scatter", WRITTEN),
     "a cast value written": (HEAD + "y[i] = x.to(y.dtype)\n", "y[i]", WRITTEN),
     "no assignment to a part": (HEAD + "y = x\n", "y = x", WRITTEN),
 }
@@ -46,6 +50,19 @@ WRONG = {
         WRITTEN,
         ["y = y.scatter_add(0, i, src=x.to(y.dtype))"],
     ),
+    "a spectrum's real part": (
+        HEAD + "f = torch.fft.fft(a).real\n",
+        "f =",
+        SPECTRUM,
+        ["f = torch.fft.fft(a.float()).real.to(a.dtype)"],
+    ),
+    "a spectrum's magnitude": (
+        HEAD + "f = torch.fft.rfft(a, dim=-1).abs()\n",
+        "f =",
+        SPECTRUM,
+        ["f = torch.fft.rfft(a.float(), dim=-1).abs().to(a.dtype)"],
+    ),
+    "a spectrum": (HEAD + "f = torch.fft.rfft(a * 2)\n", "f =", SPECTRUM, ["f = torch.fft.rfft((a * 2).float())"]),
     "a sum written by index": (HEAD + "y[i] = x + 1\n", "y[i]", WRITTEN, ["y[i] = (x + 1).to(y.dtype)"]),
 }
 

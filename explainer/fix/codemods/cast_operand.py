@@ -1,7 +1,7 @@
 """`torch.linalg.cholesky(a)` becomes `torch.linalg.cholesky(a.float())` where the operation is not there for the operand's dtype.
 
 The message names the kernel, the traceback the line; the call on it that has the kernel's name is cast. With `written` in the
-rule's options the value of an indexed assignment gets the dtype of what it is written into.
+rule's options the value of an indexed assignment, or of `index_add_` and its like, gets the dtype of what it is written into.
 """
 
 from __future__ import annotations
@@ -15,21 +15,15 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import operand, put_method
 from explainer.source.dtype import stated_dtype
 from explainer.source.file import SourceFile
-from explainer.source.name import Names
+from explainer.source.name import Names, dotted_name
 
 _KERNEL = re.compile(r"[a-z_]+")
 _WRITERS = frozenset(
-    (
-        "index_add_",
-        "index_add",
-        "index_copy_",
-        "index_copy",
-        "scatter_add_",
-        "scatter_add",
-        "scatter_",
-        "scatter_reduce_",
-    )
-)
+    ("index_add_", "index_add", "index_copy_", "index_copy", "scatter_add_", "scatter_add", "scatter_", "scatter_reduce_")
+)  # fmt: skip
+_UNSUPPORTED = re.compile(r"[Uu]nsupported dtype (BFloat16|Half)")
+_PARTS = frozenset(("real", "imag", "abs", "angle"))
+_REAL = frozenset(("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn"))
 _ALIASES = {"addmm": "matmul", "mean": "mean", "geqrf": "qr", "svd": "svd", "linalg": "eigh"}
 
 
@@ -47,6 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _written(node, file)
             elif isinstance(node, ast.Call):
                 yield from _operation(node, file, context)
+                yield from _transform(node, file, context)
 
 
 def _written(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
@@ -73,7 +68,9 @@ def _written_by_method(node: ast.Call, file: SourceFile) -> Iterator[Proposal]:
     owner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS else None
     given = next((one.value for one in node.keywords if one.arg in ("source", "src")), None)
     value = given or (node.args[2] if len(node.args) > 2 else None)
-    if not isinstance(owner, ast.Name) or value is None or file.segment(value).endswith(f".to({owner.id}.dtype)"):
+    if not isinstance(owner, ast.Name) or value is None or isinstance(value, ast.Constant):
+        return
+    if file.segment(value).endswith(f".to({owner.id}.dtype)"):
         return
     yield Proposal(
         edits=(put_method(file, value, f".to({owner.id}.dtype)"),),
@@ -93,6 +90,36 @@ def _operation(node: ast.Call, file: SourceFile, context: Context) -> Iterator[P
         culprit=culprit_of(file, node, f"is not there for {found}"),
         belief=1.2,
     )
+
+
+def _transform(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`torch.fft.fft(x).real` becomes `torch.fft.fft(x.float()).real.to(x.dtype)`: its message names the dtype alone.
+
+    A spectrum stays complex; what is real again goes on as the tensor came.
+    """
+    called = context.program.names(file).qualified(node.func) or ""
+    found = _UNSUPPORTED.search(context.incident.exceptions[-1].message if context.incident.exceptions else "")
+    if found is None or not called.startswith("torch.fft.") or not node.args:
+        return
+    subject, whole = node.args[0], _made_real(node, file)
+    if isinstance(subject, ast.Call) and stated_dtype(subject, context.program.names(file)) == "float32":
+        return
+    edits = [put_method(file, subject, ".float()")]
+    name = dotted_name(subject)
+    if name is not None and (whole is not node or called.rpartition(".")[2] in _REAL):
+        edits.append(put_method(file, whole, f".to({name}.dtype)"))
+    yield Proposal(edits=tuple(edits), culprit=culprit_of(file, node, f"is not there for {found[1]}"), belief=1.2)
+
+
+def _made_real(node: ast.expr, file: SourceFile) -> ast.expr:
+    """`.real`, `.imag`, `.abs()` or `.angle()` of a spectrum, else the spectrum."""
+    above = file.parents.get(node)
+    if not isinstance(above, ast.Attribute) or above.attr not in _PARTS:
+        return node
+    call = file.parents.get(above)
+    if isinstance(call, ast.Call) and call.func is above:
+        return call
+    return above if above.attr in ("real", "imag") else node
 
 
 def _kernel(context: Context) -> str:
