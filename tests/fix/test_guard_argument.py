@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import math
 import torch
@@ -155,6 +158,88 @@ def test_an_empty_group_of_an_average_is_left_to_the_author(tmp_path) -> None:
     assert rewritten(tmp_path, "guard_argument", pooled, options={"kinds": ["quotient"]}) != pooled
     masked = AVERAGED.replace("member.sum(0)", "member.sum()").replace("per_class.mean()", "per_class.sum()")
     assert rewritten(tmp_path, "guard_argument", masked, options={"kinds": ["quotient"]}) != masked
+
+
+DEGREES = """import torch
+def scatter_sum(values, index, size):
+    return values.new_zeros(size, *values.shape[1:]).index_add(0, index, values)
+def mean(x, source, target):
+    total = scatter_sum(x[source], target, len(x))
+    DEGREE
+    return total / degree.unsqueeze(-1)
+loss = mean(torch.randn(4, 3, requires_grad=True), torch.tensor([0, 1]), torch.tensor([1, 2])).sum()
+loss.backward()
+"""
+COUNTED = [
+    "degree = scatter_sum(x.new_ones(len(target)), target, len(x))",
+    "degree = torch.zeros(len(x)).scatter_add(0, target, torch.ones(len(target)))",
+    "degree = torch.zeros(len(x)); degree.index_add_(0, target, torch.ones(len(target)))",
+]
+NOT_COUNTED = [
+    "degree = scatter_sum(x[:, 0], target, len(x))",
+    "degree = torch.ones(len(x)).index_add(0, target, x[target, 0])",
+    "degree = torch.zeros(len(x)); degree.index_add_(0, target, torch.ones(len(target))); degree.sub_(x[:, 0])",
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("degree", COUNTED)
+def test_neighbours_that_are_counted(tmp_path, degree: str) -> None:
+    """What is summed by index of ones is a count: a node without neighbours is divided by 1, and the gradient is finite."""
+    torch = pytest.importorskip("torch")
+    source = DEGREES.replace("DEGREE", degree)
+    after = rewritten(tmp_path, "guard_argument", source, "loss.backward()", options={"kinds": ["quotient"]})
+    assert changed_lines(source, after) == ["return total / degree.unsqueeze(-1).clamp_min(1)"]
+    space: dict = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    assert torch.isfinite(space["loss"])
+
+
+@pytest.mark.parametrize("degree", NOT_COUNTED)
+def test_sums_of_unknown_sign_are_left_alone(tmp_path, degree: str) -> None:
+    """A clamp would change what is below 0."""
+    source = DEGREES.replace("DEGREE", degree)
+    assert rewritten(tmp_path, "guard_argument", source, "loss.backward()", options={"kinds": ["quotient"]}) == source
+
+
+NORMALISED = """import torch
+def normalised(a):
+    deg = a.sum(dim=1)
+    d = POWER
+    return d[:, None] * a * d[None, :]
+edges = torch.tensor([[0, 1], [1, 0]])
+a = torch.zeros(3, 3)
+a[edges[0], edges[1]] = 1.0
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = (normalised(a) @ net(torch.randn(3, 2))).pow(2).mean()
+loss.backward()
+opt.step()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("power", ["deg.pow(-0.5)", "deg ** -0.5", "torch.rsqrt(deg)"])
+def test_a_degree_of_zero(tmp_path, power: str) -> None:
+    """The power of 0 is 0, as the row that it scales; without a trace of it data are left alone."""
+    torch = pytest.importorskip("torch")
+    import gradfix
+
+    source = NORMALISED.replace("POWER", power)
+    (tmp_path / "train.py").write_text(source)
+    with gradfix.trace(finite=True) as seen:
+        exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    options = {"kinds": ["quotient", "inverse"]}
+    incident = replace(failed({"train.py": line_of(source, "loss.backward()")}), traced=seen.lines)
+    proposal = best("guard_argument", write(tmp_path, {"train.py": source}), incident=incident, options=options)
+    assert proposal is not None
+    after = splice(source, proposal.edits)
+    bracketed = f"({power})" if "**" in power else power
+    assert changed_lines(source, after) == [f"d = {bracketed}.masked_fill(deg == 0, 0)"]
+    space: dict = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    assert torch.isfinite(space["loss"])
+    assert rewritten(tmp_path, "guard_argument", source, "loss.backward()", options=options) == source
 
 
 HIDDEN = """import torch

@@ -35,6 +35,11 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "the tensor that was cut is asked for its shape": (
+        "h = self.lin(x)\ni, f = h.chunk(2, -1)\ni += x\nreturn i * f, h.new_zeros(len(h)) + torch.zeros_like(h).sum()",
+        "i += x",
+        ["-i += x", "+i = i + x"],
+    ),
     "each view augmented": (
         "i, f = self.lin(x).chunk(2, -1)\ni += x\nf *= x + 1\nreturn i * f",
         "i += x",

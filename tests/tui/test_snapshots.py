@@ -82,7 +82,6 @@ def drive(*keys: str, then=None):
         pilot.app.clear_notifications()
         for one in pilot.app.screen.query(Input):
             one.cursor_blink = False
-            one._cursor_visible = True  # on a busy machine it has blinked by now
         await pilot.pause(0.2)
 
     return run

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
 from explainer.fix.crash import is_crash
+from explainer.fix.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.binding import Value, bounds_of, walk_scope
@@ -159,7 +160,7 @@ def _asked_again(turns: _Turns, call: ast.Call) -> Found | None:
         return None
     text, first = file.segment(call), loop.body[0]
     if turns.kind == "zip":
-        index = _free("index", turns.scope)
+        index = free_name("index", turns.scope)
         header = [
             edit_of(file, loop.target, f"{index}, ({_bare(file, loop.target)})"),
             edit_of(file, loop.iter, f"enumerate({file.segment(loop.iter)})"),
@@ -174,14 +175,6 @@ def _asked_again(turns: _Turns, call: ast.Call) -> Found | None:
 
 def _bare(file: SourceFile, target: ast.expr) -> str:
     return file.segment(target).removeprefix("(").removesuffix(")")
-
-
-def _free(name: str, scope: Scope) -> str:
-    """A name that a scope does not have."""
-    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
-    while name in taken:
-        name = f"{name}_"
-    return name
 
 
 def _keys(function: Function) -> list[str] | None:

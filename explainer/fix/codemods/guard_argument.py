@@ -1,6 +1,6 @@
 """`torch.sqrt(x)` becomes `torch.sqrt(x.clamp_min(1e-12))`: the argument stays away from where the derivative is infinite.
 
-Logarithms, roots, denominators that cannot be negative, powers below 1, inverse cosines; the norm where the program
+Logarithms, roots, negative powers of data that a trace has seen, denominators that cannot be negative, powers below 1, inverse cosines; the norm where the program
 differentiates twice. `kinds` in the rule's options says which. A quotient with a denominator of unknown sign is left alone:
 a clamp would change its value.
 """
@@ -21,6 +21,7 @@ from explainer.source.flow import Reach, flow_of
 from explainer.source.hazard import (
     ARC,
     DEVIATION,
+    INVERSE,
     LOG,
     NORM,
     POWER,
@@ -29,6 +30,7 @@ from explainer.source.hazard import (
     Hazard,
     find_deviations,
     find_hazards,
+    find_inverses,
 )
 from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.origin import origins
@@ -50,6 +52,7 @@ _WHY = {
     ARC: "takes the inverse of {x}, whose slope at 1 and -1 is infinite",
     DEVIATION: "divides by {x}, which is 0 for a constant column",
     QUOTIENT: "divides by {x}, which can be 0",
+    INVERSE: "raises {x}, which is 0 somewhere, to a negative power: infinity, which times 0 is NaN",
     NORM: "takes the norm of {x}, whose second derivative at 0 is NaN",
 }
 _COUNTS = frozenset({"bincount"})
@@ -67,6 +70,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     hazards = list(find_hazards(context.program, known))
     if DEVIATION in kinds:
         hazards = list(find_deviations(context.program))
+    if INVERSE in kinds:
+        hazards += find_inverses(
+            context.program, frozenset(one for _, _, one in traced_statements(NOT_FINITE, context)) - known
+        )
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
         if hazard.kind in kinds and not _is_left_alone(hazard, hazards, known, context.program):
@@ -174,6 +181,10 @@ def _edits(hazard: Hazard, program: Program) -> Iterator[Edit]:
     elif hazard.kind == DEVIATION and _is_array(hazard, program):
         spelled = spell(program.names(hazard.file), "numpy.maximum")
         yield edit_of(hazard.file, hazard.argument, f"{spelled}({hazard.file.segment(hazard.argument)}, 1e-8)")
+    elif hazard.kind == INVERSE:
+        # A large number in the place of infinity would go on into what has no zero to meet it.
+        if dotted_name(hazard.argument) is not None:
+            yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
     elif hazard.kind in (QUOTIENT, DEVIATION):
         yield put_method(hazard.file, hazard.argument, ".clamp_min(1)" if hazard.sign.counts else ".clamp_min(1e-8)")
     else:

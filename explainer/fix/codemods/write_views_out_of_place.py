@@ -26,6 +26,7 @@ _SAME_MEMORY = frozenset(
     | {"view", "reshape", "t", "transpose", "permute", "squeeze", "unsqueeze", "expand", "flatten", "unflatten", "view_as"}
     | {"contiguous", "narrow", "movedim", "swapaxes", "select", "reversed"}
 )  # fmt: skip
+_SHAPES = frozenset({"shape", "dtype", "device", "ndim", "size", "dim", "numel", "is_cuda", "type"})
 _ALIASED = "another name still means one of the views as it was before the write, and would keep the old value"
 _GIVEN = "the tensor that is cut was handed in: whoever holds it does not see the new values"
 
@@ -135,8 +136,12 @@ def _is_read_after(base: str, cut: ast.Assign, file: SourceFile, program: Progra
 
 
 def _is_shape(node: ast.expr, file: SourceFile) -> bool:
+    """Whether a place asks for what a write does not change: `x.shape`, `len(x)`, `x.new_zeros(3)`, `torch.ones_like(x)`."""
     above = file.parents.get(node)
-    return isinstance(above, ast.Attribute) and above.attr in ("shape", "dtype", "device", "ndim", "size", "dim")
+    if isinstance(above, ast.Call):
+        called = (dotted_name(above.func) or "").rpartition(".")[2]
+        return called == "len" or called.endswith("_like")
+    return isinstance(above, ast.Attribute) and (above.attr in _SHAPES or above.attr.startswith("new_"))
 
 
 def _is_made_here(base: str, cut: ast.Assign, file: SourceFile, program: Program) -> bool:

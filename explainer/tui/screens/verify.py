@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _SGR = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 _STYLES = {"31": "bold $text-error", "33": "$text-warning"}
+NO_STEP = "no step yet"
+NO_LOSS = "a plain run does not read it; v does"
 IDLE = """Nothing has run here yet.
 
 `v` runs the program for a few optimizer steps under watch, and judges losses and gradients. Trackers are off, saves go to \
@@ -57,9 +59,7 @@ class VerifyPane(Pane):
         """Verdict, plots, output."""
         self._series: dict[tuple[int, str], list[LiveStep]] = {}
         yield Vertical(Static(prose(IDLE), id="verdict"), Static(id="doing"), id="upper")
-        yield Horizontal(
-            Plot("loss", "no step yet", id="loss"), Plot("gradient norm", "no step yet", id="norm"), id="plots"
-        )
+        yield Horizontal(Plot("loss", NO_STEP, id="loss"), Plot("gradient norm", NO_STEP, id="norm"), id="plots")
         yield Horizontal(
             VerticalScroll(Static(id="health"), id="health-page"),
             Log(max_lines=MAX_LINES, id="output"),
@@ -88,7 +88,7 @@ class VerifyPane(Pane):
         self.query_one("#output", Log).clear()
         self.query_one("#health", Static).update("")
         for plot in self.query(Plot):
-            plot.show([])
+            plot.show([], empty=NO_STEP)
 
     def feed(self, lines: Sequence[str], steps: Sequence[LiveStep], doing: str) -> None:
         """What came from the run since the last time."""
@@ -105,8 +105,8 @@ class VerifyPane(Pane):
         rows = next(iter(self._series.values()))
         losses = [one.loss for one in rows if one.loss is not None]
         norms = [math.nan if one.norm is None else one.norm for one in rows if one.is_seen]
-        self.query_one("#loss", Plot).show(losses)
-        self.query_one("#norm", Plot).show(norms)
+        self.query_one("#loss", Plot).show(losses, empty=NO_LOSS)
+        self.query_one("#norm", Plot).show(norms, empty=NO_STEP, of=rows[-1].step)
 
     @property
     def last_step(self) -> LiveStep | None:

@@ -53,10 +53,11 @@ class Plot(Static):
         self._title = title
         self._empty = empty
         self._values: list[float] = []
+        self._of = 0
 
-    def show(self, values: Sequence[float]) -> None:
-        """Show other values; nan and inf are crosses."""
-        self._values = list(values)
+    def show(self, values: Sequence[float], *, empty: str, of: int = 0) -> None:
+        """Show other values, nan and inf as crosses, `of` so many steps where not all were looked at; `empty` without any."""
+        self._values, self._empty, self._of = list(values), empty, of
         self._draw()
 
     def on_resize(self) -> None:
@@ -73,7 +74,7 @@ class Plot(Static):
         last = self._values[-1]
         style = "$text-primary" if math.isfinite(last) else "bold $text-error"
         head = Content.assemble(
-            (self._title, "bold"), (f"  {last:.4g}", style), (f"  {_steps(len(self._values))}", "$quiet")
+            (self._title, "bold"), (f"  {last:.4g}", style), (f"  {_steps(len(self._values), self._of)}", "$quiet")
         )
         finite = [value for value in self._values if math.isfinite(value)]
         labels = [""] * height
@@ -93,5 +94,7 @@ def _crossed(text: Content, at: int) -> Content:
     return text[:at] + Content.styled("×", "bold $text-error") + text[at + 1 :]
 
 
-def _steps(count: int) -> str:
+def _steps(count: int, of: int) -> str:
+    if count < of:
+        return f"{count} of {of} steps"
     return f"{count} step" if count == 1 else f"{count} steps"
