@@ -28,18 +28,17 @@ def watch(recorder: Any) -> ExitStack:
     return undo
 
 
-class Operations:
+def of_operations(recorder: Any) -> Callable[[Exception], None]:
     """Notes what operations raise, for a program that tells one line of it; a few, as some are tried and meant to fail."""
+    left = MAX_OPERATIONS
 
-    def __init__(self, recorder: Any) -> None:
-        self._recorder = recorder
-        self._count = 0
+    def note(error: Exception) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            recorder.note(error, "raised")
 
-    def __call__(self, error: Exception) -> None:
-        """Note one, while it is on its way."""
-        self._count += 1
-        if self._count <= MAX_OPERATIONS:
-            self._recorder.note(error, "raised")
+    return note
 
 
 def _put_back(module: Any, name: str, ours: Any, before: Any) -> None:

@@ -28,7 +28,7 @@ def _candidates(incident: Incident, match: SignatureMatch) -> Iterator[Culprit]:
     if match.utterance.kind == "exception":
         record = incident.exceptions[match.utterance.number]
         # A library that catches and raises anew leaves the user's frames to the exception that it raised.
-        others = (one.frames for one in reversed(incident.exceptions) if one is not record)
+        others = (one.frames for one in reversed(incident.exceptions) if one is not record and one.rank == record.rank)
         frame = _last_user(record.frames) or next((one for frames in others if (one := _last_user(frames))), None)
         if frame:
             is_raised = bool(record.frames) and record.frames[-1] is frame

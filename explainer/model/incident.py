@@ -98,8 +98,9 @@ class LogLine:
 
 
 TENSOR = "live_tensor"
-TOLD_NO = "told_no"  # a fact: an option of the command line that was given a word for no
 """The fact of one tensor of the frame that failed: `labels: [8, 1] int64 on cpu`."""
+TOLD_NO = "told_no"
+"""The fact of an option of the command line that was given a word for no."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from explainer.model import verdict
 GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
+HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE = "checkpoint", "compile"
 SCHEMA = "gradfix.verification/1"
 
@@ -153,8 +154,9 @@ class Machine:
 class Failure:
     """An exception that a process noted: where it was seen, its traceback as text, and each optimizer's steps so far.
 
-    `where` is `raised`, `printed`, `uncaught`, `thread`, or `handled`: the program was dealing with it while it logged an error
-    or called `sys.exit`, which need not be what ended it. `facts` are what the live objects said, by name: `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
+    `where` is `raised`, `printed`, `uncaught`, `thread`, or `handled`: the program was dealing with it while it logged an
+    error or called `sys.exit`, which need not be what ended it. `facts` are what the live objects said, by name:
+    `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
     """
 
     type: str
@@ -168,7 +170,7 @@ class Failure:
     @property
     def is_handled(self) -> bool:
         """Whether the program dealt with it by itself."""
-        return self.where == "handled"
+        return self.where == HANDLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
 
 _SHIFT = 0.5
 _DEPTH = 6
@@ -193,17 +193,20 @@ def _of_call(node: ast.Call, at: _At) -> Sign:
         return _of_choice(node, at)
     if last in _ADDS and is_method and subject is not None:
         return _of_sum(node, at) if _is_zeros(subject) else UNKNOWN
-    if not is_method and isinstance(node.func, ast.Name) and at.depth < _DEPTH:
-        return _of_function(node, at)
+    returned = _of_function(node, at) if not is_method and isinstance(node.func, ast.Name) else None
+    if returned is not None:
+        return returned
     inner = _of(subject, at.deeper()) if subject is not None else UNKNOWN
     return _of_method(last, node, inner, names)
 
 
-def _of_function(node: ast.Call, at: _At) -> Sign:
-    """What a function of the program returns, where that is one expression."""
+def _of_function(node: ast.Call, at: _At) -> Sign | None:
+    """What a function of the program returns, where that is one expression; None where the program has no such function."""
     resolver, value = resolver_of(at.program), Value(node, at.file, at.arguments)
     target = resolver.function_of(node, value)
-    made = resolver.returns_of(target, node, value) if target is not None else []
+    if target is None:
+        return None
+    made = resolver.returns_of(target, node, value)
     return _of(made[0].node, at.deeper(made[0])) if len(made) == 1 else UNKNOWN
 
 
@@ -293,18 +296,22 @@ def _is_zeros(node: ast.expr) -> bool:
 def _filled(name: str, node: ast.expr, at: _At) -> Sign | None:
     """What `degree.index_add_(0, target, ones)` has made of zeros before a place, where nothing else writes them."""
     scope = at.names.function_of(node) or at.file.tree
-    place = (node.lineno, node.col_offset)
-    found = [
-        one
-        for one in (walk(scope) if scope is not None else ())
-        if isinstance(one, ast.Call)
-        and isinstance(one.func, ast.Attribute)
-        and dotted_name(one.func.value) == name
-        and one.func.attr.endswith("_")
-        and (one.lineno, one.col_offset) < place
+    nodes = [one for one in (walk(scope) if scope is not None else ()) if start_of(one) < start_of(node)]
+    methods = [
+        (one, one.func.attr)
+        for one in nodes
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and dotted_name(one.func.value) == name
     ]
-    adds = [one for one in found if isinstance(one.func, ast.Attribute) and one.func.attr in _ADDS]
-    return _of_sum(adds[0], at) if len(found) == len(adds) == 1 else None
+    writes = [(call, method) for call, method in methods if method.endswith("_")]
+    stores = [
+        one
+        for one in nodes
+        if (isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and dotted_name(one.value) == name)
+        or (isinstance(one, ast.AugAssign) and dotted_name(one.target) == name)
+    ]
+    if stores:
+        return UNKNOWN
+    return _of_sum(writes[0][0], at) if len(writes) == 1 and writes[0][1] in _ADDS else None
 
 
 def _of_sum(node: ast.Call, at: _At) -> Sign:

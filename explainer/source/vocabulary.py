@@ -24,13 +24,18 @@ class Length:
 
 
 def find_lengths(program: Program) -> Iterator[Length]:
-    """Every length of such a vocabulary, but for where it is filled."""
-    made = {name: node for file in program.parsed() for name, node in _vocabularies(file)}
+    """Every length of such a vocabulary, but for where it is filled and where something is taken from it."""
+    made = [(name, statement) for file in program.parsed() for name, statement in _vocabularies(file)]
+    names = {name for name, _ in made}
+    filling = {id(node) for _, statement in made for node in walk(statement)}
     for file in program.parsed():
         for node in file.walk() if made else ():
-            name = _name(node.args[0]) if _is_length(node) else None
-            if name in made and isinstance(node, ast.Call) and not any(one is node for one in walk(made[name])):
-                yield Length(file=file, node=node, name=name, is_added_to=_is_added_to(node, file))
+            if not _is_length(node) or id(node) in filling:
+                continue
+            name, above = _name(node.args[0]), file.parents.get(node)
+            if name in names and not (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Sub)):
+                is_added_to = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add)
+                yield Length(file=file, node=node, name=name, is_added_to=is_added_to)
 
 
 def _vocabularies(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
@@ -80,11 +85,6 @@ def _is_length_and_one(node: ast.expr, name: str) -> bool:
 
 def _is_length(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and dotted_name(node.func) == "len" and len(node.args) == 1
-
-
-def _is_added_to(node: ast.AST, file: SourceFile) -> bool:
-    above = file.parents.get(node)
-    return isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Add, ast.Sub))
 
 
 def _name(node: ast.expr) -> str | None:

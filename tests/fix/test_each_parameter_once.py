@@ -82,6 +82,7 @@ WRONG = {
         ],
     ),
 }
+TWICE = "some parameters appear in more than one parameter group"
 RIGHT = {
     "a generator that would be used up": (
         "embed = net.embed.parameters()\n"
@@ -103,10 +104,10 @@ def test_each_parameter_is_listed_once(tmp_path: pathlib.Path, body: str, wanted
     """The program fails before, and trains each parameter once after."""
     pytest.importorskip("torch")
     source = HEAD + body + TAIL
-    with pytest.raises(ValueError, match="more than one parameter group"):
+    with pytest.raises(ValueError, match="more than one parameter group") as raised:
         exec(compile(source, "before", "exec"), {})  # noqa: S102
     at = "opt.add_param_group" if "add_param_group" in body else "opt = torch.optim"
-    after = rewritten(tmp_path, "each_parameter_once", source, at)
+    after = rewritten(tmp_path, "each_parameter_once", source, at, message=str(raised.value))
     assert changed_lines(source, after) == wanted
     space: dict = {}
     exec(compile(after, "after", "exec"), space)  # noqa: S102
@@ -116,4 +117,12 @@ def test_each_parameter_is_listed_once(tmp_path: pathlib.Path, body: str, wanted
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_what_is_not_known_stays(tmp_path: pathlib.Path, body: str) -> None:
     """No edit reads a generator twice, guesses which of many groups overlap, or chooses a shared weight's learning rate."""
-    assert rewritten(tmp_path, "each_parameter_once", HEAD + body, "opt = torch.optim") == HEAD + body
+    at = "opt = torch.optim"
+    assert rewritten(tmp_path, "each_parameter_once", HEAD + body, at, message=TWICE) == HEAD + body
+
+
+def test_another_refusal_is_not_this_one(tmp_path: pathlib.Path) -> None:
+    """An optimizer that refuses an option keeps its groups."""
+    source, at = HEAD + next(iter(WRONG.values()))[0], "opt = torch.optim"
+    assert rewritten(tmp_path, "each_parameter_once", source, at, message=TWICE) != source
+    assert rewritten(tmp_path, "each_parameter_once", source, at, message="Invalid learning rate: -0.1") == source

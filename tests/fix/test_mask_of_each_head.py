@@ -39,6 +39,11 @@ FORMS = {
         "self.attn(x, src_mask=near)",
         "return self.attn(x, src_mask=near.repeat_interleave(2, dim=0))",
     ),
+    "an argument without a name": (
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 1)",
+        "self.attn(x, near)",
+        "return self.attn(x, near.repeat_interleave(2, dim=0))",
+    ),
 }
 
 

@@ -70,6 +70,44 @@ def test_what_computes_the_weights_trains(helper: str, load: str, tmp_path: path
     assert all(one is not None and torch.isfinite(one).all() for one in space["grads"])
 
 
+USED = """
+        scores.append(evaluate(net))
+"""
+CHANGED = """
+        net = nn.Linear(3, 1)
+        net(torch.randn(5, 3))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("more", "is_loaded"), [(USED, True), (CHANGED, None)], ids=["used elsewhere", "another network"]
+)
+def test_what_else_uses_the_network(more: str, is_loaded: bool | None, tmp_path: pathlib.Path) -> None:
+    """It is still given the weights; a name that means another network by then is left alone."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    text = TOP + LOOP.replace("LOAD", LOADS["load_state_dict"][1]).replace(
+        "        opt.step()\n", f"        opt.step(){more}"
+    )
+    text = text.replace(
+        "def main():",
+        "scores = []\ndef evaluate(one):\n    return one(torch.ones(1, 3)).item()\ndef main():\n    global net",
+    )
+    with gradfix.trace() as seen:
+        exec(compile(text, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    program = write(tmp_path, {"train.py": text})
+    proposal = best("run_with_values", program, incident=replace(failed(), traced=seen.lines))
+    if is_loaded is None:
+        assert proposal is None
+        return
+    assert proposal is not None
+    after = splice(text, proposal.edits)
+    assert "functional_call(net, weights" in after
+    assert ("load_state_dict" in after) is is_loaded
+
+
 def test_a_checkpoint_that_is_loaded_is_no_cut() -> None:
     """Copies of a network's own state, and averages of another's weights, hide no graph."""
     torch = pytest.importorskip("torch")

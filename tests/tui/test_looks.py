@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pathlib
@@ -253,3 +254,37 @@ def test_the_first_theme(monkeypatch) -> None:
     assert first_theme("no such theme") == "light"
     assert first_theme("ansi") == "ansi"
     assert [next_theme(one) for one in (*NAMES, "nord")] == [*NAMES[1:], NAMES[0], NAMES[0]]
+
+
+@pytest.mark.asyncio
+async def test_a_screen_that_is_asked_for_twice_at_once(tmp_path) -> None:
+    """Its widgets are made once, and whoever asks on the way finds them or nothing."""
+    from textual.widgets import ContentSwitcher
+
+    from explainer.tui.screens.rules import RulesPane
+
+    async with opened(tmp_path) as pilot:
+        app = pilot.app
+        await app.query_one(ContentSwitcher).mount(RulesPane(app.session, "rules"))
+        shows = [asyncio.create_task(app.pane("rules").show()) for _ in range(2)]
+        seen = []
+        while not all(one.done() for one in shows):
+            seen.append(app.pane("rules").chosen)
+            await asyncio.sleep(0)
+        assert None in seen and app.pane("rules").chosen is not None
+        assert len(app.pane("rules").query("#found")) == 1
+
+
+@pytest.mark.asyncio
+async def test_steps_of_a_plain_run(tmp_path) -> None:
+    """It reads no loss, and looks at few of the steps: both are said."""
+    from explainer.model.verification import LiveStep
+
+    async with opened(tmp_path, size=WIDE) as pilot:
+        await press(pilot, "3")
+        step = LiveStep(pid=1, optimizer="0 SGD", step=40, is_seen=True, norm=2.5)
+        pane = pilot.app.pane("verify")
+        pane.begin("runs", "python train.py")
+        pane.feed([], [step], "step 40")
+        await see(pilot, "a plain run does not read it; v does")
+        await see(pilot, "2.5  1 of 40 steps")

@@ -9,7 +9,6 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.vocabulary import Length, find_lengths
 
@@ -35,6 +34,5 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _makes_table(one: Length, program: Program) -> bool:
-    file: SourceFile = one.file
-    above = file.enclosing(one.node, ast.Call)
-    return isinstance(above, ast.Call) and program.names(file).is_call(above, *_TABLES)
+    above = one.file.enclosing(one.node, ast.Call)
+    return isinstance(above, ast.Call) and program.names(one.file).is_call(above, *_TABLES)

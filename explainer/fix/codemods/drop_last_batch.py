@@ -1,7 +1,7 @@
 """`DataLoader(...)` of the training loop gets `drop_last=True`: batch normalisation needs more than one value a channel.
 
-Only the loader that the failing loop walks; only where the model normalises over the batch. With `state` in the rule's
-options: where a state that is kept from batch to batch has more rows than the batch that came.
+So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options). Only
+the loader that the failing loop walks.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     needs_state = bool(context.options.get("state"))
     if not context.has_failed or (needs_state and not _is_smaller(context)):
         return
+    why = (
+        "hands out a last batch that is smaller than the state kept from the one before"
+        if needs_state
+        else "hands out a last batch of what is left, which may be one sample"
+    )
     walked = list(_walked(context))
     loaders = walked or _all_loaders(context.program)
     for file, call in loaders if walked or len(loaders) == 1 else ():
@@ -36,13 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         yield Proposal(
             edits=(edit_of(file, old, "True") if old is not None else add_argument(file, call, "drop_last=True"),),
-            culprit=culprit_of(
-                file,
-                call,
-                "hands out a last batch that is smaller than the state kept from the one before"
-                if needs_state
-                else "hands out a last batch of what is left, which may be one sample",
-            ),
+            culprit=culprit_of(file, call, why),
             belief=1.5 if walked else 0.8,
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.crash import raised_at
+from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import free_name, operand
 from explainer.model.patch import Edit
 from explainer.source.binding import Bound, Value, bounds_of, scope_of
@@ -23,6 +23,7 @@ from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
 
 _DEPTH = 4
+_TWICE = "appear in more than one parameter group"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +39,24 @@ class _Group:
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the groups of the optimizer that refused them."""
     program = context.program
+    if _TWICE not in message_of(context):
+        return
     for file, statement in list(raised_at(context))[:1]:
         groups = [one for node in walk(statement) for one in _groups_of_call(node, file, program)]
-        for kept, other, applicability in _pairs(groups, program):
-            is_choice = applicability != "safe" and any(one.options != other.options for one in kept)
-            edits = () if is_choice else _edits(kept, other)
-            if edits or is_choice:
-                names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
-                yield Proposal(
-                    edits=edits,
-                    culprit=culprit_of(other.file, other.node, f"lists parameters that {names} lists too"),
-                    belief=2.0,
-                    applicability=applicability,
-                )
+        pair = _pair(groups, program)
+        if pair is None:
+            continue
+        kept, other, applicability = pair
+        is_choice = applicability != "safe" and any(one.options != other.options for one in kept)
+        edits = () if is_choice else _edits(kept, other)
+        if edits or is_choice:
+            names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
+            yield Proposal(
+                edits=edits,
+                culprit=culprit_of(other.file, other.node, f"lists parameters that {names} lists too"),
+                belief=2.0,
+                applicability=applicability,
+            )
 
 
 def _groups_of_call(node: ast.AST, file: SourceFile, program: Program) -> list[_Group]:
@@ -123,8 +129,8 @@ def _owner(node: ast.expr) -> str | None:
     return ast.unparse(func.value) if is_listed and isinstance(func, ast.Attribute) else None
 
 
-def _pairs(groups: Sequence[_Group], program: Program) -> Iterator[tuple[list[_Group], _Group, str]]:
-    """What keeps its parameters, what leaves them out, and whether that is what the groups say."""
+def _pair(groups: Sequence[_Group], program: Program) -> tuple[list[_Group], _Group, str] | None:
+    """What keeps its parameters, what leaves them out, and whether that is what the groups say; None where it is not seen."""
     for whole in groups:
         parts = [
             one
@@ -132,16 +138,14 @@ def _pairs(groups: Sequence[_Group], program: Program) -> Iterator[tuple[list[_G
             if one.owner and whole.owner and one.owner.startswith((f"{whole.owner}.", f"{whole.owner}["))
         ]
         if parts:
-            yield parts, whole, "safe"
-            return
+            return parts, whole, "safe"
     if len(groups) == 2:
-        yield [groups[0]], groups[1], "unsafe"
-        return
+        return [groups[0]], groups[1], "unsafe"
     for at, later in enumerate(groups):
         tied = [one for one in groups[:at] if _are_tied(one, later, program)]
         if tied:
-            yield tied, later, "unsafe"
-            return
+            return tied, later, "unsafe"
+    return None
 
 
 def _are_tied(one: _Group, other: _Group, program: Program) -> bool:

@@ -95,11 +95,8 @@ def _set_back(statement: ast.stmt, file: SourceFile, program: Program) -> Iterat
     for where, function in _leaving(statement, file, program, 0):
         switch = next((one for one in statements_of(function) if _switched(one) is not None), None)
         model = _switched(switch) if switch is not None else None
-        if (
-            switch is None
-            or model is None
-            or any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk(function))
-        ):
+        is_generator = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk(function))
+        if switch is None or model is None or is_generator or not _runs_always(switch, function, where):
             continue
         was, result = free_name("training", function), free_name("result", function)
         back = f"{model}.train({was})"
@@ -116,6 +113,14 @@ def _set_back(statement: ast.stmt, file: SourceFile, program: Program) -> Iterat
         why = "switches to eval mode between a forward and its backward, and leaves the model so"
         yield Proposal(edits=tuple(edits), culprit=culprit_of(where, switch, why), belief=2.2)
         return
+
+
+def _runs_always(statement: ast.stmt, function: Function, file: SourceFile) -> bool:
+    """Whether a statement runs once wherever the function gets past it: what it binds is there behind it."""
+    above = file.parents.get(statement)
+    while isinstance(above, (ast.With, ast.AsyncWith)):
+        above = file.parents.get(above)
+    return above is function
 
 
 def _leaves(statement: ast.stmt) -> bool:
@@ -142,17 +147,9 @@ def _leaving(node: ast.AST, file: SourceFile, program: Program, depth: int) -> I
 def _switched(statement: ast.stmt | None) -> str | None:
     """`self.model` of the statement `self.model.eval()`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    is_switch = (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == "eval"
-        and not call.args
-    )
-    return (
-        dotted_name(call.func.value)
-        if is_switch and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-        else None
-    )
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.args:
+        return None
+    return dotted_name(call.func.value) if call.func.attr == "eval" else None
 
 
 def _is_forward(statement: ast.stmt, file: SourceFile, program: Program) -> bool:

@@ -1,8 +1,8 @@
 """`torch.sqrt(x)` becomes `torch.sqrt(x.clamp_min(1e-12))`: the argument stays away from where the derivative is infinite.
 
-Logarithms, roots, negative powers of data that a trace has seen, denominators that cannot be negative, powers below 1, inverse cosines; the norm where the program
-differentiates twice. `kinds` in the rule's options says which. A quotient with a denominator of unknown sign is left alone:
-a clamp would change its value.
+Logarithms, roots, negative powers of data that a trace has seen, denominators that cannot be negative, powers below 1,
+inverse cosines; the norm where the program differentiates twice. `kinds` in the rule's options says which. A quotient with
+a denominator of unknown sign is left alone: a clamp would change its value.
 """
 
 from __future__ import annotations

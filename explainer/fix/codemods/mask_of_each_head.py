@@ -24,6 +24,14 @@ _SHAPE = re.compile(
 )
 _MASKS = ("attn_mask", "mask", "src_mask", "tgt_mask")
 _ATTENTION = "torch.nn.MultiheadAttention"
+_PLACES = {
+    _ATTENTION: 5,
+    "torch.nn.TransformerEncoderLayer": 1,
+    "torch.nn.TransformerEncoder": 1,
+    "torch.nn.TransformerDecoderLayer": 2,
+    "torch.nn.TransformerDecoder": 2,
+}
+"""Where a mask stands among the arguments that are not named."""
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -34,9 +42,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in list(raised_at(context))[:1]:
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            made = _constructors(call, file, context.program)
             given = [one.value for one in call.keywords if one.arg in _MASKS]
+            given += [call.args[at] for one, at in _PLACES.items() if one in made and len(call.args) > at]
             if len(given) == 1:
-                heads = _heads(call, file, context.program) or str(sizes[3] // sizes[0])
+                heads = f"{dotted_name(call.func)}.num_heads" if _ATTENTION in made else str(sizes[3] // sizes[0])
                 yield Proposal(
                     edits=(put_method(file, given[0], f".repeat_interleave({heads}, dim=0)"),),
                     culprit=culprit_of(file, given[0], "is a mask for each sample; each head of each sample has one"),
@@ -44,9 +54,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
 
 
-def _heads(call: ast.Call, file: SourceFile, program: Program) -> str | None:
-    """`self.attn.num_heads` of a call of `self.attn`; None where that is a layer round an attention."""
-    owner = dotted_name(call.func)
-    made = resolver_of(program).constructors_of(Value(call.func, file)) if owner is not None else ()
-    is_attention = any(program.names(one.file).is_call(one.node, _ATTENTION) for one in made)
-    return f"{owner}.num_heads" if is_attention else None
+def _constructors(call: ast.Call, file: SourceFile, program: Program) -> set[str]:
+    """What made the module that is called: `torch.nn.MultiheadAttention` of `self.attn(...)`."""
+    made = resolver_of(program).constructors_of(Value(call.func, file)) if dotted_name(call.func) else ()
+    calls = [(program.names(one.file), one.node.func) for one in made if isinstance(one.node, ast.Call)]
+    return {names.qualified(func) or "" for names, func in calls}

@@ -7,7 +7,7 @@ What a network computes for another (a hypernetwork, an inner loop) is written i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
@@ -15,12 +15,14 @@ from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
-from explainer.source.binding import Value, bind_call, parameters_of
+from explainer.source.binding import Value, bind_call, bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
+
+_HARMLESS = ("train", "eval", "zero_grad", "parameters", "named_parameters", "to", "requires_grad_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,10 @@ def _at_its_caller(load: _Load, program: Program) -> _Load | None:
 
 
 def _edits(load: _Load, program: Program) -> tuple[Edit, ...]:
-    """The load goes, and each call of the network behind it is given the values; none where it is not called there."""
+    """Each call of the network behind the load is given the values; none where it is not called there, or they change.
+
+    The load goes where nothing else of the file uses the network.
+    """
     file = load.file
     scope = program.names(file).function_of(load.statement) or file.tree
     calls = [
@@ -118,8 +123,28 @@ def _edits(load: _Load, program: Program) -> tuple[Edit, ...]:
     ]
     if not calls or any(isinstance(one, ast.Starred) for call in calls for one in call.args):
         return ()
+    last = max(start_of(one) for one in calls)
+    bound = [one for one in bounds_of(scope_of(load.statement, file)) if one.name in (load.net, load.values)]
+    if any(end_of(load.statement) <= start_of(one.statement) < last for one in bound):
+        return ()
     spelled = spell(program.names(file), "torch.func.functional_call")
-    return (remove_statement(file, load.statement), *(edit_of(file, one, _called(one, load, spelled)) for one in calls))
+    edits = tuple(edit_of(file, one, _called(one, load, spelled)) for one in calls)
+    return edits if _is_used_elsewhere(load, calls) else (remove_statement(file, load.statement), *edits)
+
+
+def _is_used_elsewhere(load: _Load, calls: Sequence[ast.Call]) -> bool:
+    """Whether the file reads a network's weights in another way than by these calls: then they must still be written."""
+    file, known = load.file, {id(one) for one in walk(load.statement)} | {id(one.func) for one in calls}
+    last = load.net.rpartition(".")[2]
+    for node in file.walk():
+        if not isinstance(node, (ast.Name, ast.Attribute)) or id(node) in known or not isinstance(node.ctx, ast.Load):
+            continue
+        if (dotted_name(node) or "").rpartition(".")[2] != last:
+            continue
+        above = file.parents.get(node)
+        if not isinstance(above, ast.Attribute) or above.attr not in _HARMLESS:
+            return True
+    return False
 
 
 def _called(call: ast.Call, load: _Load, spelled: str) -> str:

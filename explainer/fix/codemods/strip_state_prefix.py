@@ -64,7 +64,8 @@ def _rename(message: str) -> _Rename | None:
     """What makes the keys of a file those of the model, by the keys that a message names."""
     unexpected, missing = (_keys(one, message) for one in (_UNEXPECTED, _MISSING))
     for prefix in _WRAPPERS:
-        if unexpected and all(key.startswith(prefix) for key in unexpected):
+        bare = {key.removeprefix(prefix) for key in unexpected if key.startswith(prefix)}
+        if unexpected and len(bare) == len(unexpected) and (not missing or bare & set(missing)):
             return _Rename(prefix)
     if not unexpected or not missing:
         return None
