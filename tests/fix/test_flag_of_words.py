@@ -45,10 +45,9 @@ def test_only_what_was_told_no(tmp_path: pathlib.Path, told: list[str], count: i
     assert [one.culprit.line for one in found] == [3] * count
 
 
+@pytest.mark.slow
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "words", [["--freeze-encoder", "False"], pytest.param(["--freeze-encoder=no"], marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("words", [["--freeze-encoder", "False"], ["--freeze-encoder=no"]])
 def test_the_flag_is_read_as_it_was_meant(
     tmp_path: pathlib.Path, tmp_path_factory, monkeypatch, words: list[str]
 ) -> None:

@@ -54,7 +54,9 @@ def test_it_is_off_by_itself(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--gradfix", "--junit-xml=out.xml"), ("-o", "gradfix=true", "-n", "1")], ids="_".join
+    "words",
+    [("--gradfix", "--junit-xml=out.xml"), pytest.param(("-o", "gradfix=true", "-n", "1"), marks=pytest.mark.slow)],
+    ids="_".join,
 )
 def test_a_section_in_the_report(tmp_path, words: tuple[str, ...]) -> None:
     """Of the one test that fails as gradfix knows, with cause, line and diff; the workers of xdist send it on."""

@@ -90,6 +90,7 @@ def test_a_trainer_that_trains_nan_is_warned_of(capsys) -> None:
     assert told.count("more: gradfix rules show nan/") == 1
 
 
+@pytest.mark.slow
 def test_a_trainer_that_begins_again(capsys) -> None:
     """As with `auto_find_batch_size`: the callback is begun anew, and only the last attempt counts."""
     from gradfix import GradfixCallback

@@ -8,18 +8,9 @@ import pathlib
 
 import pytest
 
-from tests.knowledge.reproducer import KNOWLEDGE, Runner
+from tests.knowledge.reproducer import KNOWLEDGE
 
 EXPERIMENTS = sorted((KNOWLEDGE / "myths").glob("*/experiment.py"))
-
-
-@pytest.fixture(scope="module")
-def runner():
-    """One server that has imported torch, from which each experiment is forked."""
-    pytest.importorskip("torch")
-    server = Runner()
-    yield server
-    server.close()
 
 
 def missing_imports(path: pathlib.Path) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 from tests.knowledge.reproducer import KNOWLEDGE, Run, Runner, Shape, shapes
 
 SHAPES = shapes()
+COMPILED = "compile/donated-buffer/plain"
 
 # Gradients that are zero because the mathematics says so, with the reason.
 ZERO = {
@@ -23,15 +24,6 @@ ZERO = {
 }
 
 
-@pytest.fixture(scope="module")
-def runner():
-    """One server for all programs that this worker runs."""
-    pytest.importorskip("torch")
-    server = Runner()
-    yield server
-    server.close()
-
-
 def ready(shape: Shape) -> None:
     missing = shape.missing()
     if missing:
@@ -39,8 +31,10 @@ def ready(shape: Shape) -> None:
 
 
 def marked(shape: Shape):
-    """Several processes of torch each: by hand."""
-    return pytest.param(shape, marks=pytest.mark.slow) if shape.cause.startswith("distributed/") else shape
+    """Several processes of torch each, or a compilation, of which the gate makes one: by hand."""
+    is_compiled = shape.cause.startswith("compile/") and shape.name != COMPILED
+    is_long = is_compiled or shape.cause.startswith("distributed/")
+    return pytest.param(shape, marks=pytest.mark.slow) if is_long else shape
 
 
 @pytest.mark.torch

@@ -90,7 +90,11 @@ def test_a_parameter_that_somebody_holds(tmp_path: pathlib.Path, source: str) ->
 
 @pytest.mark.parametrize(
     ("factor", "cause"),
-    [("float('nan')", True), ("1e36 * (step < 4) + 1", False), pytest.param("1.0", False, marks=pytest.mark.slow)],
+    [
+        ("float('nan')", True),
+        pytest.param("1e36 * (step < 4) + 1", False, marks=pytest.mark.slow),
+        pytest.param("1.0", False, marks=pytest.mark.slow),
+    ],
 )
 def test_steps_that_a_scaler_leaves_out(tmp_path: pathlib.Path, factor: str, cause: bool) -> None:  # noqa: FBT001
     """All of them is a fault; a few at the beginning are how it finds its scale."""

@@ -211,7 +211,9 @@ async def test_a_theme_is_remembered(project) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["light", "ansi", "high-contrast", "nord"])
+@pytest.mark.parametrize(
+    "name", ["nord", *(pytest.param(one, marks=pytest.mark.slow) for one in ("light", "ansi", "high-contrast"))]
+)
 async def test_every_theme_shows_every_screen(project, name) -> None:
     """Our own and one of Textual's, which does not know the names of our styles."""
     async with opened(project, "train.log", size=WIDE) as pilot:

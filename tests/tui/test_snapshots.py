@@ -23,7 +23,9 @@ RELEASE = "8.2"
 pytestmark = pytest.mark.skipif(
     not importlib.metadata.version("textual").startswith(f"{RELEASE}."), reason=f"the pictures are of textual {RELEASE}"
 )
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "140x45"])
+SIZES = pytest.mark.parametrize(
+    "size", [pytest.param(NARROW, id="80x24"), pytest.param(WIDE, id="140x45", marks=pytest.mark.slow)]
+)
 SCREENS = {
     "finding": (),
     "fix": ("f",),
@@ -158,7 +160,9 @@ def test_verify(snap_compare, app, size, outcome) -> None:
     assert snap_compare(app, terminal_size=size, run_before=drive("f", "a", then=verify))
 
 
-@pytest.mark.parametrize("theme", ["light", "ansi", "high-contrast"])
+@pytest.mark.parametrize(
+    "theme", ["light", *(pytest.param(one, marks=pytest.mark.slow) for one in ("ansi", "high-contrast"))]
+)
 def test_theme(snap_compare, app, theme) -> None:
     """The screen of fixes in the other themes."""
 

@@ -122,6 +122,7 @@ def assert_trains_as_the_reference(project: pathlib.Path, load) -> None:  # noqa
     assert difference(got, {name: one.double().numpy() for name, one in zip(names, wanted, strict=True)}, 1e-4) == ""
 
 
+@pytest.mark.slow
 def test_red_is_taken_back(terminal, project) -> None:
     """A fix that a person has spoilt turns red: the screen says why, and u gives the bytes back."""
     train = project / "train.py"
