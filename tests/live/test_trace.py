@@ -273,6 +273,9 @@ def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:
         ("div", "forward", lambda one: ((one - 1) / (one - 1)).sum()),
         ("exp", "forward", lambda one: ((one * 200).exp() / (one * 200).exp().sum()).sum()),
         ("std", "forward", lambda one: one[:1].std()),
+        ("sqrt", "backward", lambda one: ((one - 1).view(1, -1).sqrt().view(-1)[1:] * 0).sum()),
+        ("exp", "forward", lambda one: ((e := (one * 200).exp())[1:].flatten() / e.view(1, -1)[0, 1:]).sum()),
+        ("log", "forward", lambda one: (one - 2).split(1)[0].unsqueeze(0).log().squeeze().sum()),
     ],
 )
 @pytest.mark.filterwarnings("ignore:std\\(\\)")

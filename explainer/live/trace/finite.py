@@ -27,6 +27,12 @@ MOVES = frozenset(
      "from_numpy", "roll", "flip", "unfold", "vstack", "hstack", "type")
 )  # fmt: skip
 
+# What gives a view: its values are those of the tensor under it, which is watched already.
+VIEWS = frozenset(
+    ("view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "t", "unsqueeze", "squeeze", "expand", "select",
+     "narrow", "chunk", "split", "unbind", "__getitem__", "view_as", "expand_as", "swapaxes")
+)  # fmt: skip
+
 # What is infinite at a pole, whatever the dtype.
 UNBOUNDED = frozenset(
     ("log", "log2", "log10", "div", "__truediv__", "__rtruediv__", "reciprocal", "rsqrt", "tan", "atanh", "logit")
@@ -43,11 +49,17 @@ class Finite:
         self._functorch = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - its tensors must not outlive a transform
         self._flags: deque[tuple[bool, int, Any]] = deque(maxlen=MAX_FLAGS)
         self._narrow: set[int] = set()  # what float16 holds ends at 65504
+        self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
+        self._views: set[int] = set()
         self._types = (torch.Tensor, torch.nn.Parameter)
 
-    def watch(self, name: str, number: int, output: Any) -> None:
-        """Note the sum of an output, and of its gradient once that is there."""
+    def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
+        """Note the sum of an output, and of its gradient once that is there; a view of what is watched needs none of its own."""
         if name in UNINITIALISED:
+            return
+        if name in VIEWS and len(inputs) == 1 and inputs[0] in self._seen and output._is_view():  # noqa: SLF001
+            self._seen.add(number)
+            self._views.add(number)
             return
         if type(output) not in self._types or output.is_meta or not output.is_floating_point():
             return
@@ -56,6 +68,7 @@ class Finite:
         if output.is_cuda and self._torch.cuda.is_current_stream_capturing():
             return
         self._note(number, output, is_gradient=False)
+        self._seen.add(number)
         if output.dtype is self._torch.float16:
             self._narrow.add(number)
         if output.requires_grad and output.grad_fn is not None:
@@ -74,11 +87,11 @@ class Finite:
     def forget(self) -> None:
         """Drop what was noted: the step that ends here was in order."""
         self._flags.clear()
-        self._narrow = set()
+        self._narrow, self._seen, self._views = set(), set(), set()
 
     def read(self) -> dict[str, Any] | None:
         """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
-        flags, narrow = list(self._flags), self._narrow
+        flags, narrow, views = list(self._flags), self._narrow, self._views
         self.forget()
         bad = list(self._bad(flags))
         forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
@@ -86,8 +99,8 @@ class Finite:
         # Clipping and logging compute with gradients that are bad already: what came first in time counts.
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
-            return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient})
-        found = self._first_forward(forward)
+            return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient}, views)
+        found = self._first_forward(forward, views)
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         return found
@@ -108,7 +121,7 @@ class Finite:
         for index in sorted(bad):
             yield flags[index][0], flags[index][1], bad[index]
 
-    def _first_forward(self, bad: dict[int, str]) -> dict[str, Any] | None:
+    def _first_forward(self, bad: dict[int, str], views: set[int]) -> dict[str, Any] | None:
         """The operation that made the first NaN, or the infinity behind it."""
         number = min((one for one, kind in bad.items() if kind == "nan"), default=None)
         if number is None:
@@ -123,7 +136,7 @@ class Finite:
                 return {**told, "input": kind, "shape": list(leaf.shape)}
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
             return {**told, "input": "loaded" if self._is_loaded(number, operation) else "data"}
-        for source, maker in self._sources(operation, bad):
+        for source, maker in self._sources(operation, bad, views):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
         return told
@@ -142,24 +155,47 @@ class Finite:
             number, operation = takers[0]
         return False
 
-    def _sources(self, operation: Operation, bad: dict[int, str]) -> Iterator[tuple[int, Operation]]:
+    def _inputs(self, operation: Operation, views: set[int]) -> list[int]:
+        """What an operation took, what it took a view of."""
+        found = []
+        for number in operation.inputs:
+            maker = self._flow.get(number)
+            while number in views and maker is not None:
+                number = maker.inputs[0]
+                maker = self._flow.get(number)
+            found.append(number)
+        return found
+
+    def _sources(self, operation: Operation, bad: dict[int, str], views: set[int]) -> Iterator[tuple[int, Operation]]:
         """The operations upstream that made an infinity from finite values, nearest first."""
-        queue, seen = [one for one in operation.inputs if one in bad], set(operation.inputs)
+        taken = self._inputs(operation, views)
+        queue, seen = [one for one in taken if one in bad], set(taken)
         while queue:
             number = queue.pop(0)
             maker = self._flow.get(number)
             if maker is None:
                 continue
-            further = [one for one in maker.inputs if one in bad]
+            further = [one for one in self._inputs(maker, views) if one in bad]
             if not further:
                 yield number, maker
             queue.extend(one for one in further if one not in seen)
             seen.update(further)
 
-    def _first_backward(self, bad: dict[int, str], known: set[int]) -> dict[str, Any] | None:
+    def _takers(self, number: int, views: set[int]) -> Iterator[tuple[int, Operation]]:
+        """The operations that took what an operation made, or a view of it, oldest first."""
+        for one, operation in self._flow.consumers(number):
+            if one in views:
+                yield from self._takers(one, views)
+            else:
+                yield one, operation
+
+    def _first_backward(self, bad: dict[int, str], known: set[int], views: set[int]) -> dict[str, Any] | None:
         """The operation whose backward made the first gradient that is not finite."""
         for number, kind in bad.items():
-            takers = [(one, operation) for one, operation in self._flow.consumers(number) if one in known]
+            takers = sorted(
+                ((one, operation) for one, operation in self._takers(number, views) if one in known),
+                key=lambda taker: taker[0],
+            )
             makers = [(one, operation) for one, operation in takers if one not in bad]
             if makers:
                 one, operation = makers[-1]

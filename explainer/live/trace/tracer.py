@@ -198,7 +198,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._exits.saw(name)
         if self.finite is not None and name != "grad":  # whose backward is looked at by itself
             for output in made:
-                self.finite.watch(name, number, output)
+                self.finite.watch(name, number, output, inputs)
 
     def _outputs(self, name: str, result: Any, tensors: list[Any]) -> list[Any]:
         """The tensors that a call gives; of `p.data = x` the one that takes it."""
