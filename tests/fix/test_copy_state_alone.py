@@ -46,6 +46,10 @@ WRONG = {
         ["self.model = copy.deepcopy(model.state_dict())", "model.load_state_dict(self.model)"],
     ),
 }
+WRONG["one of two names"] = (
+    LOCAL.replace("best = copy.deepcopy(net)", "best, lowest = copy.deepcopy(net), 0.5"),
+    ["best, lowest = copy.deepcopy(net.state_dict()), 0.5", "net.load_state_dict(best)"],
+)
 RIGHT = {
     "the copy runs": LOCAL + "print(best(torch.randn(1, 2)))\n",
     "the copy is handed on": LOCAL + "torch.save(best, 'best.pt')\n",

@@ -23,13 +23,13 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the copy that raised, and for what reads it."""
     program = context.program
     for file, statement in list(raised_at(context))[:1]:
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-            continue
-        name, call = dotted_name(statement.targets[0]), statement.value
-        if name is None or not isinstance(call, ast.Call) or not program.names(file).is_call(call, "copy.deepcopy"):
-            continue
-        read = _state_dicts(name, statement, file, program)
-        if read and call.args:
+        for target, call in _assigned(statement):
+            name, names = dotted_name(target), program.names(file)
+            if name is None or not isinstance(call, ast.Call) or not names.is_call(call, "copy.deepcopy"):
+                continue
+            read = _state_dicts(name, statement, file, program)
+            if not read or not call.args:
+                continue
             yield Proposal(
                 edits=(put_method(file, call.args[0], ".state_dict()"), *(edit_of(file, one, name) for one in read)),
                 culprit=culprit_of(
@@ -39,7 +39,18 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
-def _state_dicts(name: str, statement: ast.Assign, file: SourceFile, program: Program) -> list[ast.Call]:
+def _assigned(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a statement assigns to what: `best` and `lowest` of `best, lowest = copy.deepcopy(net), loss.item()`."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    else:
+        yield target, value
+
+
+def _state_dicts(name: str, statement: ast.stmt, file: SourceFile, program: Program) -> list[ast.Call]:
     """The calls of `state_dict` on a name; none where anything else is done with it but to ask whether it is None."""
     owner = program.names(file).class_of(statement) if name.startswith("self.") else None
     if (owner is None and "." in name) or (owner is not None and _is_read_elsewhere(name, owner, program)):

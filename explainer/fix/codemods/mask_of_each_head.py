@@ -45,13 +45,17 @@ def propose(context: Context) -> Iterator[Proposal]:
             made = _constructors(call, file, context.program)
             given = [one.value for one in call.keywords if one.arg in _MASKS]
             given += [call.args[at] for one, at in _PLACES.items() if one in made and len(call.args) > at]
-            if len(given) == 1:
+            if len(given) == 1 and not _is_repeated(given[0]):
                 heads = f"{dotted_name(call.func)}.num_heads" if _ATTENTION in made else str(sizes[3] // sizes[0])
                 yield Proposal(
                     edits=(put_method(file, given[0], f".repeat_interleave({heads}, dim=0)"),),
                     culprit=culprit_of(file, given[0], "is a mask for each sample; each head of each sample has one"),
                     belief=2.5,
                 )
+
+
+def _is_repeated(mask: ast.expr) -> bool:
+    return isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and "repeat" in mask.func.attr
 
 
 def _constructors(call: ast.Call, file: SourceFile, program: Program) -> set[str]:
