@@ -58,6 +58,7 @@ class Flow(Worker):
             await self.run_command()
         elif self.session.options.source is not None:
             await self.read(self.session.options.source)
+        self._has_begun = True
 
     # Reading.
 

@@ -39,6 +39,7 @@ class Worker(App[int]):
         self.live = Live()
         self.began = 0.0
         self._is_ending = False
+        self._has_begun = False
         self._thread: threading.Thread | None = None
 
     def start(self, doing: str, work: Callable[[Live], T], done: Callable[[T | Failed], Awaitable[None]]) -> None:
@@ -75,8 +76,8 @@ class Worker(App[int]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is on, or its outcome is being shown."""
-        return bool(self.doing) or self._is_ending
+        """Whether work is on or still to begin, or its outcome is being shown."""
+        return bool(self.doing) or self._is_ending or not self._has_begun
 
     def _handle_exception(self, error: Exception) -> None:
         """A fault of ours ends the interface in one line, not in a screen of traceback; a test gets it as it is."""

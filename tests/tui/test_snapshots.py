@@ -67,6 +67,18 @@ def app(tmp_path, monkeypatch):
     time.tzset()
 
 
+async def at_rest(pilot) -> None:
+    """Wait until what is drawn stays as it is."""
+    still, last = 0, ""
+    for _ in range(100):
+        await pilot.pause(0.1)
+        now = pilot.app.export_screenshot()
+        still, last = (still + 1 if now == last else 0), now
+        if still == 2:
+            return
+    raise AssertionError("the screen does not come to rest")
+
+
 def drive(*keys: str, then=None):
     """What is done before the picture is taken."""
 
@@ -84,7 +96,8 @@ def drive(*keys: str, then=None):
         pilot.app.clear_notifications()
         for one in pilot.app.screen.query(Input):
             one.cursor_blink = False
-        await pilot.pause(0.2)
+            one._cursor_visible = True  # on a busy machine it has blinked by now
+        await at_rest(pilot)
 
     return run
 
