@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.text import TextFile
+
+_WRITES_TORCH = re.compile(r"(?<![\w.\"'])torch\.")
+_OF_TORCH = re.compile(r"(?:import|from)\s+torch\b")
+_IMPORTS_TORCH = re.compile(r"(?m)^\s*import torch\s*$")
+_TORCH_NAME = re.compile(
+    r"(?m)^\s*(?:import\s+(?:[\w.]+\s*,\s*)*torch\s*(?:,|#|$)|import\s+torch\.[\w.]+\s*(?:,|#|$)|from\s.*\bas torch\b)"
+)
 
 
 def import_after(file: SourceFile, line: str) -> Iterator[Edit]:
@@ -17,6 +26,23 @@ def import_after(file: SourceFile, line: str) -> Iterator[Edit]:
         return
     at = file.line_start((imports[-1].end_lineno or imports[-1].lineno) + 1)
     yield Edit(file=file.path, start=at, end=at, new=f"{line}{file.newline}")
+
+
+def torch_imports(edits: Iterable[Edit], files: Mapping[str, TextFile]) -> Iterator[Edit]:
+    """The edits that import torch where others write `torch.` into a file that has no such name: it imports parts of it alone."""
+    for path in dict.fromkeys(edit.file for edit in edits):
+        file, new = files[path], [edit.new for edit in edits if edit.file == path]
+        if not isinstance(file, SourceFile) or file.tree is None or any(_IMPORTS_TORCH.search(one) for one in new):
+            continue
+        if not any(_WRITES_TORCH.search(one) for one in new) or _TORCH_NAME.search(file.text):
+            continue
+        imports = [one for one in file.tree.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+        of_torch = [one for one in imports if _OF_TORCH.match(file.segment(one))]
+        if of_torch:
+            at = file.line_start(of_torch[0].lineno)
+            yield Edit(file=path, start=at, end=at, new=f"import torch{file.newline}")
+        else:
+            yield from import_after(file, "import torch")
 
 
 def drop_name(file: SourceFile, last: ast.expr) -> Iterator[Edit]:

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, find_codemod
+from explainer.fix.import_line import torch_imports
 from explainer.fix.splice import make_patch
 from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
@@ -134,7 +135,8 @@ def _propose(
 def _patch(rule: FixRule, proposal: Proposal, context: Context, faults: list[str]) -> Patch | None:
     """The patch of a proposal; None where it changes nothing, or, named in `faults`, breaks the program."""
     files = context.program.editable(edit.file for edit in proposal.edits)
-    patch = make_patch(proposal.edits, files, context.program.root)
+    edits = (*torch_imports(proposal.edits, files), *proposal.edits)
+    patch = make_patch(edits, files, context.program.root)
     if isinstance(patch, Patch):
         return patch
     if patch != "nothing changes":

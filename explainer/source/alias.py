@@ -107,16 +107,25 @@ def _collected(node: ast.AST) -> list[ast.expr]:
 
 
 def is_read_after(write: Write, program: Program) -> bool:
-    """Whether the function reads what a write has made: behind it, or, in a loop, in the next pass."""
+    """Whether the function reads what a write has made: behind it, or, in a loop, in the next pass.
+
+    What only goes into further writes of the same tensor is not read: whoever owns the tensor is to see it.
+    """
     scope = program.names(write.file).function_of(write.node) or write.file.tree
     if scope is None or write.name is None:
         return True
     loop = write.file.enclosing(write.node, ast.For, ast.While)
     inside = set(walk(loop)) if loop is not None and loop in set(walk(scope)) else set()
+    alike = {
+        one
+        for each in find_writes(program)
+        if each.file is write.file and each.name == write.name
+        for one in walk(each.node)
+    }
     return any(
         dotted_name(node) == write.name and (start_of(node) > start_of(write.node) or node in inside)
         for node in walk(scope)
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and node not in alike
     )
 
 

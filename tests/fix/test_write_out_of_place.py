@@ -48,9 +48,10 @@ AT_A_LEAF = {
     ),
     "an update that nobody reads": ("w = self.fc.weight.view(-1)\nw += x", []),
     "a running value": (
-        "w = self.table[0]\nfor _ in range(3):\n    w += self.shift(w)\nreturn x",
+        "w = self.table[0]\nfor _ in range(3):\n    x = x + w\n    w += self.shift(w)\nreturn x",
         ["-w += self.shift(w)", "+w = w + self.shift(w)"],
     ),
+    "an update in a loop": ("w = self.table[0]\nfor _ in range(3):\n    w += self.shift(w)\nreturn x", []),
 }
 
 

@@ -224,6 +224,46 @@ loss.backward()
             "+    embed.weight[10] = embed.weight[:10].mean(0)",
         ],
     ),
+    "a table that a method hands out": (
+        """import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(6, 4)
+    def get_input_embeddings(self):
+        return self.table
+def fill(model):
+    table = model.get_input_embeddings().weight
+    for row in (4, 5):
+        table[row] = table[:4].mean(dim=0)
+    return model
+model = fill(Model())
+""",
+        "table[row]",
+        [
+            "-        table[row] = table[:4].mean(dim=0)",
+            "+        with torch.no_grad():",
+            "+            table[row] = table[:4].mean(dim=0)",
+        ],
+    ),
+    "a view that a function makes": (
+        """import torch
+from torch import nn
+def gate(bias, at):
+    return bias.view(4, -1)[at]
+lstm = nn.LSTM(2, 3)
+for name, p in lstm.named_parameters():
+    if name.startswith("bias"):
+        gate(p, 1).fill_(1.0)
+""",
+        "gate(p, 1).fill_",
+        [
+            "-        gate(p, 1).fill_(1.0)",
+            "+        with torch.no_grad():",
+            "+            gate(p, 1).fill_(1.0)",
+        ],
+    ),
     "parameters in a loop": (
         """import torch
 from torch import nn, optim

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.suspicion import suspect
-from explainer.source.alias import is_aliased, is_for_others
+from explainer.source.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.write import SUBSCRIPT, Write, find_writes
@@ -21,6 +21,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         belief = suspect(write, context) if write.kind == SUBSCRIPT else None
         if belief is None or write.name is None or is_for_others(write, context.program) or _is_cloned(write):
             continue
+        if "." not in write.name and not is_read_after(write, context.program):
+            continue  # it is written for whoever owns it: the copy would be lost
         assert isinstance(write.node, ast.stmt)
         aliased = is_aliased(write, context.program)
         yield Proposal(

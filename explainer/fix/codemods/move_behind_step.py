@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
 from explainer.fix.trace import traced_places
-from explainer.model.trace import WRITE
+from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.backward import stepped
 from explainer.source.binding import walk_scope
 from explainer.source.callee import callees_of
@@ -28,7 +28,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each statement of a gap that leads to a traced write."""
     if not context.has_failed:
         return
-    for _, statement in traced_places(WRITE, context):
+    written = [statement for kind in (WRITE, HIDDEN_WRITE) for _, statement in traced_places(kind, context)]
+    for statement in dict.fromkeys(written):
         for gap in find_gaps(context.program):
             if any(stepped(one) for one in gap.between if isinstance(one, ast.stmt)):
                 continue  # another optimizer's step: two losses, which other edits put in order

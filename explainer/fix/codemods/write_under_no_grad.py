@@ -14,10 +14,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.alias import is_returned
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, changes, definitions, scope_of, value_of
+from explainer.source.lineage import binds, block_of, changes, definitions, root_of, scope_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 from explainer.source.write import is_without_grad
 
@@ -128,16 +130,12 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
     node = _target(statement)
     for _ in range(6):
         while isinstance(node, (ast.Subscript, ast.Call)):
-            node = (
-                node.func.value
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-                else getattr(node, "value", None)
-            )
+            node = _viewed(node, file, program)
+        if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
+            return f"`{file.segment(node)}`"
         name = dotted_name(node)
         if name is None:
             return None
-        if name.rpartition(".")[2] in ("weight", "bias"):
-            return f"`{name}`"
         value = _made(name, statement, file, program)
         if value is None:
             return f"`{name}`" if _is_walked(name, statement, file) else None
@@ -145,6 +143,19 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
             return f"`{name}`"
         node = value
     return None
+
+
+def _viewed(node: ast.Subscript | ast.Call, file: SourceFile, program: Program) -> ast.expr | None:
+    """What an expression is a view of: `p` of `p[0]`, of `p.view(4, -1)`, and of `gate(p, "f")` where that returns a view of it."""
+    if isinstance(node, ast.Subscript):
+        return node.value
+    if isinstance(node.func, ast.Attribute):
+        return node.func.value
+    resolver, value = resolver_of(program), Value(node, file)
+    target = resolver.function_of(node, value)
+    made = resolver.returns_of(target, node, value) if target is not None else []
+    given = made[0].arguments.get(root_of(made[0].node) or "") if len(made) == 1 else None
+    return given.node if given is not None and given.file is file else None
 
 
 def _of_another(statement: ast.stmt) -> str | None:
