@@ -111,8 +111,12 @@ def traced_statements(kind: str, context: Context) -> Iterator[tuple[TracedLine,
 _CUTS = ("no-graph/detached", "no-graph/non-differentiable-op", "no-graph/grad-mode-off")
 
 
-# The write is a right line of the model: what uses the model so is to change.
-_ELSEWHERE = ("inplace/cache-updated-in-training", "inplace/patched-model-outside-its-trainer")
+# The write is a right line of the model: what uses the model so is to change. So is the one that meets what a rate has made.
+_ELSEWHERE = (
+    "inplace/cache-updated-in-training",
+    "inplace/patched-model-outside-its-trainer",
+    "nan/learning-rate-divergence",
+)
 
 
 def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:

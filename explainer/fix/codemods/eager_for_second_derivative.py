@@ -1,21 +1,49 @@
-"""Differentiates the uncompiled module where a second derivative is needed: `critic(x)` for `compiled(x)`."""
+"""Differentiates the uncompiled module where a second derivative is needed: `critic(x)` for `compiled(x)`.
+
+A module that compiles itself (`net.compile()`) has no other form: it is not compiled.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.source.binding import bounds_of, calls_behind, scope_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
+from explainer.source.binding import Value, bounds_of, calls_behind, scope_of
 from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
+from explainer.source.module import is_module
 from explainer.source.name import dotted_name
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each call of a compiled module whose gradient is taken with `create_graph=True`."""
-    if not context.has_failed:
-        return
+    """An edit for each call of a compiled module whose gradient is taken with `create_graph=True`, or for what compiles it."""
+    if context.has_failed:
+        yield from _calls_of_compiled(context)
+        yield from _compiled_in_place(context)
+
+
+def _compiled_in_place(context: Context) -> Iterator[Proposal]:
+    """`net.compile()` of a module, where the program compiles one in that way."""
+    found = [
+        (file, statement)
+        for file in context.program.parsed()
+        for statement in file.walk()
+        if isinstance(statement, ast.Expr) and _compiles_itself(statement.value, file, context)
+    ]
+    if len(found) == 1:
+        ((file, statement),) = found
+        why = "compiles a module of which a second derivative is taken"
+        yield Proposal(edits=(remove_statement(file, statement),), culprit=culprit_of(file, statement, why), belief=1.5)
+
+
+def _compiles_itself(node: ast.expr, file: SourceFile, context: Context) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "compile":
+        return False
+    return is_module(Value(node.func.value, file), context.program)
+
+
+def _calls_of_compiled(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         names = context.program.names(file)
         for node in file.walk():

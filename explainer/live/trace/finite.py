@@ -132,10 +132,10 @@ class Finite:
         told = {"direction": "forward", "kind": "nan", "number": number, "operation": operation}
         for leaf in self._leaves(operation):
             if leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
-                kind = "loaded" if self._is_loaded(number, operation) else "parameter" if leaf.requires_grad else "data"
-                return {**told, "input": kind, "shape": list(leaf.shape)}
+                kind = "parameter" if leaf.requires_grad else "data"
+                return {**told, "input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
-            return {**told, "input": "loaded" if self._is_loaded(number, operation) else "data"}
+            return {**told, "input": "data", **self._loaded(number, operation)}
         for source, maker in self._sources(operation, bad, views):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
@@ -144,16 +144,17 @@ class Finite:
     def _leaves(self, operation: Operation) -> list[Any]:
         return [leaf for one in operation.leaves if (leaf := self._flow.leaf(one)) is not None]
 
-    def _is_loaded(self, number: int, operation: Operation) -> bool:
-        """Whether a value is copied into a parameter, as from a checkpoint: then the weights are at fault and no data."""
+    def _loaded(self, number: int, operation: Operation) -> dict[str, Any]:
+        """What copies a value into a parameter, as from a checkpoint: then the weights are at fault and no data; else nothing."""
         for _ in range(MAX_MOVES):
             if operation.name == "copy_":
-                return any(leaf.requires_grad for leaf in self._leaves(operation))
+                is_parameter = any(leaf.requires_grad for leaf in self._leaves(operation))
+                return {"input": "loaded", "operation": operation} if is_parameter else {}
             takers = [one for one in self._flow.consumers(number) if one[1].name in MOVES or one[1].name == "copy_"]
             if not takers:
-                return False
+                return {}
             number, operation = takers[0]
-        return False
+        return {}
 
     def _inputs(self, operation: Operation, views: set[int]) -> list[int]:
         """What an operation took, what it took a view of."""
