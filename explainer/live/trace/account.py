@@ -112,7 +112,8 @@ class Account:
     def carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
         """What a loss took over from the step whose backward used it up."""
         number = self._flow.maker(loss)
-        found = carried_over(self._flow, number, at) if number is not None else ()
+        begun = max(at, self._graphs.began())
+        found = carried_over(self._flow, number, at, begun) if number is not None else ()
         return [
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,

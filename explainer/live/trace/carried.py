@@ -24,10 +24,11 @@ class Carried:
     is_mixed: bool
 
 
-def carried_over(flow: Flow, loss: int, at: int) -> Iterator[Carried]:
+def carried_over(flow: Flow, loss: int, at: int, begun: int) -> Iterator[Carried]:
     """What the graph under an operation took over from before the operation with the number `at`, each pair of lines once.
 
-    What its own step took up on the same line is no state: it was made once, for all steps.
+    This step began with the operation `begun`; where there were steps between the two, behind `at`.
+    What its own step took up on the same line and no later step made anew is no state: it was made once, for all steps.
     """
     told = set()
     queue, seen = [loss], {loss}
@@ -50,9 +51,14 @@ def carried_over(flow: Flow, loss: int, at: int) -> Iterator[Carried]:
         if made is None or taken is None or (made.place, taken.place) in told:
             continue
         earlier = [each for before, each in flow.consumers(one) if before < at and each.gave_grad]
-        if any(each.place == taken.place for each in earlier):
+        if any(each.place == taken.place for each in earlier) and not _is_made_again(made, flow, at):
             continue
         told.add((made.place, taken.place))
-        beside = (each for since, each in flow.since(at) if since not in takers)
+        beside = (each for since, each in flow.since(begun) if since not in takers)
         is_mixed = any(each.place == taken.place and each.name == taken.name and each.took_grad for each in beside)
         yield Carried(made, taken, bool(earlier), is_mixed)
+
+
+def _is_made_again(made: Operation, flow: Flow, at: int) -> bool:
+    """Whether the line that made a value ran again since: a pool or memory of it holds some of each step."""
+    return any(one.place == made.place and one.name == made.name for _, one in flow.since(at))

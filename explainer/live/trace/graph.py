@@ -91,6 +91,11 @@ class Graphs:
         """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round."""
         return any(one.stack == self.passes[-1].stack for one in list(self.passes)[:-1])
 
+    def began(self) -> int:
+        """The operation with which the round of the last backward began: the first behind the backward of the round before."""
+        earlier = (one.at for one in reversed(list(self.passes)[:-1]) if one.stack == self.passes[-1].stack)
+        return next(earlier, 0)
+
     def _names(self, node: Any) -> tuple[str, ...]:
         names = self._saved.get(node.name())
         if names is None:
