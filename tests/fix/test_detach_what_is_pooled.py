@@ -36,15 +36,12 @@ class Pool:
     def __init__(self):
         self.images = []
     def query(self, batch):
-        shown = []
-        for image in batch:
-            if len(self.images) < 4:
-                self.images.append(image)
-                shown.append(image)
-            else:
-                shown.append(self.images[0] * image)
-                self.images[0] = image
-        return torch.stack(shown)
+        if len(self.images) < 2:
+            self.images.append(batch)
+            return batch
+        shown = torch.cat([batch, self.images[0]])
+        self.images[0] = batch
+        return shown
 pool = Pool()
 def loss_of(x):
     return pool.query(net(x)).pow(2).mean()
@@ -60,7 +57,7 @@ main()
 """
 FORMS = {
     "a memory of pairs": (MEMORY, ["self.store.append((z.detach(), y))"]),
-    "a pool that is exchanged": (POOL, ["self.images.append(image.detach())", "self.images[0] = image.detach()"]),
+    "a pool that is exchanged": (POOL, ["self.images.append(batch.detach())", "self.images[0] = batch.detach()"]),
 }
 
 
