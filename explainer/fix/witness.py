@@ -15,6 +15,7 @@ from explainer.source.backward import Backward, find_backwards, stepped
 from explainer.source.binding import bounds_of, dominates, scope_of
 from explainer.source.carried import find_carried
 from explainer.source.flow import Reach, flow_of
+from explainer.source.follower import followers
 from explainer.source.lineage import before, loops_of, reads, sources, statements_of
 from explainer.source.merge import find_merges
 from explainer.source.name import dotted_name
@@ -46,6 +47,14 @@ def witnessed(cause: Cause, context: Context) -> Iterator[Evidence]:
                 file=place.file,
                 line=place.line,
             )
+
+
+def _follows_another(context: Context) -> Culprit | None:
+    """The traced write that gives a network's weights those of another one, as an average or a copy."""
+    for _, file, statement in traced_statements(WRITE, context):
+        if next(iter(followers(statement, file, context.program)), None) is not None:
+            return culprit_of(file, statement, "makes weights follow another network's")
+    return None
 
 
 def _step_behind_backward(context: Context) -> Culprit | None:
@@ -198,4 +207,5 @@ READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "step-behind-backward": _step_behind_backward,
     "merged-while-training": _merged_while_training,
     "written-over-time": _written_over_time,
+    "follows-another": _follows_another,
 }

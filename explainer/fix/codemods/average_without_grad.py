@@ -1,0 +1,68 @@
+"""The slow copy of a network runs without grad: `with torch.no_grad(): k = self.key(x)` of a momentum encoder or target network.
+
+Its weights follow another network's, as an average or a copy, and no loss trains them. A graph through it keeps weights
+that the next average overwrites.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemods.act_without_grad import under_no_grad
+from explainer.fix.rewrite import put_method
+from explainer.fix.trace import traced_places
+from explainer.model.patch import Edit
+from explainer.model.trace import HIDDEN_WRITE, WRITE
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.follower import followers
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the calls of each network whose weights a trace saw following another's."""
+    program = context.program
+    seen: set[str] = set()
+    for kind in (WRITE, HIDDEN_WRITE):
+        for file, statement in traced_places(kind, context):
+            for where, slow in followers(statement, file, program):
+                if slow in seen:
+                    continue
+                seen.add(slow)
+                yield from _calls_without_grad(slow, where, context)
+
+
+def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """One edit for all statements of a file that run a network with grad mode on; none where gradients are to go through it."""
+    program = context.program
+    runs = [
+        node
+        for node in file.walk()
+        if isinstance(node, ast.Call) and dotted_name(node.func) == slow and not is_without_grad(node, file, program)
+    ]
+    provenance = provenance_of(program)
+    if any(provenance.trace(Value(one, file)).live for run in runs for one in run.args):
+        return
+    edits: dict[Edit, None] = {}
+    for run in runs:
+        statement = file.statement(run)
+        whole = under_no_grad(file, statement, program) if _runs_nothing_else(statement, slow, file, program) else None
+        edits[whole or put_method(file, run, ".detach()")] = None
+    if edits:
+        why = f"runs `{slow}`, whose weights follow another network's, with a graph"
+        yield Proposal(edits=tuple(edits), culprit=culprit_of(file, file.statement(runs[0]), why), belief=4.5)
+
+
+def _runs_nothing_else(statement: ast.stmt, slow: str, file: SourceFile, program: Program) -> bool:
+    """Whether an assignment calls that network and functions of torch alone: no other network, whose graph would be lost."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = program.names(file)
+    called = [node.func for node in walk(statement) if isinstance(node, ast.Call)]
+    return all(dotted_name(one) == slow or (names.qualified(one) or "").startswith("torch.") for one in called)
