@@ -17,6 +17,7 @@ from typing import Any
 from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
+from .misscaled import Misscaled
 from .name import Names
 from .skipped import Skipped
 from .unowned import Unowned
@@ -35,6 +36,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
     watcher.unowned.note_makers()
     watcher.skipped.watch()
+    watcher.misscaled.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -55,9 +57,10 @@ class Watcher:
         self._losses: list[float] = []
         self._told = 0.0
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
-        recorder.at_end += [self.look_at_the_end, self.tell_unowned, self._tell_skipped]
+        recorder.at_end += [self.look_at_the_end, self.tell_unowned, self._tell_skipped, self._tell_misscaled]
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
+        self.misscaled = Misscaled(sys.modules["torch"])
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -136,6 +139,12 @@ class Watcher:
         skipped = self.skipped.at_the_end()
         if skipped:
             self._recorder.parts["skipped"] = skipped
+
+    def _tell_misscaled(self) -> None:
+        """The lines that gave gradients another size than was meant."""
+        misscaled = self.misscaled.at_the_end()
+        if misscaled:
+            self._recorder.parts["misscaled"] = misscaled
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""

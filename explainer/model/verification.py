@@ -183,6 +183,20 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Misscaled:
+    """A line that gave gradients another size than was meant.
+
+    It `clipped` them while a GradScaler's factor was on them, or `accumulated` what Accelerate would have divided by the factor.
+    """
+
+    kind: str
+    factor: float
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
@@ -208,6 +222,7 @@ class ProcessReport:
     not_finite: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unowned: tuple[Unowned, ...] = ()
+    misscaled: tuple[Misscaled, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

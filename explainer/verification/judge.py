@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, ParameterHealth, ProcessReport
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Misscaled, ParameterHealth, ProcessReport
 from explainer.verification.command import Ended
 
 MAX_NAMES = 3
+_MISSCALED = {
+    "clipped": "clips gradients that still carry GradScaler's factor of {factor}",
+    "accumulated": "goes backward past Accelerate, which would divide the loss by the {factor} batches of an update",
+}
 SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
 
 
@@ -60,6 +65,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     for one in process.skipped:
         which = "all" if one.count == one.asked else "the last"
         yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
+    for wrong in process.misscaled:
+        yield f"{_place(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
     left_out = frozenset(process.left_out)
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
@@ -77,6 +84,10 @@ def _faults(process: ProcessReport) -> Iterator[str]:
             yield f"{count} of {plain_name(optimizer)} got no gradient: a checkpointed segment ran without a graph, since none of its inputs requires grad"
     if not _may_come(process):
         yield from _standing(process)
+
+
+def _place(one: Misscaled) -> str:
+    return f"{os.path.basename(one.file or '?')}:{one.line}"
 
 
 def _owned(process: ProcessReport) -> dict[str, list[ParameterHealth]]:

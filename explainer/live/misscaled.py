@@ -1,0 +1,144 @@
+"""Gradients of another size than was meant, which train without a word: clipped while scaled, or a backward past Accelerate.
+
+A clip between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_(optimizer)` clips at a
+norm that is the scale's factor too small. A plain `loss.backward()` under `accelerator.accumulate()` adds up gradients that
+`accelerator.backward(loss)` would have divided.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .frame import leave_no_frame
+from .imports import after_import
+from .trace.place import Place, Places, describe
+
+CLIPPED, ACCUMULATED = "clipped", "accumulated"
+MAX_PARAMETERS = 200
+DELIBERATE = 0.01  # a limit of at least this part of the scale was multiplied by it
+
+
+class Misscaled:
+    """Notes the first line of each kind."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._places = Places(torch)
+        self._clip: tuple[frozenset[int], float, Place | None] | None = None
+        self._found: dict[str, dict[str, Any]] = {}
+        self._accumulates: list[int] = []
+        self._is_inside = 0
+
+    def watch(self) -> None:
+        """Look at clips, at what the scaler steps, and at backward calls under Accelerate."""
+        utils = self._torch.nn.utils
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            for module in (utils, utils.clip_grad):
+                setattr(module, name, self._clipping(getattr(module, name)))
+        scaler = getattr(self._torch.amp, "GradScaler", None)
+        if scaler is not None:
+            scaler.step = self._stepping(scaler.step)
+        after_import("accelerate.accelerator", lambda module: self._watch_accelerate(module.Accelerator))
+
+    def at_the_end(self) -> list[dict[str, Any]]:
+        """What was seen, each kind once: its factor and its line."""
+        return [{"kind": kind, **one} for kind, one in self._found.items()]
+
+    def _note(self, kind: str, place: Place | None, factor: float) -> None:
+        self._found.setdefault(kind, {"factor": factor, **describe(place)})
+
+    def _clipping(self, clip: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(clip)
+        def clipped(parameters: Any, limit: Any = None, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            given = parameters if isinstance(parameters, self._torch.Tensor) else list(parameters)
+            named = keywords.get("max_norm", keywords.get("clip_value", limit))
+            if isinstance(named, (int, float)):
+                self._clip = _identities(given), float(named), self._places.here(2)
+            try:
+                return clip(given, *(() if limit is None else (limit,)), *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+
+        return clipped
+
+    def _stepping(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(step)
+        def stepped(this: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            clip, self._clip = self._clip, None
+            if clip is not None and CLIPPED not in self._found and this.is_enabled():
+                self._look(this, optimizer, *clip)
+            try:
+                return step(this, optimizer, *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+
+        return stepped
+
+    def _look(self, scaler: Any, optimizer: Any, clipped: frozenset[int], limit: float, place: Place | None) -> None:
+        stage = scaler._per_optimizer_states[id(optimizer)]["stage"]  # noqa: SLF001 - torch keeps it nowhere else
+        owned = (one for group in optimizer.param_groups for one in group["params"])
+        if stage.name != "READY" or all(id(one) not in clipped for one in owned):
+            return
+        factor = float(scaler.get_scale())
+        if factor > 1 and limit < DELIBERATE * factor:
+            self._note(CLIPPED, place, factor)
+
+    def _watch_accelerate(self, accelerator: Any) -> None:
+        accumulate, backward, plain = accelerator.accumulate, accelerator.backward, self._torch.autograd.backward
+
+        @functools.wraps(accumulate)
+        def accumulating(this: Any, *models: Any, **keywords: Any) -> Any:
+            return _Counted(accumulate(this, *models, **keywords), self._accumulates, this)
+
+        @functools.wraps(backward)
+        def inside(this: Any, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            self._is_inside += 1
+            try:
+                return backward(this, *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+            finally:
+                self._is_inside -= 1
+
+        @functools.wraps(plain)
+        def seen(*arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            if self._accumulates and not self._is_inside and self._accumulates[-1] > 1:
+                self._note(ACCUMULATED, self._places.here(2), float(self._accumulates[-1]))
+            try:
+                return plain(*arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+
+        accelerator.accumulate, accelerator.backward = accumulating, inside
+        self._torch.autograd.backward = seen
+
+
+class _Counted:
+    """`with accelerator.accumulate(model):`, with the number of batches that an update takes on a stack."""
+
+    def __init__(self, context: Any, stack: list[int], accelerator: Any) -> None:
+        self._context, self._stack = context, stack
+        self._count = int(getattr(accelerator, "gradient_accumulation_steps", 1) or 1)
+
+    def __enter__(self) -> Any:
+        self._stack.append(self._count)
+        return self._context.__enter__()
+
+    def __exit__(self, *error: object) -> Any:
+        self._stack.pop()
+        return self._context.__exit__(*error)
+
+
+def _identities(parameters: Any) -> frozenset[int]:
+    listed: Iterable[Any] = parameters if isinstance(parameters, list) else [parameters]
+    return frozenset(id(one) for one, _ in zip(listed, range(MAX_PARAMETERS), strict=False))
