@@ -1,7 +1,7 @@
 """`DataLoader(...)` of the training loop gets `drop_last=True`: batch normalisation needs more than one value a channel.
 
-So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options). Only
-the loader that the failing loop walks.
+So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options), or than
+what a module made in its constructor for the size of a full batch (`fixed`). Only the loader that the failing loop walks.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import batches_of, message_of
+from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
+from explainer.source.lineage import root_of
+from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
+_LAST = "hands out a last batch of what is left, which may be one sample"
+_WHY = {"state": "hands out a last batch that is smaller than the state kept from the one before"}
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each loader that a loop round the failing line walks; for the only one where no loop shows it."""
-    needs_state = bool(context.options.get("state"))
-    if not context.has_failed or (needs_state and not _is_smaller(context)):
+    if not context.has_failed or (context.options.get("state") and not _is_smaller(context)):
         return
-    why = (
-        "hands out a last batch that is smaller than the state kept from the one before"
-        if needs_state
-        else "hands out a last batch of what is left, which may be one sample"
-    )
+    why = next((said for option, said in _WHY.items() if context.options.get(option)), _LAST)
     walked = list(_walked(context))
     loaders = walked or _all_loaders(context.program)
     for file, call in loaders if walked or len(loaders) == 1 else ():
@@ -39,11 +40,59 @@ def propose(context: Context) -> Iterator[Proposal]:
         old = given.get("drop_last")
         if None in given or "batch_sampler" in given or (isinstance(old, ast.Constant) and old.value is True):
             continue
+        culprit = culprit_of(file, call, why)
+        if context.options.get("fixed"):
+            made = made_for_batch(context, given.get("batch_size"))
+            if made is None:
+                continue
+            culprit = culprit_of(*made, "is made once, for the size of a full batch")
         yield Proposal(
             edits=(edit_of(file, old, "True") if old is not None else add_argument(file, call, "drop_last=True"),),
-            culprit=culprit_of(file, call, why),
+            culprit=culprit,
             belief=1.5 if walked else 0.8,
         )
+
+
+def made_for_batch(context: Context, batch_size: ast.expr | None) -> tuple[SourceFile, ast.stmt] | None:
+    """Where a constructor makes, for a loader's batch size, an attribute that the method which raised reads."""
+    program, name = context.program, (dotted_name(batch_size) or "").rpartition(".")[2]
+    for file, statement in list(raised_at(context))[:1] if name else ():
+        names = program.names(file)
+        owner, method = names.class_of(statement), names.function_of(statement)
+        maker = next((one for one in owner.body if getattr(one, "name", "") == "__init__"), None) if owner else None
+        if method is None or not isinstance(maker, ast.FunctionDef):
+            continue
+        read = {node.attr for node in walk(method) if isinstance(node, ast.Attribute) and root_of(node) is not None}
+        sized = _given_size(maker, name, file, program)
+        for one in maker.body if sized else ():
+            reads_size = sized & {
+                node.id for node in walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            }
+            if reads_size and isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
+                sized |= {one.targets[0].id}
+            elif reads_size and _attribute_made(one) in read:
+                return file, one
+    return None
+
+
+def _given_size(maker: ast.FunctionDef, name: str, file: SourceFile, program: Program) -> set[str]:
+    """The parameters of a constructor that a call gives the batch size, by the name under which the loader gets it."""
+    found = set()
+    for _, call in resolver_of(program).calls_of(maker, file):
+        given = arguments_of(call, maker)
+        found |= {parameter for parameter, value in given if (dotted_name(value) or "").rpartition(".")[2] == name}
+    return found
+
+
+def _attribute_made(statement: ast.stmt) -> str | None:
+    """`mask` of `self.mask = ...` and of `self.register_buffer("mask", ...)`."""
+    if isinstance(statement, ast.Assign):
+        target = dotted_name(statement.targets[0]) or ""
+        return target.removeprefix("self.") if target.startswith("self.") else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and dotted_name(call.func) == "self.register_buffer" and call.args:
+        return str(getattr(call.args[0], "value", "")) or None
+    return None
 
 
 def _is_smaller(context: Context) -> bool:
