@@ -47,7 +47,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("hidden") or ():
         yield from _line(
             HIDDEN_WRITE, one,
-            f"`{one['operation']}` writes what {_plain(one['node'])} saved for backward, unseen by autograd: the gradient is wrong",
+            f"{_hidden(one)} what {_plain(one['node'])} saved for backward, unseen by autograd: the gradient is wrong",
         )  # fmt: skip
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
@@ -87,6 +87,12 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             PARTED, {"operation": one["second"].partition(" ")[0], **one},
             f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
         )  # fmt: skip
+
+
+def _hidden(one: Mapping[str, Any]) -> str:
+    if one["operation"] == "from_numpy":
+        return "the tensor has the memory of an array, and the program overwrites"
+    return f"`{one['operation']}` writes"
 
 
 def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

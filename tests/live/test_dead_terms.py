@@ -44,11 +44,15 @@ DEAD = {
     ),
     "a term as a number": ("item", lambda layer, x: layer(x).mean() + 0.1 * layer.weight.norm().item()),
     "a sum of terms": ("__float__", lambda layer, x: sum([layer(x).mean(), float(layer.weight.norm())])),
+    "a term of the data of weights": (
+        "data", lambda layer, x: layer(x).mean() + torch.nn.functional.linear(x, layer.weight.data).square().mean()
+    ),
     "a share of right answers": ("argmax", lambda layer, x: layer(x).mean() - 0.1 * accuracy(layer, x)),
 }  # fmt: skip
 ALIVE = {
     "a penalty": lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=True),
     "a term that is detached in so many words": lambda layer, x: layer(x).mean() + layer.weight.norm().detach(),
+    "a distance from what was": lambda layer, x: layer(x).mean() + (layer.weight - layer.weight.data * 0.9).norm(),
     "a factor": lambda layer, x: layer(x).mean() * layer.weight.norm().item(),
     "a constant": lambda layer, x: layer(x).mean() + 1.0,
     "a difference with what was": lambda layer, x: (layer(x) - torch.tensor(layer(x).tolist())).mean(),

@@ -19,6 +19,8 @@ def arm(torch: Any, *, finite: bool = True) -> tuple[Tracer, ExitStack]:
     from torch.utils import checkpoint
 
     _replace(torch, "from_numpy", tracer.watched(torch.from_numpy), undo)  # which tells no mode of itself
+    for name in ("as_tensor", "asarray"):
+        _replace(torch, name, tracer.sharing(getattr(torch, name)), undo)
     _replace(checkpoint, "checkpoint", tracer.replays.watched(checkpoint.checkpoint), undo)
     undo.enter_context(tracer)
     os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))

@@ -19,7 +19,7 @@ _SCALED = frozenset(
 )
 # What they reduce is a list of terms only where it was stacked: in `(new - old).mean()` what is old is meant to be a constant.
 _REDUCED = frozenset(("sum", "mean"))
-# What a program cuts in so many words is meant.
+# What a program cuts in so many words is meant; but a term that is computed from `.data` of weights alone can mean nothing.
 _ON_PURPOSE = frozenset(("detach", "detach_", "data"))
 
 
@@ -70,7 +70,8 @@ class DeadTerms:
 
     def _keep(self, cuts: list[Operation]) -> None:
         """Remember what cuts a term off, unless any of it was meant."""
-        if all(one.grad_mode and one.name not in _ON_PURPOSE for one in cuts):
+        is_meant = any(one.name in _ON_PURPOSE for one in cuts) and not all(_is_of_leaf(one) for one in cuts)
+        if not is_meant and all(one.grad_mode for one in cuts):
             for one in cuts:
                 self._found.setdefault((one.place, one.name), one)
 
@@ -91,3 +92,8 @@ class DeadTerms:
     def lines(self) -> list[Operation]:
         """The operations that cut terms off."""
         return list(self._found.values())
+
+
+def _is_of_leaf(operation: Operation) -> bool:
+    """Whether an operation reads the `.data` of a weight."""
+    return operation.name == "data" and bool(operation.leaves) and not operation.inputs

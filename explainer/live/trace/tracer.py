@@ -25,6 +25,7 @@ from .flow import Flow, Operation
 from .graph import Graphs
 from .place import Place, Places, describe
 from .replay import Replays
+from .shared import SHARING, Shared
 from .starved import Starved
 from .write import Write, Writes, extent, storage_of
 
@@ -71,6 +72,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.crossed = Crossed(self.flow)
         self.drawn = Drawn()
         self.dead_terms = DeadTerms(self.flow)
+        self._shared = Shared()
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
@@ -258,6 +260,23 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             if not getattr(self._local, "depth", 0):
                 with self._torch._C.DisableTorchFunction():  # noqa: SLF001
                     self._note(make.__name__, result, ([], [], self._sequence(), False))
+                    self._shared.add(result, self._places.here(2), len(self.flow))
+            return result
+
+        return made
+
+    def sharing(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that may make a tensor with the memory of an array, and tells this tracer where it did."""
+
+        @functools.wraps(make)
+        def made(data: Any, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            result = make(data, *arguments, **keywords)
+            place = getattr(getattr(data, "ctypes", None), "data", None)
+            if place is not None and not getattr(self._local, "depth", 0):
+                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    if not result.is_cuda and result.data_ptr() == place:
+                        self._shared.add(result, self._places.here(2), len(self.flow))
             return result
 
         return made
@@ -298,6 +317,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if not getattr(self._local, "depth", 0):
             return
         self._local.depth = 0
+        self._shared.forget()
         self._exits.saw("step")
         place = self._places.here(3)
         written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
@@ -325,6 +345,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
+        for tensor, made, number in self._shared.changed():
+            self._log_writes([tensor], SHARING, made, self._sequence(), number)
         found = self.graphs.before_backward(
             roots, (place, self._places.stack(4)), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
         )
