@@ -15,6 +15,7 @@ from explainer.model.trace import (
     CUT,
     DEAD_TERM,
     DRAWN,
+    EARLY,
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
@@ -35,7 +36,7 @@ _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
     "checkpoint": (PARTED,),
     "backward": (CARRIED,),
-    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM),
+    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM, EARLY),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -48,6 +49,7 @@ _OF_ONE = {
     DRAWN: "no-graph/non-differentiable-op",
     CONSTANT: "no-graph/loss-not-from-model",
     CARRIED: "backward/state-carried-across-steps",
+    EARLY: "no-graph/input-not-in-graph",
 }
 _BELIEF = 3.0
 _NEAR = 1.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
-    "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term",
+    "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made",
 )  # fmt: skip
 
 # What autograd's nodes call their own output among what they save.
@@ -27,6 +27,7 @@ class TracedLine:
       replay differs)
     - `carried` (made what a later step took up with its graph, and nothing before), `taken` (took it up), `constant` (made a
       loss of no tensor at all)
+    - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an

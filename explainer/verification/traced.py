@@ -15,10 +15,12 @@ from explainer.model.trace import (
     CUT,
     DEAD_TERM,
     DRAWN,
+    EARLY,
     FREED,
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
+    MADE,
     NOT_FINITE,
     PARTED,
     READ,
@@ -81,12 +83,24 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     yield from _carried(traced)
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
+    yield from _early(traced)
     if traced.get("parted"):
         one = traced["parted"]
         yield from _line(
             PARTED, {"operation": one["second"].partition(" ")[0], **one},
             f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
         )  # fmt: skip
+
+
+def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What read a tensor before it required grad, and what made that tensor."""
+    if traced.get("early"):
+        one = traced["early"]
+        yield from _line(
+            EARLY, one, f"`{one['operation']}` reads it before it requires grad: the gradient finds no way there"
+        )
+        if one["made"]:
+            yield from _line(MADE, one["made"], f"`{one['made']['operation']}` makes what the gradient is asked for")
 
 
 def _hidden(one: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from .account import MAX_TOLD, Account, operation_told
 from .crossed import Crossed
 from .dead_terms import DeadTerms
 from .drawn import Drawn
+from .early import Early
 from .exits import WAYS_IN, WAYS_OUT, Exits
 from .finite import Finite
 from .flow import Flow, Operation
@@ -73,6 +74,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.drawn = Drawn()
         self.dead_terms = DeadTerms(self.flow)
         self._shared = Shared()
+        self.early = Early(self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
@@ -90,6 +92,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         local = self._local
         if name in ("__get__", "__set__") and func.__self__.__name__ == "data":
             name = "data" if name == "__get__" else SET_DATA if getattr(args[1], "requires_grad", False) else name
+        if name == "requires_grad_" or (name == "__set__" and func.__self__.__name__ == "requires_grad"):
+            self._see_flag(args, keywords)
         if name in _ASK or getattr(local, "depth", None):
             if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
                 self._switch(args[0])
@@ -116,6 +120,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._log(name, result, before)
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
+
+    def _see_flag(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """A flag is about to be set: noted where it is set to True."""
+        if all(one is True for one in (*args[1:], *keywords.values())):
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                self.early.saw_flag(args[0])
 
     def _switch(self, is_on: bool) -> None:  # noqa: FBT001 - torch passes it by place
         """Grad mode is about to be switched: where the program switched it off is remembered until it is on again."""
@@ -334,13 +344,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """A backward is about to go through the graph of some tensors; never in its way."""
         try:
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                self._before_engine(roots, keeps=bool(arguments[1]) if len(arguments) > 1 else False)
+                keeps, inputs = (arguments[at] if len(arguments) > at else None for at in (1, 3))
+                self._before_engine(roots, inputs, keeps=bool(keeps))
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"backward: {type(fault).__name__}: {fault}"[:200]
 
-    def _before_engine(self, roots: Any, *, keeps: bool) -> None:
+    def _before_engine(self, roots: Any, inputs: Any, *, keeps: bool) -> None:
         place = self._places.here(4)
         self._exits.saw("backward")
+        self.early.saw_backward(roots, inputs)
         if self.finite is not None:
             self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
@@ -393,6 +405,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             if passed is not None:
                 told["freed"] = describe(passed.place)
                 told["carried"] = self.account.carried(loss, passed.at) if self.graphs.has_come_round() else []
+        early = self.early.told() if "not have been used in the graph" in message else None
+        if early is not None:
+            told["early"] = {**operation_told(early[0]), "made": operation_told(early[1]) if early[1] else None}
         if message.startswith("IndexError"):
             told["indices"] = self.account.indices(*self._refused)
         if "CheckpointError" in message or "checkpoint" in message:
