@@ -40,6 +40,7 @@ _ASK = frozenset(
      "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
+_ACCESS = frozenset(("__get__", "__set__"))
 SET_DATA = "data ="  # of a value that requires grad
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
@@ -90,9 +91,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         keywords = kwargs or {}
         name = getattr(func, "__name__", "")
         local = self._local
-        if name in ("__get__", "__set__") and func.__self__.__name__ == "data":
-            name = "data" if name == "__get__" else SET_DATA if getattr(args[1], "requires_grad", False) else name
-        if name == "requires_grad_" or (name == "__set__" and func.__self__.__name__ == "requires_grad"):
+        if name in _ACCESS:
+            name = self._accessed(name, func.__self__.__name__, args)
+        elif name == "requires_grad_":
             self._see_flag(args, keywords)
         if name in _ASK or getattr(local, "depth", None):
             if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
@@ -120,6 +121,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._log(name, result, before)
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
+
+    def _accessed(self, name: str, attribute: str, args: tuple[Any, ...]) -> str:
+        """The name of an access to an attribute: of `.data`, which is an operation, and of a flag, which is noted."""
+        if attribute == "requires_grad" and name == "__set__":
+            self._see_flag(args, {})
+        if attribute != "data":
+            return name
+        # The value stands second; torch passes it by place.
+        return "data" if name == "__get__" else SET_DATA if getattr(args[1], "requires_grad", False) else name
 
     def _see_flag(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """A flag is about to be set: noted where it is set to True."""
