@@ -77,3 +77,27 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "pad_token", after, again) == after
+
+
+CONFIGURED = """from transformers import GPT2Config, GPT2ForSequenceClassification
+
+def build(tokenizer):
+    config = GPT2Config(vocab_size=16PAD)
+    return GPT2ForSequenceClassification(config)
+
+
+def train(model, batch):
+    return model(**batch).loss
+"""
+NO_PAD = "Cannot handle batch sizes > 1 if no padding token is defined."
+
+
+def test_a_head_is_told_by_its_configuration(tmp_path) -> None:
+    """Where the function that makes it knows the tokenizer; once is enough, and another failure is another matter."""
+    source = CONFIGURED.replace("PAD", "")
+    after = rewritten(tmp_path, "pad_token", source, "return model", message=NO_PAD)
+    assert changed_lines(source, after) == ["config = GPT2Config(vocab_size=16, pad_token_id=tokenizer.pad_token_id)"]
+    assert rewritten(tmp_path, "pad_token", after, "return model", message=NO_PAD) == after
+    other = source.replace("build(tokenizer)", "build()")
+    assert rewritten(tmp_path, "pad_token", other, "return model", message=NO_PAD) == other
+    assert rewritten(tmp_path, "pad_token", source, "return model", message="index out of range in self") == source

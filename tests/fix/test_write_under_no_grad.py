@@ -264,6 +264,21 @@ for name, p in lstm.named_parameters():
             "+            gate(p, 1).fill_(1.0)",
         ],
     ),
+    "some weights in a loop": (
+        """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.out = nn.Embedding(4, 3), nn.Linear(3, 2)
+    def project(self):
+        for table in (self.mix.weight, self.out.weight):
+            table.clamp_(min=0)
+Net().project()
+""",
+        "table.clamp_",
+        ["+    @torch.no_grad()"],
+    ),
     "parameters in a loop": (
         """import torch
 from torch import nn, optim

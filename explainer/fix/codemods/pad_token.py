@@ -1,4 +1,7 @@
-"""Gives a tokenizer without a padding token the one that it has: `tokenizer.pad_token = tokenizer.eos_token`."""
+"""Gives a tokenizer without a padding token the one that it has: `tokenizer.pad_token = tokenizer.eos_token`.
+
+A classification head is told the tokenizer's: behind the model's making, or in the configuration that it is made from.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.rewrite import add_argument
+from explainer.source.binding import all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 
@@ -20,6 +25,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         tokenizer = next(_made(file, context, "Tokenizer", "TokenizerFast"), None)
         if is_head:
+            yield from _configured(file, context)
             for statement, name, _ in _made(file, context, *_HEADS):
                 if tokenizer is not None and not _sets(f"{name}.config.pad_token_id", file):
                     token = f"{tokenizer[1]}.pad_token_id"
@@ -36,6 +42,37 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _proposal(
                 statement, f"{name}.pad_token = {name}.eos_token", file, f"makes `{name}` without a padding token"
             )
+
+
+def _configured(file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`GPT2Config(..., pad_token_id=tokenizer.pad_token_id)`, where a function makes a head from it and knows the tokenizer."""
+    names = context.program.names(file)
+    for node in file.walk():
+        if not isinstance(node, ast.Call) or not (names.qualified(node.func) or "").endswith(_HEADS) or not node.args:
+            continue
+        scope = scope_of(node, file)
+        made = [one.node for one in bounds_of(scope) if one.name == dotted_name(node.args[0])] or [node.args[0]]
+        config = made[0] if len(made) == 1 else None
+        tokenizer = _tokenizer(scope)
+        if (
+            tokenizer is None
+            or not isinstance(config, ast.Call)
+            or not (dotted_name(config.func) or "").endswith("Config")
+        ):
+            continue
+        if not any(one.arg in ("pad_token_id", None) for one in config.keywords):
+            yield Proposal(
+                edits=(add_argument(file, config, f"pad_token_id={tokenizer}.pad_token_id"),),
+                culprit=culprit_of(file, config, "does not name the padding token, which the head looks for"),
+                belief=2.2,
+            )
+
+
+def _tokenizer(scope: ast.AST) -> str | None:
+    """What a scope calls its tokenizer: a parameter, or a name that it binds."""
+    given = all_parameters(scope) if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else set()
+    found = sorted(name for name in {*given, *(one.name for one in bounds_of(scope))} if "tokenizer" in name.lower())
+    return found[0] if len(found) == 1 and "." not in found[0] else None
 
 
 def _proposal(statement: ast.stmt, text: str, file: SourceFile, why: str) -> Proposal:

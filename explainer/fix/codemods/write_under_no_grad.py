@@ -180,10 +180,12 @@ def _made(name: str, at: ast.stmt, file: SourceFile, program: Program) -> ast.ex
 
 
 def _is_walked(name: str, at: ast.stmt, file: SourceFile) -> bool:
-    """Whether a loop over a module's parameters hands the name out."""
+    """Whether a loop over a module's parameters, or over some weights by name, hands the name out."""
     above = file.enclosing(at, ast.For)
     while isinstance(above, ast.For):
         walks = any(getattr(node, "attr", "") in ("parameters", "named_parameters") for node in walk(above.iter))
+        listed = above.iter.elts if isinstance(above.iter, (ast.Tuple, ast.List)) else []
+        walks = walks or (bool(listed) and all(getattr(one, "attr", "") in ("weight", "bias") for one in listed))
         if name in {node.id for node in walk(above.target) if isinstance(node, ast.Name)} and walks:
             return True
         above = file.enclosing(above, ast.For)
