@@ -188,7 +188,12 @@ SEEDS = {
 }
 
 
-SLOW = ("gemma-float16", "llama-factory", "unsloth-eval")  # several trainings each that import transformers and peft
+SLOW = (
+    "gemma-float16",
+    "llama-factory",
+    "mistral-mask",
+    "unsloth-eval",
+)  # several trainings each that import transformers
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SEEDS])

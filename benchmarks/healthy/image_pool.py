@@ -32,7 +32,11 @@ of_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
 pool = Pool(6)
 for _ in range(20):
     fake = generator(torch.randn(4, 4))
-    loss_d = critic(torch.randn(4, 8)).mean() - critic(pool.query(fake)).mean() + critic(slow(torch.randn(4, 4))).pow(2).mean()
+    loss_d = (
+        critic(torch.randn(4, 8)).mean()
+        - critic(pool.query(fake)).mean()
+        + critic(slow(torch.randn(4, 4))).pow(2).mean()
+    )
     of_critic.zero_grad()
     loss_d.backward()
     of_critic.step()

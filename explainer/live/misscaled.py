@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from .frame import leave_no_frame
@@ -69,9 +70,8 @@ class Misscaled:
         @functools.wraps(step)
         def stepped(this: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            clip, self._clip = self._clip, None
-            if clip is not None and CLIPPED not in self._found and this.is_enabled():
-                self._look(this, optimizer, *clip)
+            with suppress(Exception):  # the program must run, also where torch is one that we do not know
+                self._look(this, optimizer)
             try:
                 return step(this, optimizer, *arguments, **keywords)
             except Exception as error:
@@ -80,12 +80,16 @@ class Misscaled:
 
         return stepped
 
-    def _look(self, scaler: Any, optimizer: Any, clipped: frozenset[int], limit: float, place: Place | None) -> None:
-        stage = scaler._per_optimizer_states[id(optimizer)]["stage"]  # noqa: SLF001 - torch keeps it nowhere else
-        owned = (one for group in optimizer.param_groups for one in group["params"])
-        if stage.name != "READY" or all(id(one) not in clipped for one in owned):
+    def _look(self, scaler: Any, optimizer: Any) -> None:
+        """Whether what the last clip took is stepped now, and was not unscaled."""
+        if self._clip is None or CLIPPED in self._found or not scaler.is_enabled():
             return
-        factor = float(scaler.get_scale())
+        clipped, limit, place = self._clip
+        if all(id(one) not in clipped for group in optimizer.param_groups for one in group["params"]):
+            return  # of another optimizer
+        self._clip = None
+        stage = scaler._per_optimizer_states[id(optimizer)]["stage"]  # noqa: SLF001 - torch keeps it nowhere else
+        factor = float(scaler.get_scale()) if stage.name == "READY" else 1.0
         if factor > 1 and limit < DELIBERATE * factor:
             self._note(CLIPPED, place, factor)
 
@@ -111,7 +115,8 @@ class Misscaled:
         @functools.wraps(plain)
         def seen(*arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            if self._accumulates and not self._is_inside and self._accumulates[-1] > 1:
+            is_past = bool(self._accumulates) and not self._is_inside and self._accumulates[-1] > 1
+            if is_past and not _is_divided(arguments[0] if arguments else None):
                 self._note(ACCUMULATED, self._places.here(2), float(self._accumulates[-1]))
             try:
                 return plain(*arguments, **keywords)
@@ -137,6 +142,12 @@ class _Counted:
     def __exit__(self, *error: object) -> Any:
         self._stack.pop()
         return self._context.__exit__(*error)
+
+
+def _is_divided(loss: Any) -> bool:
+    """Whether the program divides a loss by itself: `(loss / 4).backward()`."""
+    node = getattr(loss, "grad_fn", None)
+    return node is not None and node.name().startswith(("Div", "Mul"))
 
 
 def _identities(parameters: Any) -> frozenset[int]:

@@ -64,6 +64,7 @@ def test_the_page_stands_alone(tmp_path) -> None:
     assert len(beside) > 3 and {name for name in beside if not (path.parent / name).is_file()} == set()
 
 
+@pytest.mark.slow
 def test_rules_of_a_user_have_pages_of_their_own(tmp_path) -> None:
     """A cause of --knowledge is shown with its programs, in another folder than gradfix's own."""
     cause = tmp_path / "rules" / "own" / "cause-of-mine"

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.torch
 SAMPLE = (
     pytest.param("backward/graph-built-outside-loop/lbfgs-closure", marks=pytest.mark.slow),
     pytest.param("backward/shared-graph-two-losses/gan", marks=pytest.mark.slow),
-    "inplace/op-on-saved-tensor/residual-add",
+    pytest.param("inplace/op-on-saved-tensor/residual-add", marks=pytest.mark.slow),
     pytest.param("inplace/parameter-rewritten-in-forward/normalised-in-forward", marks=pytest.mark.slow),
-    pytest.param("nan/sqrt-at-zero/rmse-loss", marks=pytest.mark.slow),
+    "nan/sqrt-at-zero/rmse-loss",
     pytest.param("no-graph/grad-mode-off/decorated-forward", marks=pytest.mark.slow),
     pytest.param("no-graph/numpy-on-grad-tensor/output-to-numpy", marks=pytest.mark.slow),
     pytest.param("optimizer/scheduler-order/before-the-optimizer", marks=pytest.mark.slow),

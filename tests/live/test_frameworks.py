@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from explainer.verification.reach import why_unwatched
+from tests.gate import some_at_gate
 from tests.conftest import ROOT
 from tests.live.test_noting import run
 
@@ -118,7 +119,12 @@ def noted(done, message: str = "element 0 of tensors does not require grad") -> 
     return [dict(one.facts) for one in failures if one.message.startswith(message)]
 
 
-@pytest.mark.parametrize(("text", "needs"), PROGRAMS.values(), ids=PROGRAMS.keys())
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    some_at_gate(
+        PROGRAMS, ["transformers Trainer", "lightning", "multiprocessing spawn", "caught, and only its message printed"]
+    ),
+)
 def test_the_failure_is_noted(tmp_path: pathlib.Path, text: str, needs: tuple[str, ...]) -> None:
     """One failure, with what the loss and the parameters were; a cause is found; nothing of ours is in what was printed."""
     for name in needs:

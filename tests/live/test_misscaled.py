@@ -64,8 +64,13 @@ QUIET = {
     "unscaled first": scaled(unscale="scaler.unscale_(opt)"),
     "a scale of one": scaled(scale="1.0"),
     "a scaler that is off": scaled(enabled="False"),
+    "a clip of another optimizer's": scaled().replace(
+        "torch.nn.utils.clip_grad_norm_(net.parameters()",
+        "torch.nn.utils.clip_grad_norm_(torch.nn.Linear(2, 2).parameters()",
+    ),
     "a limit with the scale in it": scaled("clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale())"),
     "Accelerate's own": accelerated("accelerator.backward(loss)"),
+    "divided by hand": accelerated("(loss / 4).backward()"),
     "no accumulation": accelerated("loss.backward()", 1),
 }
 

@@ -133,6 +133,11 @@ def test_layers_in_a_plain_list(tmp_path) -> None:
     status, (seen,), cause = run(tmp_path, LISTED.replace("COUNT", "3") + LOOP)
     assert (status, cause) == (0, "no-graph/empty-parameter-list")
     assert (seen.count, seen.names[0]) == (6, "experts.0.weight")
+
+
+@pytest.mark.slow
+def test_layers_in_a_list_that_are_meant_to_be(tmp_path) -> None:
+    """One alone, and those that an optimizer was given."""
     assert run(tmp_path, LISTED.replace("COUNT", "1") + LOOP) == (0, [], None)
     owned = "opt.add_param_group({'params': [p for e in net.experts for p in e.parameters()]})\n"
     assert run(tmp_path, LISTED.replace("COUNT", "3") + owned + LOOP) == (0, [], None)

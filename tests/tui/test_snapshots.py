@@ -16,6 +16,7 @@ import time
 import pytest
 
 from tests.conftest import ROOT
+from tests.gate import some_at_gate
 from tests.tui.conftest import NARROW, WIDE, settle
 
 pytest.importorskip("pytest_textual_snapshot")
@@ -103,7 +104,9 @@ def drive(*keys: str, then=None):
 
 
 @SIZES
-@pytest.mark.parametrize("keys", SCREENS.values(), ids=SCREENS.keys())
+@pytest.mark.parametrize(
+    "keys", some_at_gate({name: (keys,) for name, keys in SCREENS.items()}, ["finding", "fix", "command"])
+)
 def test_screen(snap_compare, app, keys, size) -> None:
     """A screen at rest."""
     assert snap_compare(app, terminal_size=size, run_before=drive(*keys))

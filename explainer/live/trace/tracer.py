@@ -289,9 +289,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """A function that may make a tensor with the memory of an array, and tells this tracer where it did."""
 
         @functools.wraps(make)
-        def made(data: Any, *arguments: Any, **keywords: Any) -> Any:
+        def made(*arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            result = make(data, *arguments, **keywords)
+            result = make(*arguments, **keywords)
+            data = arguments[0] if arguments else keywords.get("data", keywords.get("obj"))
             place = getattr(getattr(data, "ctypes", None), "data", None)
             if place is not None and not getattr(self._local, "depth", 0):
                 with self._torch._C.DisableTorchFunction():  # noqa: SLF001
