@@ -9,6 +9,10 @@ from explainer.source.file import SourceFile
 from explainer.source.nesting import TENSOR, Nesting, nesting_bound
 from explainer.source.program import Program
 
+PUTS = frozenset({"append", "appendleft", "extend", "insert", "put", "add"})
+"""The methods by which a container is filled."""
+CUTS = frozenset({"detach", "data", "item"})
+"""The attributes and methods that leave a graph behind."""
 _NAMES = ("part", "parts", "group", "groups")
 
 

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.detachment import CUTS, PUTS
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
@@ -17,9 +18,6 @@ from explainer.model.trace import CARRIED, TAKEN
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-
-_PUTS = frozenset({"append", "appendleft", "extend", "insert", "put", "add"})
-_CUTS = frozenset({"detach", "data", "item"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -50,9 +48,9 @@ def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
         value = statement.value
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         func, given = statement.value.func, statement.value.args
-        if isinstance(func, ast.Attribute) and func.attr in _PUTS and given:
+        if isinstance(func, ast.Attribute) and func.attr in PUTS and given:
             value = given[-1]
-    if value is None or any(isinstance(one, ast.Attribute) and one.attr in _CUTS for one in walk(value)):
+    if value is None or any(isinstance(one, ast.Attribute) and one.attr in CUTS for one in walk(value)):
         return
     yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
 

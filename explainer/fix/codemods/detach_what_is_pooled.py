@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.detachment import CUTS, PUTS
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import TAKEN
@@ -23,8 +24,6 @@ from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
-_PUTS = frozenset({"append", "appendleft", "extend", "insert", "put", "add"})
-_CUTS = frozenset({"detach", "data", "item"})
 _WHY = "puts tensors with the graph of their step into `{}`, which a later step reads"
 
 
@@ -61,7 +60,7 @@ def _filled(name: str, owner: ast.ClassDef, file: SourceFile, program: Program) 
             continue
         for statement in statements_of(method):
             value = _put(statement, name)
-            if value is None or any(isinstance(one, ast.Attribute) and one.attr in _CUTS for one in walk(value)):
+            if value is None or any(isinstance(one, ast.Attribute) and one.attr in CUTS for one in walk(value)):
                 continue
             for part in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
                 if _has_graph(part, method, file, program):
@@ -75,7 +74,7 @@ def _put(statement: ast.stmt, name: str) -> ast.expr | None:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
         return None
-    return call.args[-1] if call.func.attr in _PUTS and dotted_name(call.func.value) == name else None
+    return call.args[-1] if call.func.attr in PUTS and dotted_name(call.func.value) == name else None
 
 
 def _has_graph(
