@@ -165,7 +165,7 @@ class Flow(Worker):
         word = (
             f"failed with status {run.status}"
             if run.status
-            else "suspect: it ended with status 0, but it does not train"
+            else "suspect: it ended with status 0, but does not train as meant"
         )
         verify.end(
             Content.styled(word, "bold $text-error") + prose("   `1` shows why"),
