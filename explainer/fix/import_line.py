@@ -12,11 +12,7 @@ from explainer.source.name import dotted_name
 from explainer.source.text import TextFile
 
 _WRITES_TORCH = re.compile(r"(?<![\w.\"'])torch\.")
-_OF_TORCH = re.compile(r"(?:import|from)\s+torch\b")
 _IMPORTS_TORCH = re.compile(r"(?m)^\s*import torch\s*$")
-_TORCH_NAME = re.compile(
-    r"(?m)^\s*(?:import\s+(?:[\w.]+\s*,\s*)*torch\s*(?:,|#|$)|import\s+torch\.[\w.]+\s*(?:,|#|$)|from\s.*\bas torch\b)"
-)
 
 
 def import_after(file: SourceFile, line: str) -> Iterator[Edit]:
@@ -34,15 +30,22 @@ def torch_imports(edits: Iterable[Edit], files: Mapping[str, TextFile]) -> Itera
         file, new = files[path], [edit.new for edit in edits if edit.file == path]
         if not isinstance(file, SourceFile) or file.tree is None or any(_IMPORTS_TORCH.search(one) for one in new):
             continue
-        if not any(_WRITES_TORCH.search(one) for one in new) or _TORCH_NAME.search(file.text):
+        imports = [one for one in file.walk() if isinstance(one, (ast.Import, ast.ImportFrom))]
+        bound = {alias.asname or alias.name.partition(".")[0] for one in imports for alias in one.names}
+        if "torch" in bound or not any(_WRITES_TORCH.search(one) for one in new):
             continue
-        imports = [one for one in file.tree.body if isinstance(one, (ast.Import, ast.ImportFrom))]
-        of_torch = [one for one in imports if _OF_TORCH.match(file.segment(one))]
+        of_torch = [one for one in file.tree.body if one in imports and _is_of_torch(one)]
         if of_torch:
             at = file.line_start(of_torch[0].lineno)
             yield Edit(file=path, start=at, end=at, new=f"import torch{file.newline}")
         else:
             yield from import_after(file, "import torch")
+
+
+def _is_of_torch(statement: ast.stmt) -> bool:
+    modules = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+    modules += [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
+    return any(one.partition(".")[0] == "torch" for one in modules)
 
 
 def drop_name(file: SourceFile, last: ast.expr) -> Iterator[Edit]:

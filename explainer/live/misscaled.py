@@ -136,8 +136,9 @@ class _Counted:
         self._count = int(getattr(accelerator, "gradient_accumulation_steps", 1) or 1)
 
     def __enter__(self) -> Any:
+        entered = self._context.__enter__()
         self._stack.append(self._count)
-        return self._context.__enter__()
+        return entered
 
     def __exit__(self, *error: object) -> Any:
         self._stack.pop()

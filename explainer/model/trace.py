@@ -9,6 +9,9 @@ WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREE
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made",
 )  # fmt: skip
 
+SHARING = "from_numpy"
+"""The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
+
 # What autograd's nodes call their own output among what they save.
 RESULTS = ("result", "output", "out")
 

@@ -10,6 +10,7 @@ from explainer.model import verdict
 GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
+CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE = "checkpoint", "compile"
 SCHEMA = "gradfix.verification/1"

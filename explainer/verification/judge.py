@@ -7,12 +7,20 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Misscaled, ParameterHealth, ProcessReport
+from explainer.model.verification import (
+    CLIPS_SCALED,
+    GREEN,
+    INCONCLUSIVE,
+    RED,
+    Misscaled,
+    ParameterHealth,
+    ProcessReport,
+)
 from explainer.verification.command import Ended
 
 MAX_NAMES = 3
-_MISSCALED = {
-    "clipped": "clips gradients that still carry GradScaler's factor of {factor}",
+_MISSCALED = {  # by the kinds of `live.misscaled`
+    "clipped": f"{CLIPS_SCALED} of {{factor}}",
     "accumulated": "goes backward past Accelerate, which would divide the loss by the {factor} batches of an update",
 }
 SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"

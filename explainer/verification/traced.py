@@ -25,6 +25,7 @@ from explainer.model.trace import (
     PARTED,
     READ,
     RESULTS,
+    SHARING,
     STARVING_CUT,
     STARVING_OFF,
     TAKEN,
@@ -104,7 +105,7 @@ def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
 
 
 def _hidden(one: Mapping[str, Any]) -> str:
-    if one["operation"] == "from_numpy":
+    if one["operation"] == SHARING:
         return "the tensor has the memory of an array, and the program overwrites"
     return f"`{one['operation']}` writes"
 

@@ -28,13 +28,13 @@ from explainer.source.write import is_without_grad
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the calls of each network whose weights a trace saw following another's."""
     program = context.program
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for kind in (WRITE, HIDDEN_WRITE):
         for file, statement in traced_places(kind, context):
             for where, slow in followers(statement, file, program):
-                if slow in seen:
+                if (where.path, slow) in seen:
                     continue
-                seen.add(slow)
+                seen.add((where.path, slow))
                 yield from _calls_without_grad(slow, where, context)
 
 
@@ -47,7 +47,8 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
         if isinstance(node, ast.Call) and dotted_name(node.func) == slow and not is_without_grad(node, file, program)
     ]
     provenance = provenance_of(program)
-    if any(provenance.trace(Value(one, file)).live for run in runs for one in run.args):
+    given = [one for run in runs for one in (*run.args, *(each.value for each in run.keywords))]
+    if any(provenance.trace(Value(one, file)).live for one in given):
         return
     edits: dict[Edit, None] = {}
     for run in runs:

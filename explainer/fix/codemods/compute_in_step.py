@@ -131,17 +131,12 @@ def _explain_local(name: ast.Name, one: Once, recipe: _Recipe, program: Program,
 
 def _held_as(name: str, one: Once) -> str | None:
     """The attribute that the constructor gives the same value: `self.edges = edges`, `self.edges, self.k = edges, k`."""
-    for statement in one.scope.body:
-        if not isinstance(statement, ast.Assign):
-            continue
-        target, value = statement.targets[0], statement.value
-        is_row = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-        pairs = zip(target.elts, value.elts, strict=False) if is_row else [(target, value)]  # type: ignore[attr-defined]
-        for each, given in pairs:
-            attribute = dotted_name(each) if isinstance(given, ast.Name) and given.id == name else None
-            if attribute is not None and attribute.startswith("self."):
-                return attribute
-    return None
+    held = (
+        bound.name
+        for bound in bounds_of(one.scope)
+        if bound.name.startswith("self.") and not bound.fills and bound.pick is None and dotted_name(bound.node) == name
+    )
+    return next(held, None)
 
 
 def _is_object(name: ast.Name, file: SourceFile, program: Program) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, scope_of
+from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -23,9 +23,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the copy that raised, and for what reads it."""
     program = context.program
     for file, statement in list(raised_at(context))[:1]:
-        for target, call in _assigned(statement):
-            name, names = dotted_name(target), program.names(file)
-            if name is None or not isinstance(call, ast.Call) or not names.is_call(call, "copy.deepcopy"):
+        for bound in bounds_of(scope_of(statement, file)):
+            name, call = bound.name, bound.node
+            if bound.statement is not statement or not isinstance(call, ast.Call):
+                continue
+            if bound.fills or bound.pick is not None or not program.names(file).is_call(call, "copy.deepcopy"):
                 continue
             read = _state_dicts(name, statement, file, program)
             if not read or not call.args:
@@ -37,17 +39,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                 ),
                 belief=1.8,
             )
-
-
-def _assigned(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What a statement assigns to what: `best` and `lowest` of `best, lowest = copy.deepcopy(net), loss.item()`."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return
-    target, value = statement.targets[0], statement.value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        yield from zip(target.elts, value.elts, strict=True)
-    else:
-        yield target, value
 
 
 def _state_dicts(name: str, statement: ast.stmt, file: SourceFile, program: Program) -> list[ast.Call]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.patch import Edit
+from explainer.model.verification import CLIPS_SCALED
 from explainer.source.step import CLIP, SCALER_STEP, UNSCALE, find_acts
 
-_SEEN = re.compile(r"(\S+):(\d+) clips gradients that still carry GradScaler's factor")
+_SEEN = re.compile(rf"(\S+):(\d+) {re.escape(CLIPS_SCALED)}")
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,8 +19,8 @@ class Early:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._flagged: deque[tuple[weakref.ref[Any], int]] = deque(maxlen=MAX_FLAGGED)
-        self._roots: Sequence[Any] = ()
-        self._inputs: Sequence[Any] = ()
+        self._roots: list[weakref.ref[Any]] = []
+        self._inputs: list[weakref.ref[Any]] = []
 
     def saw_flag(self, tensor: Any) -> None:
         """A tensor that did not require grad is about to."""
@@ -30,20 +29,19 @@ class Early:
 
     def saw_backward(self, roots: Any, inputs: Any) -> None:
         """Gradients of some tensors are asked for, with respect to others where these are given."""
-        self._roots = roots if isinstance(roots, (list, tuple)) else (roots,)
-        self._inputs = inputs if isinstance(inputs, (list, tuple)) else ()
+        self._roots, self._inputs = _references(roots), _references(inputs)
 
     def told(self) -> tuple[Operation, Operation | None] | None:
         """The operation nearest to what is differentiated that took such a tensor too early, and the one that made that."""
-        for tensor in self._inputs:
-            at = next((at for one, at in self._flagged if one() is tensor), None)
-            number = self._flow.maker(tensor)
+        for tensor in (one() for one in self._inputs):
+            at = next((at for one, at in self._flagged if tensor is not None and one() is tensor), None)
             if at is None:
                 continue
+            number = self._flow.maker(tensor)
             found = [
                 (one, operation)
                 for root in self._roots
-                if (maker := self._flow.maker(root)) is not None
+                if (maker := self._flow.maker(root())) is not None
                 for one, operation in islice(self._flow.upstream(maker), MAX_LOOKED_AT)
                 if one < at and (number in operation.inputs if number is not None else id(tensor) in operation.leaves)
             ]
@@ -51,3 +49,9 @@ class Early:
                 made = self._flow.get(number) if number is not None else None
                 return max(found, key=lambda each: each[0])[1], made
         return None
+
+
+def _references(tensors: Any) -> list[weakref.ref[Any]]:
+    """Weak ones, so that no graph outlives its step; an edge of a graph is no tensor."""
+    listed = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    return [weakref.ref(one) for one in listed if hasattr(one, "requires_grad")]

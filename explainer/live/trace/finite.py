@@ -183,12 +183,14 @@ class Finite:
             seen.update(further)
 
     def _takers(self, number: int, views: set[int]) -> Iterator[tuple[int, Operation]]:
-        """The operations that took what an operation made, or a view of it, oldest first."""
-        for one, operation in self._flow.consumers(number):
-            if one in views:
-                yield from self._takers(one, views)
-            else:
-                yield one, operation
+        """The operations that took what an operation made, or a view of it, in no order."""
+        queue = [number]
+        while queue:
+            for one, operation in self._flow.consumers(queue.pop()):
+                if one in views:
+                    queue.append(one)
+                else:
+                    yield one, operation
 
     def _first_backward(self, bad: dict[int, str], known: set[int], views: set[int]) -> dict[str, Any] | None:
         """The operation whose backward made the first gradient that is not finite."""

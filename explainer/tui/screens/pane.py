@@ -44,9 +44,8 @@ class Pane(Vertical):
 
     async def show(self) -> None:
         """Build the screen where that was not done, and draw it."""
-        async with (
-            self._building
-        ):  # a key and a click may both ask for it, and its widgets are there only once they are mounted
+        # A key and a click may both ask for it, and its widgets are there only once they are mounted.
+        async with self._building:
             if not self._is_built:
                 await self.mount_all(self.build())
                 self._is_built = True
