@@ -79,15 +79,18 @@ def test_the_slow_copy_has_no_graph(tmp_path: pathlib.Path, text: str, wanted: l
     exec(compile(after, "after", "exec"), {})  # noqa: S102
 
 
+THROUGH = ("self.key(x)", "self.key(self.query[0](x) @ torch.ones(4, 3))")
+OWNED = ("model.query.parameters()", "[*model.query.parameters(), *model.key.parameters()]")
+
+
 @pytest.mark.torch
-def test_a_network_that_gradients_go_through_keeps_its_graph(tmp_path: pathlib.Path) -> None:
-    """What the slow copy is given comes from the network that trains: it learns through the copy."""
+@pytest.mark.parametrize("change", [THROUGH, OWNED], ids=["gradients go through it", "an optimizer owns it"])
+def test_a_network_that_trains_keeps_its_graph(tmp_path: pathlib.Path, change: tuple[str, str]) -> None:
+    """It is given what the other network computes, or is trained by itself and synchronised besides."""
     pytest.importorskip("torch")
     import gradfix
 
-    source = HEAD + OWN.replace("WRITE", "slow.copy_(fast)").replace(
-        "self.key(x)", "self.key(self.query[0](x) @ torch.ones(4, 3))"
-    )
+    source = HEAD + OWN.replace("WRITE", "slow.copy_(fast)").replace(*change)
     path = tmp_path / "train.py"
     path.write_text(source)
     with pytest.raises(RuntimeError, match="inplace"), gradfix.trace() as seen:

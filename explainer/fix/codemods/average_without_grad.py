@@ -48,7 +48,7 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
     ]
     provenance = provenance_of(program)
     given = [one for run in runs for one in (*run.args, *(each.value for each in run.keywords))]
-    if any(provenance.trace(Value(one, file)).live for one in given):
+    if any(provenance.trace(Value(one, file)).live for one in given) or _is_optimized(slow, program):
         return
     edits: dict[Edit, None] = {}
     for run in runs:
@@ -58,6 +58,21 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
     if edits:
         why = f"runs `{slow}`, whose weights follow another network's, with a graph"
         yield Proposal(edits=tuple(edits), culprit=culprit_of(file, file.statement(runs[0]), why), belief=4.5)
+
+
+def _is_optimized(slow: str, program: Program) -> bool:
+    """Whether an optimizer is given that network's parameters by its name: then it trains, and is synchronised besides."""
+    last = slow.rpartition(".")[2]
+    for file in program.parsed():
+        for call in file.walk():
+            if not isinstance(call, ast.Call):
+                continue
+            if not (program.names(file).qualified(call.func) or "").startswith("torch.optim."):
+                continue
+            listed = [one.value for one in walk(call) if isinstance(one, ast.Attribute) and one.attr == "parameters"]
+            if any((dotted_name(one) or "").rpartition(".")[2] == last for one in listed):
+                return True
+    return False
 
 
 def _runs_nothing_else(statement: ast.stmt, slow: str, file: SourceFile, program: Program) -> bool:
