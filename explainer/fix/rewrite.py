@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from explainer.fix.codemod import edit_of
+from explainer.fix.codemod import edit_of, insert_before
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
@@ -137,6 +137,16 @@ def indented(file: SourceFile, statements: Sequence[ast.stmt], without: Sequence
     lines = range(first, (statements[-1].end_lineno or 0) + 1)
     starts = [file.line_start(line) for line in lines if line not in strings | fixed and file.line(line).strip()]
     return [Edit(file=file.path, start=start, end=start, new=step) for start in starts]
+
+
+def in_block(file: SourceFile, statements: Sequence[ast.stmt], head: str) -> tuple[Edit, ...]:
+    """Statements that follow each other as the body of a block: `in_block(file, row, "with torch.no_grad():")`."""
+    return (insert_before(file, statements[0], head), *indented(file, statements))
+
+
+def under_no_grad(file: SourceFile, statements: Sequence[ast.stmt], names: Names) -> tuple[Edit, ...]:
+    """Statements that follow each other in a block without grad, spelled as the file spells torch."""
+    return in_block(file, statements, f"with {spell(names, 'torch.no_grad')}():")
 
 
 def free_name(name: str, scope: ast.AST) -> str:

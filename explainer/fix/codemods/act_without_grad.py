@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import spell
-from explainer.model.patch import Edit
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.rewrite import under_no_grad
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.callee import callees_of
@@ -46,9 +45,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             if _is_data(statement, scope, file, program):
                 why = "builds a graph for each action, which the memory keeps and the next round carries on"
-                edit = under_no_grad(file, statement, program)
-                if edit is not None:
-                    yield Proposal(edits=(edit,), culprit=culprit_of(file, statement, why), belief=2.2)
+                edits = under_no_grad(file, [statement], program.names(file))
+                yield Proposal(edits=edits, culprit=culprit_of(file, statement, why), belief=2.2)
 
 
 def _loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While]]:
@@ -151,21 +149,3 @@ def _leads_to_backward(node: ast.AST, file: SourceFile, program: Program, depth:
         for callee in callees_of(call.func, file, program)
         if isinstance(callee.function, Function)
     )
-
-
-def under_no_grad(file: SourceFile, statement: ast.stmt, program: Program) -> Edit | None:
-    """The statement as the only one of a block without grad; None where a string in it goes over several lines."""
-    spelled = spell(program.names(file), "torch.no_grad")
-    if spelled.partition(".")[0] not in program.names(file).imports:
-        return None
-    if any(
-        isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in walk(statement)
-    ):
-        return None
-    indent = file.indent(statement.lineno)
-    step = "\t" if "\t" in indent else "    "
-    lines = file.segment(statement).split(file.newline)
-    inner = file.newline.join(
-        [f"{indent}{step}{lines[0]}", *(f"{step}{line}" if line.strip() else line for line in lines[1:])]
-    )
-    return edit_of(file, statement, f"with {spelled}():{file.newline}{inner}")

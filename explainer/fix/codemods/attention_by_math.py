@@ -12,9 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.import_line import imported
-from explainer.fix.rewrite import indented
+from explainer.fix.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, calls_behind
 from explainer.source.cut import asked_of_grad, asks_for
@@ -74,7 +74,7 @@ def _wrapped(statement: ast.stmt, file: SourceFile) -> Proposal:
         edits = (Edit(file=file.path, start=edits[0].start, end=edits[0].end,
                       new=f"from {_MODULE} import SDPBackend, sdpa_kernel{file.newline}"),)  # fmt: skip
     return Proposal(
-        edits=(*edits, insert_before(file, statement, f"with {kernel}({backend}.MATH):"), *indented(file, [statement])),
+        edits=(*edits, *in_block(file, [statement], f"with {kernel}({backend}.MATH):")),
         culprit=culprit_of(
             file, statement, "differentiates through attention twice, and the fused kernels have one derivative"
         ),

@@ -10,8 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.codemods.act_without_grad import under_no_grad
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import put_method, under_no_grad
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import HIDDEN_WRITE, WRITE
@@ -53,8 +52,10 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
     edits: dict[Edit, None] = {}
     for run in runs:
         statement = file.statement(run)
-        whole = under_no_grad(file, statement, program) if _runs_nothing_else(statement, slow, file, program) else None
-        edits[whole or put_method(file, run, ".detach()")] = None
+        if _runs_nothing_else(statement, slow, file, program):
+            edits |= dict.fromkeys(under_no_grad(file, [statement], program.names(file)))
+        else:
+            edits[put_method(file, run, ".detach()")] = None
     if edits:
         why = f"runs `{slow}`, whose weights follow another network's, with a graph"
         yield Proposal(edits=tuple(edits), culprit=culprit_of(file, file.statement(runs[0]), why), belief=4.5)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
 from explainer.fix.failure import backward_roots, failing_statements
-from explainer.model.patch import Edit
+from explainer.fix.rewrite import in_block
 from explainer.source.binding import Value, walk_scope
 from explainer.source.cut import grad_mode_cut, grad_state
 from explainer.source.file import SourceFile
@@ -46,7 +46,7 @@ def _under_callers(context: Context) -> Iterator[Proposal]:
         return
     statements = block[_first(block, failing, file, context) : block.index(failing) + 1]
     yield Proposal(
-        edits=tuple(_wrapped(statements, f"with {torch}.enable_grad():", file)),
+        edits=in_block(file, statements, f"with {torch}.enable_grad():"),
         culprit=culprit_of(
             file, statements[0], "computes what is differentiated while the caller has switched grad mode off"
         ),
@@ -84,15 +84,6 @@ def _first(block: list[ast.stmt], failing: ast.stmt, file: SourceFile, context: 
             first = at
             wanted |= {one.id for one in walk(statement) if isinstance(one, ast.Name)}
     return first
-
-
-def _wrapped(statements: list[ast.stmt], head: str, file: SourceFile) -> Iterator[Edit]:
-    yield insert_before(file, statements[0], head)
-    step = "\t" if "\t" in file.indent(statements[0].lineno) else "    "
-    for line in range(statements[0].lineno, (statements[-1].end_lineno or 0) + 1):
-        start = file.line_start(line)
-        if file.line(line).strip():
-            yield Edit(file=file.path, start=start, end=start, new=step)
 
 
 def _left_off(context: Context) -> Iterator[Proposal]:

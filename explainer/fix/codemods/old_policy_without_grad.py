@@ -12,8 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.codemods.act_without_grad import under_no_grad
-from explainer.fix.rewrite import indented, put_method, spell
+from explainer.fix.rewrite import put_method, spell, under_no_grad
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
@@ -215,9 +214,8 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
                 continue
             if not takes_log_probability(statement.value, file, program) or _needs_grad(statement.value, file, program):
                 continue
-            edit = under_no_grad(file, statement, program)
-            if edit is not None:
-                yield Proposal(edits=(edit,), culprit=culprit_of(file, statement, _WHY), belief=2.5)
+            edits = under_no_grad(file, [statement], program.names(file))
+            yield Proposal(edits=edits, culprit=culprit_of(file, statement, _WHY), belief=2.5)
 
 
 def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:
@@ -230,10 +228,8 @@ def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             if not own or not own <= layers or is_without_grad(loop, file, program) or _needs_grad(loop, file, program):
                 continue
             inner = [one for one in walk(loop) if isinstance(one, ast.stmt) and one is not loop]
-            spelled = spell(program.names(file), "torch.no_grad")
-            is_known = spelled.partition(".")[0] in program.names(file).imports
-            if is_known and takes_log_probability(loop, file, program) and _gives_graph(inner, file, program):
-                edits = (insert_before(file, loop, f"with {spelled}():"), *indented(file, [loop]))
+            if takes_log_probability(loop, file, program) and _gives_graph(inner, file, program):
+                edits = under_no_grad(file, [loop], program.names(file))
                 culprit = culprit_of(file, _forward_of(loop, file, program), _WHY)
                 yield Proposal(edits=edits, culprit=culprit, belief=2.5)
                 return

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
-from explainer.model.patch import Edit
+from explainer.fix.rewrite import spell, under_no_grad
 from explainer.source.alias import is_returned
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
@@ -45,14 +45,14 @@ def propose(context: Context) -> Iterator[Proposal]:
         if is_step or (leaf is not None and _is_whole_initialiser(function, file, context.program)):
             assert function is not None
             names = context.program.names(file)
-            edit = insert_before(file, function, f"@{_spelled(names.imports)}no_grad()")
+            edit = insert_before(file, function, f"@{spell(names, 'torch.no_grad')}()")
             yield Proposal(edits=(edit,), culprit=culprit, belief=2.0)
             return
         row = _row(file, statement, context.program)
         loop = file.enclosing(statement, ast.For)
         if isinstance(loop, ast.For) and _is_stepped(statement, function) and not _is_all_of(row, loop):
             row = [loop]
-        yield Proposal(edits=(_wrapped(file, row, context.program),), culprit=culprit, belief=2.0)
+        yield Proposal(edits=under_no_grad(file, row, context.program.names(file)), culprit=culprit, belief=2.0)
         return
 
 
@@ -226,21 +226,3 @@ def _row(file: SourceFile, statement: ast.stmt, program: Program) -> list[ast.st
             break
         row.append(one)
     return row
-
-
-def _wrapped(file: SourceFile, row: list[ast.stmt], program: Program) -> Edit:
-    """Statements that follow each other in a `with torch.no_grad():` block."""
-    start, end = file.line_start(row[0].lineno), file.span(row[-1])[1]
-    indent = file.indent(row[0].lineno)
-    step = "\t" if indent.startswith("\t") else "    "
-    lines = [f"{step}{line}" if line.strip() else line for line in file.text[start:end].split("\n")]
-    head = f"{indent}with {_spelled(program.names(file).imports)}no_grad():{file.newline}"
-    return Edit(file=file.path, start=start, end=end, new=head + "\n".join(lines))
-
-
-def _spelled(imports: dict[str, str]) -> str:
-    """How the file writes `torch.`; nothing where it imports `no_grad` itself."""
-    if imports.get("no_grad") == "torch.no_grad":
-        return ""
-    name = next((local for local, meant in imports.items() if meant == "torch"), "torch")
-    return f"{name}."
