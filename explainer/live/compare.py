@@ -72,9 +72,10 @@ def _held(name: str, value: object) -> Iterator[tuple[str, object]]:
         inside = tuple.__iter__(held) if isinstance(held, tuple) else list.__iter__(held)
         yield from ((f"{name}[{at}]", one) for at, one in enumerate(islice(inside, MAX_NAMES)))
     elif type(state) is dict:
-        own = [one for key in ("_parameters", "_buffers") if type(one := state.get(key)) is dict]
+        # an OrderedDict in torch 2.4
+        own = [one for key in ("_parameters", "_buffers") if isinstance(one := state.get(key), dict)]
         for part in (state, *own):
-            yield from ((f"{name}.{key}", one) for key, one in islice(part.items(), MAX_NAMES) if type(key) is str)
+            yield from ((f"{name}.{key}", one) for key, one in islice(dict.items(part), MAX_NAMES) if type(key) is str)
 
 
 def _own_frame(trace: TracebackType | None) -> FrameType | None:
