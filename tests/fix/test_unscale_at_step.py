@@ -63,6 +63,23 @@ RIGHT = {
         scaler.update()
     print(norm)
 """,
+    "a norm that every micro batch reads": HEAD + """for pair in data.split(2):
+    for x in pair:
+        scaler.scale(net(x).pow(2).mean()).backward()
+        scaler.unscale_(opt)
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        print(norm)
+    scaler.step(opt)
+    scaler.update()
+""",
+    "a loop that looks at gradients": HEAD + """for pair in data.split(2):
+    for x in pair:
+        scaler.scale(net(x).pow(2).mean()).backward()
+        scaler.unscale_(opt)
+        print(sum(p.grad.norm() for p in net.parameters()))
+    scaler.step(opt)
+    scaler.update()
+""",
     "two optimizers, each unscaled elsewhere": HEAD + """other = torch.optim.SGD(net.parameters(), lr=0.1)
 for i, x in enumerate(data):
     scaler.scale(net(x).pow(2).mean()).backward()
@@ -134,6 +151,24 @@ for i, x in enumerate(data):
 """,
         ["-    scaler.unscale_(opt)", "-    nn.utils.clip_grad_norm_(net.parameters(), 1.0)", "+        scaler.unscale_(opt)",
          "+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)"],
+    ),
+    "a loop over the micro batches of a step": (
+        HEAD + """for pair in data.split(2):
+    total = 0.0
+    for x in pair:
+        loss = net(x).pow(2).mean() / 2
+        scaler.scale(loss).backward()
+        total += loss.item()
+        scaler.unscale_(opt)
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    print(total)
+    scaler.step(opt)
+    scaler.update()
+    opt.zero_grad()
+    print(norm)
+""",
+        ["-        scaler.unscale_(opt)", "-        norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+         "+    scaler.unscale_(opt)", "+    norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)"],
     ),
     "a loop that goes on before the step": (
         HEAD + """for i, x in enumerate(data):

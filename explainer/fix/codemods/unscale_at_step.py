@@ -15,7 +15,7 @@ from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, block_of, reads
+from explainer.source.lineage import before, binds, block_of, reads
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -109,9 +109,15 @@ def _unit(statement: ast.stmt, file: SourceFile, training: _Training, depth: int
         moved = _with_clips(statement, block, acts)
         at = max(block.index(one) for one in moved)
         return _Unit(file, tuple(moved)) if moved and _is_left(block[at + 1 :], step.statement) else None
+    if isinstance(above, (ast.If, ast.With, ast.For)) and not getattr(above, "orelse", []) and _is_about_gradients(above, acts):
+        return _unit(above, file, training, depth)
+    if isinstance(above, (ast.For, ast.While)) and step.statement in block_of(above, file):
+        moved = _with_clips(statement, block, acts)
+        rest = block[max(block.index(one) for one in moved) + 1 :]
+        is_last = before(above, step.statement) and not any(_takes_gradients(one) or _leaves(one) for one in rest)
+        return _Unit(file, tuple(moved)) if is_last and not _are_read(moved, above) else None
     if isinstance(above, (ast.If, ast.With, ast.For)):
-        is_whole = not getattr(above, "orelse", []) and _is_about_gradients(above, acts)
-        return _unit(above, file, training, depth) if is_whole else None
+        return None
     if isinstance(above, _FUNCTIONS) and depth < _DEPTH and all(_moves(one, acts) for one in above.body):
         calls = resolver_of(program).calls_of(above, file)
         where = calls[0][0] if len(calls) == 1 else None
@@ -121,7 +127,8 @@ def _unit(statement: ast.stmt, file: SourceFile, training: _Training, depth: int
         return None
     moved = _with_clips(statement, block, acts)
     rest = block[max(block.index(one) for one in moved) + 1 :]
-    is_whole = not _are_read(moved, file, program) and not any(_takes_gradients(one) for one in rest)
+    around = program.names(file).function_of(statement) or file.tree
+    is_whole = not _are_read(moved, around) and not any(_takes_gradients(one) for one in rest)
     return _Unit(file, tuple(moved)) if is_whole else None
 
 
@@ -240,11 +247,10 @@ def _moves(statement: ast.stmt, acts: Sequence[Act]) -> bool:
     return is_docstring or (bool(kinds) and kinds <= {UNSCALE, CLIP} and not _leaves(statement))
 
 
-def _are_read(moved: Sequence[ast.stmt], file: SourceFile, program: Program) -> bool:
-    """Whether what the statements bind, a gradient's norm, is read by others of the function."""
+def _are_read(moved: Sequence[ast.stmt], scope: ast.AST | None) -> bool:
+    """Whether what the statements bind, a gradient's norm, is read by others of a function or a loop."""
     inside = {node for one in moved for node in walk(one)}
     names = {name for one in inside if isinstance(one, ast.stmt) for name in binds(one) if "." not in name}
-    scope = program.names(file).function_of(moved[0]) or file.tree
     return scope is not None and any(
         isinstance(node, ast.Name) and node.id in names and node not in inside and isinstance(node.ctx, ast.Load)
         for node in walk(scope)
