@@ -25,11 +25,23 @@ _FLOAT64 = frozenset(
 _DRAWS = frozenset(
     {"normal", "uniform", "standard_normal", "random", "exponential", "gamma", "beta", "laplace", "multivariate_normal"}
 )
+_SAME = frozenset({"coalesce", "to_dense", "to_sparse", "to_sparse_csr", "to_sparse_coo"})
 _MIXES = frozenset({"stack", "concatenate", "hstack", "vstack", "column_stack", "where", "clip", "maximum", "minimum"})
 _FUNCTIONS = frozenset(
     {"sin", "cos", "exp", "log", "log1p", "sqrt", "abs", "tanh", "power", "square", "cumsum", "sum", "mean", "std"}
 )
+_COUNTS = frozenset(
+    {"bincount", "arange", "argsort", "argmax", "argmin", "nonzero", "flatnonzero", "digitize", "searchsorted", "count_nonzero"}
+    | {"random.randint"}
+)  # fmt: skip
+_OF_COUNTS = frozenset({"sin", "cos", "exp", "log", "log1p", "sqrt", "tanh", "mean", "std"})
 _TO_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
+# Functions of torch whose result has the dtype of one argument, by its place and name.
+_HANDS_ON = {
+    "torch.sparse_coo_tensor": (1, "values"), "torch.sparse_csr_tensor": (2, "values"), "torch.stack": (0, "tensors"),
+    "torch.cat": (0, "tensors"), "torch.diag": (0, "input"), "torch.diagflat": (0, "input"), "torch.tile": (0, "input"),
+    "torch.block_diag": (0, ""), "torch.flip": (0, "input"), "torch.roll": (0, "input"),
+}  # fmt: skip
 _DTYPES = {
     "numpy.float64": FLOAT64, "numpy.double": FLOAT64, "torch.float64": FLOAT64, "torch.double": FLOAT64, "float": FLOAT64,
     "numpy.float32": FLOAT32, "torch.float32": FLOAT32, "torch.float": FLOAT32, "torch.float16": "float16", "torch.half": "float16",
@@ -70,6 +82,8 @@ def _born(value: Value, program: Program, depth: int) -> list[Birth]:
     if isinstance(node, ast.BinOp):
         parts = [float64_births(replace(value, node=one), program, depth + 1) for one in (node.left, node.right)]
         inner = [*parts[0], *parts[1]]
+        if not inner and isinstance(node.op, ast.Div) and _is_count(node, value, program, depth):
+            return [Birth(kind=CREATION, value=value, is_array=True)]
         if not inner:
             return []
         is_promotion = not (parts[0] and parts[1])
@@ -98,13 +112,19 @@ def _of_call(node: ast.Call, value: Value, program: Program, depth: int) -> list
             if arrays
             else []
         )
+    if name in _HANDS_ON:
+        place, keyword = _HANDS_ON[name]
+        given = next((one.value for one in node.keywords if one.arg == keyword), None)
+        part = given or (node.args[place] if place < len(node.args) else None)
+        parts = part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part] if part is not None else []
+        return [birth for one in parts for birth in float64_births(replace(value, node=one), program, depth + 1)]
     if name.startswith("numpy."):
         return _of_numpy(node, name.removeprefix("numpy."), value, program, depth)
     if isinstance(node.func, ast.Attribute):
         method = node.func.attr
         if method in _DRAWS and _is_generator(node.func.value, names, value):
             return [Birth(kind=CREATION, value=value, is_array=True)]
-        if method in KEEP or method in ("mean", "std", "sum", "min", "max", "dot"):
+        if method in KEEP or method in _SAME or method in ("mean", "std", "sum", "min", "max", "dot"):
             return float64_births(replace(value, node=node.func.value), program, depth + 1)
         if method == "to_numpy":
             return [Birth(kind=CREATION, value=value, is_array=True)]
@@ -121,8 +141,35 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
     if function in _MIXES or function in _FUNCTIONS:
         parts = [one for arg in node.args for one in (arg.elts if isinstance(arg, (ast.List, ast.Tuple)) else [arg])]
         is_float = any(float64_births(replace(value, node=one), program, depth + 1) for one in parts)
-        return [here] if is_float else []
+        is_count = function in _OF_COUNTS and any(_is_count(one, value, program, depth) for one in parts)
+        return [here] if is_float or is_count else []
     return []
+
+
+def _is_count(node: ast.expr, value: Value, program: Program, depth: int) -> bool:
+    """Whether an expression is computed from NumPy's counts or indices, which a division or a root makes float64."""
+    if isinstance(node, ast.BinOp):
+        return any(_is_count(one, value, program, depth) for one in (node.left, node.right))
+    if depth > _DEPTH or isinstance(node, ast.Constant):
+        return False
+    return any(
+        (_is_count(one.node.value, one, program, depth + 1) if isinstance(one.node, ast.Subscript) else False)
+        or (isinstance(one.node, ast.BinOp) and _is_count(one.node, one, program, depth + 1))
+        or _counts(one, program)
+        for one in origins(replace(value, node=node), program)
+        if one.pick is None
+    )
+
+
+def _counts(value: Value, program: Program) -> bool:
+    """A call of NumPy that counts or numbers: `np.bincount(x)`, `np.arange(n)`; nothing that is told a dtype or weights."""
+    node = value.node
+    if not isinstance(node, ast.Call) or stated_dtype(node, program.names(value.file)) is not None:
+        return False
+    called = program.names(value.file).qualified(node.func) or ""
+    is_weighted = any(one.arg == "weights" for one in node.keywords)
+    fractions = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in node.args)
+    return called.removeprefix("numpy.") in _COUNTS and called.startswith("numpy.") and not is_weighted and not fractions
 
 
 def _is_list_of_floats(node: ast.expr) -> bool:

@@ -26,6 +26,11 @@ RIGHT = {
     "a tensor made as float32": (HEAD + "x = torch.tensor(raw, dtype=torch.float32)\nout = net(x)\n", "net(x)", DOUBLE),
     "a tensor cast": (HEAD + "x = torch.from_numpy(raw).float()\nout = net(x)\n", "net(x)", DOUBLE),
     "torch's own numbers": (HEAD + "x = torch.randn(9, 3)\nout = net(x)\n", "net(x)", DOUBLE),
+    "counts that stay whole": (
+        HEAD + "x = torch.stack([torch.from_numpy(np.arange(3) // 2), torch.zeros(3)])\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+    ),
     "another mismatch": (
         HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n",
         "net(x)",
@@ -57,7 +62,29 @@ CLASS = """class Rows(Dataset):
 
 
 """
+SPARSE = """src, dst = np.array([0, 1, 2]), np.array([1, 2, 0])
+def adjacency():
+    degree = np.bincount(src, minlength=9)
+    weight = WEIGHT
+    values = torch.from_numpy(weight)
+    return torch.sparse_coo_tensor(torch.from_numpy(np.stack([src, dst])), values, (9, 9)).coalesce()
+adj, x = adjacency(), torch.randn(9, 3)
+out = torch.sparse.mm(adj, x)
+"""
+PRODUCT = {"fields": {"expected_type": "Double", "found_type": "Float"}}
 WRONG = {
+    "a root of counts in a sparse matrix": (
+        HEAD + SPARSE.replace("WEIGHT", "1.0 / np.sqrt(degree[src] * degree[dst])"),
+        "torch.sparse.mm",
+        PRODUCT,
+        ["weight = (1.0 / np.sqrt(degree[src] * degree[dst])).astype(np.float32)"],
+    ),
+    "a quotient of counts": (
+        HEAD + SPARSE.replace("WEIGHT", "1 / degree[src]"),
+        "torch.sparse.mm",
+        PRODUCT,
+        ["values = torch.from_numpy(weight).float()"],
+    ),
     "a tensor of an array": (
         HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n",
         "net(x)",

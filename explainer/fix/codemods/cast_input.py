@@ -22,23 +22,22 @@ from explainer.source.precision import is_module
 from explainer.source.program import Program
 
 _HALF = frozenset({"float16", "bfloat16", "Half", "BFloat16"})
+_DOUBLE = frozenset({"float64", "Double", "double"})
+_FIELDS = ("left_dtype", "right_dtype", "left_type", "right_type", "found_dtype", "found_type")
 _BELIEFS = {PROMOTION: 1.6, CONVERSION: 1.2}
 _WHY = {PROMOTION: "is float64, as one of its operands is", CONVERSION: "keeps NumPy's float64"}
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """Edits for the arguments of the calls that the traceback names."""
-    dtypes = {
-        str(context.fields.get(one))
-        for one in ("left_dtype", "right_dtype", "left_type", "right_type", "found_dtype", "found_type")
-    }
+    dtypes = {str(context.fields.get(one)) for one in _FIELDS}
     if not context.has_failed:
         return
     seen: set[tuple[str, int]] = set()
     losses = {id(loss.call) for loss in find_losses(context.program)}
     firsts: list[Birth] = []
     for file, call in _called(context):
-        if dtypes & {"float64", "Double", "double"}:
+        if (dtypes | {str(context.fields.get("expected_type"))}) & _DOUBLE:
             for one in arguments(call):
                 value = Value(node=one, file=file)
                 births = float64_births(value, context.program)
