@@ -169,7 +169,9 @@ def _counts(value: Value, program: Program) -> bool:
     called = program.names(value.file).qualified(node.func) or ""
     is_weighted = any(one.arg == "weights" for one in node.keywords)
     fractions = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in node.args)
-    return called.removeprefix("numpy.") in _COUNTS and called.startswith("numpy.") and not is_weighted and not fractions
+    return (
+        called.removeprefix("numpy.") in _COUNTS and called.startswith("numpy.") and not is_weighted and not fractions
+    )
 
 
 def _is_list_of_floats(node: ast.expr) -> bool:

@@ -55,6 +55,22 @@ WRONG = {
             'groups = [{"params": list(net.embed.parameters())}, {"params": [one for one in net.head.parameters() if id(one) not in taken]}]',
         ],
     ),
+    "what is not to decay, sorted out by a loop": (
+        "def groups(net):\n"
+        "    decay, plain = [], []\n"
+        "    for module in net.modules():\n"
+        "        for name, one in module.named_parameters(recurse=False):\n"
+        "            if isinstance(module, nn.Embedding) or 'bias' in name:\n"
+        "                plain.append(one)\n"
+        "            else:\n"
+        "                decay.append(one)\n"
+        '    return [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]\n'
+        "opt = torch.optim.AdamW(groups(net), lr=0.1)\n",
+        [
+            "taken = {id(one) for one in plain}",
+            'return [{"params": [one for one in decay if id(one) not in taken], "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]',
+        ],
+    ),
     "three parts of which two are tied": (
         "def groups(net):\n"
         '    return [{"params": net.embed.parameters()}, {"params": net.body.parameters()}, {"params": net.head.parameters()}]\n'

@@ -1,8 +1,9 @@
 """A parameter that two groups of an optimizer list stays in one of them: `[one for one in model.parameters() if id(one) not in taken]`.
 
 Of a model and a part of it, the part keeps what it lists: it is there for options of its own. Of two parts that share a
-weight (an embedding and the head tied to it) the one that is listed first keeps it where both have the same options; whose
-learning rate and decay it gets is the author's to say.
+weight (an embedding and the head tied to it) the one that is listed first keeps it where both have the same options; of two
+that differ in weight decay alone, the one without: it lists by name or kind what is not to decay, the other all the rest.
+Whose learning rate it gets is the author's to say.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         if pair is None:
             continue
         kept, other, applicability = pair
-        is_choice = applicability != "safe" and any(one.options != other.options for one in kept)
+        is_choice = applicability != "safe" and any(
+            one.options != other.options and not _differ_in_decay(one, other) for one in kept
+        )
         edits = () if is_choice else _edits(kept, other)
         if edits or is_choice:
             names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
@@ -140,12 +143,23 @@ def _pair(groups: Sequence[_Group], program: Program) -> tuple[list[_Group], _Gr
         if parts:
             return parts, whole, "safe"
     if len(groups) == 2:
-        return [groups[0]], groups[1], "unsafe"
+        kept, other = sorted(groups, key=_decays) if _differ_in_decay(*groups) else groups
+        return [kept], other, "unsafe"
     for at, later in enumerate(groups):
         tied = [one for one in groups[:at] if _are_tied(one, later, program)]
         if tied:
             return tied, later, "unsafe"
     return None
+
+
+def _differ_in_decay(one: _Group, other: _Group) -> bool:
+    """Whether one of two groups does not decay, and nothing else tells them apart."""
+    apart = set(one.options) ^ set(other.options)
+    return all(each.startswith("weight_decay=") for each in apart) and _decays(one) != _decays(other)
+
+
+def _decays(group: _Group) -> bool:
+    return not {"weight_decay=0", "weight_decay=0.0"} & set(group.options)
 
 
 def _are_tied(one: _Group, other: _Group, program: Program) -> bool:
@@ -184,7 +198,9 @@ def _can_be_read(group: _Group, at: ast.stmt) -> bool:
     if not isinstance(group.node, ast.Name):
         return isinstance(group.node, ast.ListComp) or _owner(group.node) is not None
     bounds = _bounds(group.node, group.file)
-    return bool(bounds) and all(end_of(one.statement) <= start_of(at) and _is_list(one.node) for one in bounds)
+    return bool(bounds) and all(
+        end_of(one.statement) <= start_of(at) and (one.fills or _is_list(one.node)) for one in bounds
+    )
 
 
 def _is_list(node: ast.expr) -> bool:

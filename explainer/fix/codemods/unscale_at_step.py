@@ -109,7 +109,11 @@ def _unit(statement: ast.stmt, file: SourceFile, training: _Training, depth: int
         moved = _with_clips(statement, block, acts)
         at = max(block.index(one) for one in moved)
         return _Unit(file, tuple(moved)) if moved and _is_left(block[at + 1 :], step.statement) else None
-    if isinstance(above, (ast.If, ast.With, ast.For)) and not getattr(above, "orelse", []) and _is_about_gradients(above, acts):
+    if (
+        isinstance(above, (ast.If, ast.With, ast.For))
+        and not getattr(above, "orelse", [])
+        and _is_about_gradients(above, acts)
+    ):
         return _unit(above, file, training, depth)
     if isinstance(above, (ast.For, ast.While)) and step.statement in block_of(above, file):
         moved = _with_clips(statement, block, acts)
