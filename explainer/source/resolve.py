@@ -18,6 +18,7 @@ from explainer.source.binding import (
     reaching,
     scope_of,
 )
+from explainer.source.fields import fields_of, given_field
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
@@ -197,7 +198,7 @@ class Resolver:
         if owner is None:
             return
         attribute = name.partition(".")[2]
-        assigned = list(self._assigned(attribute, owner, value.file))
+        assigned = list(self._assigned(attribute, owner, value.file)) or list(self._fields(attribute, owner, value))
         for file, one in self._derived(owner) if not assigned else ():
             assigned += self._assigned(attribute, one, file)
         yield from assigned
@@ -219,12 +220,28 @@ class Resolver:
     def _member(self, value: Value) -> Iterator[Value]:
         """`model.head`: what the class of `model` assigns to `self.head`."""
         assert isinstance(value.node, ast.Attribute)
-        owner = Value(value.node.value, value.file, value.arguments)
-        for file, one in self.classes_of(owner):
-            yield from self._assigned(value.node.attr, one, file)
+        attribute = value.node.attr
+        for made in self.constructors_of(Value(value.node.value, value.file, value.arguments)):
+            found = self.find_class(made.node.func, made.file) if isinstance(made.node, ast.Call) else None
+            if found is None:
+                continue
+            fields = fields_of(found[1], self.program.names(found[0]))
+            given = given_field(attribute, fields, made) if attribute in fields else None
+            yield from self._assigned(attribute, found[1], found[0]) if given is None else [given]
+
+    def _fields(self, attribute: str, owner: ast.ClassDef, value: Value) -> Iterator[Value]:
+        """What the calls that make records of a class give one of its fields."""
+        fields = fields_of(owner, self.program.names(value.file))
+        for file, call in self._calls.get(owner.name, ()) if attribute in fields else ():
+            given = given_field(attribute, fields, Value(call, file))
+            if given is not None:
+                yield given
 
     def find_class(self, node: ast.expr, file: SourceFile) -> tuple[SourceFile, ast.ClassDef] | None:
-        """The project's class that an expression names."""
+        """The project's class that an expression names; `cls` is that of the method around."""
+        if isinstance(node, ast.Name) and node.id == "cls":
+            around = self.program.names(file).class_of(node)
+            return (file, around) if around is not None else None
         name = self.program.names(file).qualified(node)
         if name is None:
             return None
@@ -335,7 +352,9 @@ class Resolver:
         target = target or (self.program.find_function(called) if self._is_imported(func, file) else None)
         if target is not None:
             return target
-        for where, owner in self.classes_of(Value(func.value, file, value.arguments)):
+        named = self.find_class(func.value, file)
+        owners = [named] if named is not None else self.classes_of(Value(func.value, file, value.arguments))
+        for where, owner in owners:
             found_method = self.method(owner, func.attr, where)
             if found_method is not None:
                 return found_method

@@ -37,7 +37,20 @@ def accuracy(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return (layer(x).argmax(1) == 0).float().mean()
 
 
+def tracked(value: torch.Tensor) -> float:
+    return value.mean().item()
+
+
+def residual(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Of an equation whose coefficients depend on the place, without `create_graph`."""
+    place = x.detach().requires_grad_(True)
+    (slope,) = torch.autograd.grad(layer(place).sum(), place)
+    return (slope * place.detach().sin()).square().mean()
+
+
 DEAD = {
+    "a number that a helper reads": ("item", lambda layer, x: layer(x).mean() + 0.1 * tracked(layer.weight)),
+    "a residual of a detached place": ("grad", lambda layer, x: layer(x).mean() + residual(layer, x)),
     "a penalty without create_graph": ("grad", lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=False)),
     "a penalty in a list": (
         "grad", lambda layer, x: torch.stack([layer(x).mean(), slope(layer, x, keep=False)]).sum()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from .exits import WAYS_OUT
+from .exits import Stack
 from .flow import Flow, Operation
 from .place import Place, describe
 
@@ -29,6 +30,11 @@ class DeadTerms:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._found: dict[tuple[Place | None, str], Operation] = {}
+        self._left: deque[tuple[int, Stack]] = deque(maxlen=MAX_LOOKED_AT)
+
+    def left(self, number: int, stack: Stack) -> None:
+        """An operation gave the program a number or an array."""
+        self._left.append((number, stack))
 
     def saw_backward(self, root: Any) -> None:
         """A backward is about to start at a tensor; of more than one value there is no sum to look at."""
@@ -61,19 +67,27 @@ class DeadTerms:
                 self._keep(list(self._cuts_behind(one)))
 
     def _look_at_number(self, number: int, operation: Operation) -> None:
-        """`loss + 0.1 * penalty.item()`: what is added is a number by then."""
-        before = self._flow.get(number - 1)
-        if len(operation.inputs) + len(operation.leaves) > 1 or before is None or before.name not in WAYS_OUT:
+        """`loss + 0.1 * penalty.item()`: what is added is a number by then, read there or in what that line calls."""
+        if len(operation.inputs) + len(operation.leaves) > 1:
             return
-        if before.took_grad and describe(before.place) == describe(operation.place):
-            self._keep([before])
+        here = describe(operation.place)
+        for one, stack in self._left:
+            read = self._flow.get(one)
+            if one < number and read is not None and read.took_grad and any(describe(each) == here for each in stack):
+                self._keep([read])
 
     def _keep(self, cuts: list[Operation]) -> None:
         """Remember what cuts a term off, unless any of it was meant."""
+        cuts = [one for one in cuts if not (one.name in _ON_PURPOSE and self._is_of_input(one))]
         is_meant = any(one.name in _ON_PURPOSE for one in cuts) and not all(_is_of_leaf(one) for one in cuts)
         if not is_meant and all(one.grad_mode for one in cuts):
             for one in cuts:
                 self._found.setdefault((one.place, one.name), one)
+
+    def _is_of_input(self, cut: Operation) -> bool:
+        """Whether what is detached is no more than a tensor that was flagged, for its own gradient: nothing trains behind it."""
+        made = [one for number in cut.inputs for _, one in self._flow.upstream(number)]
+        return bool(made) and not cut.leaves and not any(one.took_grad or one.leaves for one in made)
 
     def _cuts_behind(self, number: int) -> Iterator[Operation]:
         """The operations that took what requires grad and gave what does not, those nearest to a term."""

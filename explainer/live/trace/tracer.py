@@ -214,7 +214,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.replays.open:
             self.replays.saw(name, outputs, place)
         if name in WAYS_OUT:
-            self._exits.left(number, self._places.stack(4))
+            stack = self._places.stack(4)
+            self._exits.left(number, stack)
+            self.dead_terms.left(number, stack)
             self._keep_number(result, number)
         elif not is_entry:
             self._exits.saw(name)
