@@ -9,7 +9,7 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
-from explainer.model.trace import CUT, TracedLine
+from explainer.model.trace import CUT, DEAD_TERM, TracedLine
 from tests.fix.rewriting import best, diff_lines, failed, line_of, write
 from tests.fix.test_copy_what_is_saved import run
 
@@ -55,6 +55,38 @@ def lines(text: str, words: str, folder: pathlib.Path, **given: object) -> list:
     return list(
         find_codemod("reconnect_traced")(Context(program=program, incident=replace(failed(), traced=(traced,))))
     )
+
+
+METER = """import torch
+class Meter:
+    def __init__(self):
+        self.total, self.seen = 0.0, []
+    def track(self, value):
+        if isinstance(value, torch.Tensor):
+            value = value.mean().item()
+        self.total += value
+        return value
+    def keep(self, term):
+        number = term.item()
+        self.seen.append(number)
+        return number
+"""
+TRACKED = {
+    "value = ": ["+            value = value.mean()", "+        self.total += torch.as_tensor(value).item()"],
+    "number = ": ["+        number = term", "+        self.seen.append(number.item())"],
+}
+
+
+@pytest.mark.parametrize("words", TRACKED)
+def test_a_meter_keeps_numbers(words: str, tmp_path: pathlib.Path) -> None:
+    """What a helper gives a loss is a tensor again; what it adds up or stores for itself holds no graph."""
+    traced = TracedLine(
+        kind=DEAD_TERM, operation="item", file=str(tmp_path / "train.py"), line=line_of(METER, words), says=""
+    )
+    program = write(tmp_path, {"train.py": METER})
+    context = Context(program=program, incident=replace(failed(), traced=(traced,)), options={"terms": True})
+    (proposal,) = find_codemod("reconnect_traced")(context)
+    assert [one for one in diff_lines(METER, splice(METER, proposal.edits)) if one[0] == "+"] == TRACKED[words]
 
 
 def test_a_target_is_less_likely(tmp_path: pathlib.Path) -> None:

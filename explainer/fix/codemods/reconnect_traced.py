@@ -11,10 +11,13 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.detachment import PUTS
+from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, DEAD_TERM, STARVING_CUT
+from explainer.source.binding import all_parameters
 from explainer.source.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
@@ -41,7 +44,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             cuts = list(_cuts(statement, file, context.program))
             again = _made_tensors_again(statement, file, context.program) if cuts else []
             edits = _uncut([*cuts, *again], context.program)
-            edits += tuple(_numbers_elsewhere(statement, again, file, context.program)) if edits else ()
+            if edits and again:
+                edits += tuple(_numbers_elsewhere(statement, again, file, context.program))
+            elif edits and kind == DEAD_TERM:
+                edits += tuple(_numbers_kept(statement, file, context.program))
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
                 is_one_of = kind == STARVING_CUT and line.is_guess
@@ -94,6 +100,23 @@ def _numbers_elsewhere(statement: ast.stmt, tensors: list[Cut], file: SourceFile
         if _is_of(node, statement) and id(node) not in again and isinstance(getattr(node, "ctx", None), ast.Load):
             name = file.segment(node)
             yield edit_of(file, node, f"[one.item() for one in {name}]" if is_list else f"{name}.item()")
+
+
+def _numbers_kept(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Edit]:
+    """What adds those numbers up or stores them keeps numbers: tensors would keep the graph of each step."""
+    function = program.names(file).function_of(statement)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return
+    may_be_number = function is not None and statement.targets[0].id in all_parameters(function)
+    for node in _function_of(statement, file, program):
+        if not _is_of(node, statement) or not isinstance(getattr(node, "ctx", None), ast.Load):
+            continue
+        other, call = file.statement(node), file.enclosing(node, ast.Call)
+        is_put = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in PUTS
+        if is_put or (isinstance(other, ast.AugAssign) and not isinstance(other.target, ast.Name)):
+            name = file.segment(node)
+            number = f"{spell(program.names(file), 'torch.as_tensor')}({name})" if may_be_number else name
+            yield edit_of(file, node, f"{number}.item()")
 
 
 def _is_of(node: ast.AST, statement: ast.stmt) -> bool:
