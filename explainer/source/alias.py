@@ -158,7 +158,7 @@ def is_for_others(write: Write, program: Program) -> bool:
     if "." in name:
         return not name.startswith("self.") or name.count(".") > 1 or _is_registered(write, program)
     if _is_loop_variable(write, name):
-        return True
+        return not _is_put_back(write)
     if function is None or name not in _parameters(function):
         return False
     place = (write.node.lineno, write.node.col_offset)
@@ -190,6 +190,17 @@ def _is_registered(write: Write, program: Program) -> bool:
         and node.args[0].value == attribute
         for node in walk(owner)
     )
+
+
+def _is_put_back(write: Write) -> bool:
+    """Whether the container that a loop walks gets what the write gives: `weights[name] = w.sub_(g)` over `weights.items()`."""
+    statement, loop = write.file.statement(write.node), write.file.enclosing(write.node, ast.For)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is write.node else None
+    if not isinstance(target, ast.Subscript) or not isinstance(loop, ast.For):
+        return False
+    keys = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    walked = {dotted_name(one) for one in walk(loop.iter) if isinstance(one, (ast.Name, ast.Attribute))}
+    return dotted_name(target.slice) in keys and dotted_name(target.value) in walked
 
 
 def _is_loop_variable(write: Write, name: str) -> bool:

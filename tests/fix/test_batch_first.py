@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import Frame, Incident
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 PROGRAM = """import torch
 from torch import nn
@@ -117,6 +121,54 @@ def test_a_first_state_is_not_turned_round(tmp_path) -> None:
     assert rewritten(tmp_path, "state_of_batch", source, "_, h =", message=message) == source
     after = rewritten(tmp_path, "batch_first", source, "_, h =", message=message)
     assert changed_lines(source, after) == TOLD
+
+
+ATTENTION = """import torch
+from dataclasses import dataclass
+from torch import nn
+
+@dataclass
+class Batch:
+    x: torch.Tensor
+    padding: torch.Tensor
+
+    @classmethod
+    def draw(cls, n):
+        rows = [torch.randn(5, 4) for _ in range(n)]
+        return cls(nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.zeros(n, 5, dtype=torch.bool))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+        layer = nn.TransformerEncoderLayer(4, 2, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 1)
+
+    def forward(self, x, padding):
+        return self.encoder(self.norm(x), src_key_padding_mask=padding).mean(1)
+
+batch = Batch.draw(3)
+loss = Net()(batch.x, batch.padding).sum()
+"""
+
+
+@pytest.mark.torch
+def test_an_attention_layer_is_told(tmp_path) -> None:
+    """By the batch that a dataclass holds; only where what failed is the attention: elsewhere the layer may be right."""
+    pytest.importorskip("torch")
+    with pytest.raises((AssertionError, RuntimeError), match="key_padd"):
+        exec(ATTENTION, {})  # noqa: S102
+    record = failed({"train.py": line_of(ATTENTION, "loss =")}).exceptions[0]
+    inside = Frame(file="torch/nn/functional.py", line=1, function="multi_head_attention_forward", library="torch")
+    raised = Incident(exceptions=(replace(record, frames=(*record.frames, inside)),))
+    proposal = best("batch_first", write(tmp_path, {"train.py": ATTENTION}), incident=raised)
+    assert proposal is not None
+    after = splice(ATTENTION, proposal.edits)
+    assert changed_lines(ATTENTION, after) == [
+        "layer = nn.TransformerEncoderLayer(4, 2, dropout=0.0, batch_first=True)"
+    ]
+    exec(after, {})  # noqa: S102
+    assert rewritten(tmp_path, "batch_first", ATTENTION, "loss =") == ATTENTION
 
 
 @pytest.mark.torch

@@ -15,6 +15,9 @@ RIGHT = {
     "a weight of another module": "self.lin.weight.mul_(2)\nreturn x",
     "the value is used and the name read": "h = torch.tanh(x)\ng = h.mul_(2) + 1\nreturn h + g",
     "in a loop from outside of it": "h = torch.tanh(x)\ng = 0\nfor _ in range(3):\n    g = g + h.mul_(2)\nreturn g",
+    "an element that another container gets": (
+        "out, seen = {'h': torch.tanh(x)}, {}\nfor key, h in out.items():\n    seen[key] = h.mul_(2)\nreturn out['h']"
+    ),
     "zeros as a value": "h = torch.tanh(x)\nreturn h.zero_() + x",
 }
 WRONG = {
@@ -29,6 +32,10 @@ WRONG = {
     "an element of a list": (
         "out = [torch.tanh(x)]\nout[0] *= x + 1\nreturn out[0]",
         ["-out[0] *= x + 1", "+out[0] = out[0] * (x + 1)"],
+    ),
+    "an element that is put back": (
+        "out = {'h': torch.tanh(x)}\nfor key, h in out.items():\n    out[key] = h.mul_(2)\nreturn out['h']",
+        ["-    out[key] = h.mul_(2)", "+    out[key] = h.mul(2)"],
     ),
     "the last use": (
         "h = torch.tanh(x)\nreturn x + h.mul_(2)",

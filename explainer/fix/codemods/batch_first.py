@@ -1,13 +1,13 @@
 """`nn.LSTM(3, 32)` becomes `nn.LSTM(3, 32, batch_first=True)` where what it gets has the batch first.
 
-Without it the layer reads (time, batch, features) and runs over the samples. Where the program reads the layer's output time
-first, the input is transposed instead. Only where the source shows how the batch is laid out.
+Without it the layer reads (time, batch, features) and runs over the samples; so does attention. Where the program reads the
+layer's output time first, the input is transposed instead. Only where the source shows how the batch is laid out.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import add_argument, put_method
@@ -20,32 +20,63 @@ from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
-_LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_ATTENTION = (
+    "torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention", "torch.nn.Transformer",
+)  # fmt: skip
+_ATTENDS = frozenset({"multi_head_attention_forward", "_check_key_padding_mask", "_sa_block", "_mha_block"})
+_STACKS = {"torch.nn.TransformerEncoder": "encoder_layer", "torch.nn.TransformerDecoder": "decoder_layer"}
 _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
 _DEPTH = 4
 _REDUCTIONS = frozenset({"mean", "sum", "max", "amax", "min", "std", "logsumexp", "select", "unbind", "flip"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each recurrent layer that runs over the batch."""
+    """An edit for each recurrent or attention layer that runs over the batch."""
     if not context.has_failed:
         return
     program = context.program
+    kinds = (*_RECURRENT, *_ATTENTION) if _is_of_attention(context) else _RECURRENT
     runs: dict[ast.Call, list[tuple[SourceFile, ast.Call]]] = {}
     made: dict[ast.Call, SourceFile] = {}
     for file, call in find_calls(program):
         for one in resolver_of(program).constructors_of(Value(call.func, file)) if call.args else ():
-            if isinstance(one.node, ast.Call) and one.node is not call and _is_time_first(one.node, one.file, program):
-                runs.setdefault(one.node, []).append((file, call))
-                made[one.node] = one.file
+            for layer, where in _layers_of(one, program):
+                if layer is not call and _is_time_first(layer, where, kinds, program):
+                    runs.setdefault(layer, []).append((file, call))
+                    made[layer] = where
     for layer, calls in runs.items():
         if all(_gets_batch_first(call, file, program) for file, call in calls):
             yield from _proposals(layer, made[layer], calls, program)
 
 
-def _is_time_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
-    """Whether a call makes a recurrent layer that reads (time, batch, features): it says nothing else."""
-    return program.names(file).is_call(call, *_LAYERS) and not any(
+def _is_of_attention(context: Context) -> bool:
+    """Whether what failed is an attention layer: elsewhere the batch in its second place raises nothing."""
+    return any(
+        frame.function in _ATTENDS and frame.library == "torch"
+        for record in context.incident.exceptions
+        for frame in record.frames
+    )
+
+
+def _layers_of(made: Value, program: Program) -> Iterator[tuple[ast.Call, SourceFile]]:
+    """The layer that a call makes; of a stack of layers the one that it copies."""
+    if not isinstance(made.node, ast.Call):
+        return
+    argument = _STACKS.get(program.names(made.file).qualified(made.node.func) or "")
+    if argument is None:
+        yield made.node, made.file
+        return
+    given = next((one.value for one in made.node.keywords if one.arg == argument), None)
+    copied = given or (made.node.args[0] if made.node.args else None)
+    for one in resolver_of(program).constructors_of(Value(copied, made.file)) if copied is not None else ():
+        if isinstance(one.node, ast.Call):
+            yield one.node, one.file
+
+
+def _is_time_first(call: ast.Call, file: SourceFile, kinds: Sequence[str], program: Program) -> bool:
+    """Whether a call makes a layer that reads (time, batch, features): it says nothing else."""
+    return program.names(file).is_call(call, *kinds) and not any(
         one.arg in ("batch_first", None) for one in call.keywords
     )
 
