@@ -239,5 +239,7 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_bad_input", bad["input"]
     elif bad and bad["direction"] == "forward" and not bad.get("node"):
         yield "traced_nan_without_graph", bad["operation"]
+    if bad and bad.get("then"):
+        yield "traced_nan_of_infinity", bad["then"]["operation"]
     if bad and bad.get("narrow"):
         yield "traced_float16_infinity", bad["operation"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import Fact
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = "import math\nimport torch\nfrom torch import nn\nnet = nn.Linear(4, 4)\nx, pad = torch.randn(8, 4), torch.zeros(8, 4).bool()\nscores = net(x)\n"
 
@@ -194,6 +198,51 @@ loss.backward()
     proposal = best("finite_mask", write(tmp_path, {"train.py": source}))
     assert proposal is not None
     assert (proposal.belief <= -0.5) == is_causal
+
+
+BONDS = """import torch
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(4, 4)
+    def forward(self, x, bias):
+        return (self.score(x) + bias).softmax(-1)
+bonds = torch.tensor([[1.0, 0, 1, 0], [0, 0, 0, 0]])
+net = Attention()
+bias = LOG
+out = net(torch.ones(2, 4), bias)
+out[0].pow(2).sum().backward()
+gradient = net.score.weight.grad
+"""
+NAN_OF_INFINITY = Fact(name="traced_nan_of_infinity", value="softmax")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("log", ["bonds.log()", "torch.log(bonds)"])
+def test_a_row_without_weights_stays_finite(tmp_path, log: str) -> None:
+    """The logarithm of weights that is added to scores; the other rows have the gradients that they were meant to have."""
+    torch = pytest.importorskip("torch")
+    source = BONDS.replace("LOG", log)
+    incident = replace(failed({"train.py": line_of(source, "out =")}), facts=(NAN_OF_INFINITY,))
+    program = write(tmp_path, {"train.py": source})
+    assert best("finite_mask", program, incident=replace(incident, facts=())) is None
+    proposal = best("finite_mask", program, incident=incident)
+    assert proposal is not None
+    assert changed_lines(source, splice(source, proposal.edits)) == [
+        f"bias = {log.replace('bonds', 'bonds.clamp_min(torch.finfo(bonds.dtype).tiny)')}"
+    ]
+    gradients = []
+    for text in (
+        splice(source, proposal.edits),
+        source.replace("bonds = ", "bonds = torch.ones(2, 4) * ").replace("[0, 0, 0, 0]", "[1, 1, 1, 1]"),
+    ):
+        space: dict = {}
+        torch.manual_seed(0)
+        exec(text, space)  # noqa: S102
+        gradients.append(space["gradient"])
+    assert gradients[0].isfinite().all()
+    torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.torch

@@ -35,7 +35,7 @@ WRONG = {
     ),
     "an element that is put back": (
         "out = {'h': torch.tanh(x)}\nfor key, h in out.items():\n    out[key] = h.mul_(2)\nreturn out['h']",
-        ["-    out[key] = h.mul_(2)", "+    out[key] = h.mul(2)"],
+        ["-out[key] = h.mul_(2)", "+out[key] = h.mul(2)"],
     ),
     "the last use": (
         "h = torch.tanh(x)\nreturn x + h.mul_(2)",

@@ -2,7 +2,8 @@
 
 A softmax over nothing but -inf is 0/0. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
-A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite.
+A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite; the logarithm of one that
+is added gets the dtype's smallest positive number in place of 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, spell
+from explainer.fix.rewrite import operand, put_method, spell
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
@@ -40,7 +41,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         return is_minus_infinity(value, file, program)
 
     fills = list(find_fills(program, puts))
-    parts = softmax_parts(program) if fills and not _is_asked_for(program) else {}
+    logs = list(_logarithms(program)) if _is_infinity_traced(context) else []
+    parts = softmax_parts(program) if (fills or logs) and not _is_asked_for(program) else {}
     flow = flow_of(program)
     for fill in fills:
         reach = flow.reach_of(fill.into, fill.file) if fill.into is not None else Reach.NONE
@@ -51,6 +53,34 @@ def propose(context: Context) -> Iterator[Proposal]:
         if reach:
             is_half = any(True for _ in find_halves(program))
             yield _proposal(fill, reach, _ADDED_IN_HALF if is_half else _ADDED, context)
+
+    for file, call, weights in logs:
+        if call in parts:
+            least = f"{spell(program.names(file), 'torch.finfo')}({operand(file, weights)}.dtype).tiny"
+            why = f"is -inf where `{file.segment(weights)}` is 0, of which a whole row may consist"
+            yield Proposal(
+                edits=(put_method(file, weights, f".clamp_min({least})"),),
+                culprit=culprit_of(file, call, why),
+                belief=1.5 + nearness(file, call, context),
+            )
+
+
+def _is_infinity_traced(context: Context) -> bool:
+    return any(one.name == "traced_nan_of_infinity" for one in context.incident.facts)
+
+
+def _logarithms(program: Program) -> Iterator[tuple[SourceFile, ast.Call, ast.expr]]:
+    """The logarithms of weights by name: `adjacency.log()`, `torch.log(adjacency)`."""
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            if not isinstance(node, ast.Call):
+                continue
+            is_function = names.is_call(node, "torch.log")
+            subject = node.args[0] if is_function and node.args else getattr(node.func, "value", None)
+            is_method = isinstance(node.func, ast.Attribute) and node.func.attr == "log" and not node.args
+            if (is_function or is_method) and isinstance(subject, (ast.Name, ast.Attribute)):
+                yield file, node, subject
 
 
 def _out_of_range(context: Context) -> Iterator[Proposal]:
