@@ -27,9 +27,45 @@ LEFT = {
 }
 
 
-def proposed(folder: pathlib.Path, text: str, *facts: Fact, operation: str = "std"):
+ASKED = {
+    "over frames": ("    return torch.cat([values.mean(0), values.std(0)])\n", "return torch.cat([values.mean(0), values.std(0) if values.size(0) > 1 else torch.zeros_like(values.mean(0))])"),
+    "over all": ("    return values.mean() + torch.std(values)\n", "return values.mean() + (torch.std(values) if values.numel() > 1 else torch.zeros_like(values.mean()))"),
+    "kept": ("    spread = values.std(dim=0, keepdim=True)\n    return spread\n", "spread = values.std(dim=0, keepdim=True) if values.size(0) > 1 else torch.zeros_like(values.mean(0, keepdim=True))"),
+    "a divisor": ("    return values / values.std(0)\n", None),
+    "of an expression": ("    return (values * 2).std(0)\n", None),
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("body", "after"), ASKED.values(), ids=ASKED)
+def test_a_single_value_is_asked_for(body: str, after: str | None, tmp_path: pathlib.Path) -> None:
+    """Where a gradient goes through: that of one value is finite, and all others have theirs."""
+    torch = pytest.importorskip("torch")
+    from explainer.fix.splice import splice
+
+    _, found = proposed(tmp_path, TOP + body, node="StdBackward0")
+    assert (found is None) == (after is None)
+    if found is None:
+        return
+    assert found.applicability == "unsafe"
+    text = splice(TOP + body, found.edits) or ""
+    assert changed_lines(TOP + body, text) == [after]
+    before: dict = {}
+    space: dict = {}
+    exec(TOP + body, before)  # noqa: S102
+    exec(text, space)  # noqa: S102
+    many, one = torch.randn(5, 3, requires_grad=True), torch.randn(1, 1, requires_grad=True)
+    wanted = torch.autograd.grad(before["scale"](many).sum(), many)[0]
+    torch.testing.assert_close(torch.autograd.grad(space["scale"](many).sum(), many)[0], wanted)
+    result = space["scale"](one).sum()
+    assert result.isfinite()
+    if result.requires_grad:
+        assert torch.autograd.grad(result, one)[0].isfinite().all()
+
+
+def proposed(folder: pathlib.Path, text: str, *facts: Fact, operation: str = "std", node: str | None = None):
     program = write(folder, {"train.py": text})
-    traced = TracedLine(kind=NOT_FINITE, operation=operation, file=str(folder / "train.py"), line=3)
+    traced = TracedLine(kind=NOT_FINITE, operation=operation, file=str(folder / "train.py"), line=3, node=node)
     incident = replace(failed(), traced=(traced,), facts=facts)
     return program, best("deviation_of_one_value", program, incident=incident)
 
