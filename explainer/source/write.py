@@ -92,7 +92,7 @@ def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
         return (
             None
-            if _is_container(node.targets[0], file, program)
+            if is_container(node.targets[0], file, program)
             else _write(SUBSCRIPT, file, node, node.targets[0].value)
         )
     if isinstance(node, ast.Call):
@@ -102,7 +102,7 @@ def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None
 
 def _element(node: ast.AugAssign, target: ast.Subscript, file: SourceFile, program: Program) -> Write | None:
     """`x[i] += v` writes a part of a tensor; `outputs["h"] += v` all of one that a container holds."""
-    if not _is_container(target, file, program):
+    if not is_container(target, file, program):
         return _write(SUBSCRIPT, file, node, target.value)
     if isinstance(node.value, ast.Constant) or _is_number(node, file, program):
         return None
@@ -200,7 +200,7 @@ def _is_plain(value: ast.expr | None, file: SourceFile, program: Program) -> boo
     )
 
 
-def _is_container(target: ast.Subscript, file: SourceFile, program: Program) -> bool:
+def is_container(target: ast.Subscript, file: SourceFile, program: Program) -> bool:
     """Whether `target[key]` writes into a dictionary or list: by its key, or by what the name was made of."""
     if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
         return True

@@ -40,6 +40,28 @@ def test_clearing_moves_before_the_backward(tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "clear_before_backward", HEAD + OPTIMIZER + other) == HEAD + OPTIMIZER + other
 
 
+MANUAL = """class Task(L.LightningModule):
+    def training_step(self, batch, index):
+        self.manual_backward(self.loss(batch))
+        for opt in self.optimizers():
+            opt.zero_grad()
+            opt.step()
+"""
+
+
+def test_manual_optimization_clears_behind_its_steps(tmp_path: pathlib.Path) -> None:
+    """A rule of its own, for a loop over optimizers too; the rule for plain loops leaves it alone."""
+    manual = {"options": {"manual": True}}
+    after = rewritten(tmp_path, "clear_before_backward", MANUAL, **manual)
+    assert after == MANUAL.replace(
+        "            opt.zero_grad()\n            opt.step()\n", "            opt.step()\n            opt.zero_grad()\n"
+    )
+    assert rewritten(tmp_path, "clear_before_backward", after, **manual) == after
+    assert rewritten(tmp_path, "clear_before_backward", MANUAL) == MANUAL
+    plain = HEAD + OPTIMIZER + CLEARED
+    assert rewritten(tmp_path, "clear_before_backward", plain, **manual) == plain
+
+
 WRONG = {
     "made anew": (
         HEAD + OPTIMIZER + "net = nn.Linear(3, 1)\n" + LOOP,

@@ -1,12 +1,28 @@
-"""`zero_grad` between a backward and its step moves before the backward: behind it, it throws away what the step needs."""
+"""`zero_grad` between a backward and its step moves before the backward: behind it, it throws away what the step needs.
+
+In a loop over optimizers it moves behind the step. With `manual` in the rule's options it is the backward of Lightning's manual
+optimization that is meant, else any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
+from explainer.fix.codemod import (
+    Context,
+    Proposal,
+    culprit_of,
+    insert_after,
+    insert_before,
+    lines_of,
+    remove_statement,
+)
 from explainer.source.backward import cleared, find_backwards, stepped
+from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
+
+_WHY = "throws the gradients away between their backward and the step"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -15,15 +31,42 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for backward in find_backwards(context.program):
         file = backward.file
+        is_manual = getattr(backward.call.func, "attr", "") == "manual_backward"
+        if is_manual != bool(context.options.get("manual")):
+            continue
         block = list(block_of(backward.statement, file))
         behind = block[block.index(backward.statement) + 1 :] if block else []
-        step = next((one for one in behind if stepped(one)), None)
-        # Another optimizer's may be cleared of what this backward has left there, as in a GAN.
-        clears = [one for one in behind[: behind.index(step)] if cleared(one) == stepped(step)] if step else []
+        step, clears = _cleared_before(behind)
         if clears:
             text = "\n".join(lines_of(file, one) for one in clears)
             yield Proposal(
                 edits=(insert_before(file, backward.statement, text), *(remove_statement(file, one) for one in clears)),
-                culprit=culprit_of(file, clears[0], "throws the gradients away between their backward and the step"),
+                culprit=culprit_of(file, clears[0], _WHY),
                 belief=2.5,
             )
+        loop = next((one for one in behind if isinstance(one, ast.For)), None)
+        if step is None and loop is not None:
+            yield from _in_loop(loop, file)
+
+
+def _cleared_before(statements: Sequence[ast.stmt]) -> tuple[ast.stmt | None, list[ast.stmt]]:
+    """The first step of some statements, and what clears the gradients of its optimizer before it.
+
+    Another optimizer's may be cleared of what this backward has left there, as in a GAN.
+    """
+    step = next((one for one in statements if stepped(one)), None)
+    if step is None:
+        return None, []
+    return step, [one for one in statements[: statements.index(step)] if cleared(one) == stepped(step)]
+
+
+def _in_loop(loop: ast.For, file: SourceFile) -> Iterator[Proposal]:
+    """`for opt in optimizers: opt.zero_grad(); opt.step()`."""
+    step, clears = _cleared_before(loop.body)
+    if step is not None and clears and step.lineno != clears[-1].lineno:
+        text = "\n".join(lines_of(file, one) for one in clears)
+        yield Proposal(
+            edits=(*(remove_statement(file, one) for one in clears), insert_after(file, step, text)),
+            culprit=culprit_of(file, clears[0], _WHY),
+            belief=2.5,
+        )

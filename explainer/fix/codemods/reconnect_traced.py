@@ -22,6 +22,7 @@ from explainer.source.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut,
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
+from explainer.source.write import is_container
 
 _VALUES = frozenset((DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY))
 _ON_PURPOSE = re.compile(
@@ -38,7 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     seen: set[ast.stmt] = set()
     for kind in (DEAD_TERM,) if context.options.get("terms") else (CUT, STARVING_CUT):
         for line, file, statement in traced_statements(kind, context):
-            if statement in seen or (kind == STARVING_CUT and _is_write(statement)):
+            if statement in seen or (kind == STARVING_CUT and _is_write(statement, file, context.program)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
             cuts = list(_cuts(statement, file, context.program))
@@ -60,10 +61,11 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
 
 
-def _is_write(statement: ast.stmt) -> bool:
-    """Whether a statement writes a tensor in place."""
+def _is_write(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a statement writes a tensor in place; not one that puts it into a dictionary or list."""
     if isinstance(statement, ast.Assign):
-        return any(isinstance(one, ast.Subscript) for one in statement.targets)
+        parts = [one for one in statement.targets if isinstance(one, ast.Subscript)]
+        return any(not is_container(one, file, program) for one in parts)
     call = statement.value if isinstance(statement, ast.Expr) else None
     is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
     return is_method or isinstance(statement, ast.AugAssign)
