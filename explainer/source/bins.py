@@ -14,7 +14,7 @@ from explainer.source.resolve import resolver_of
 
 _DEPTH = 6
 # The name of each, and which of its arguments holds the edges.
-_BUCKETS = {
+BUCKETS = {
     "torch.bucketize": (1, "boundaries"), "torch.searchsorted": (0, "sorted_sequence"), "numpy.digitize": (1, "bins"),
     "numpy.searchsorted": (0, "a"),
 }  # fmt: skip
@@ -29,6 +29,7 @@ _COPIES = (
     "tuple",
 )
 _SPACES = ("torch.linspace", "torch.logspace", "numpy.linspace", "numpy.logspace", "numpy.geomspace")
+_QUANTILES = ("numpy.quantile", "numpy.percentile", "numpy.nanquantile", "torch.quantile", "torch.nanquantile")
 
 
 def has_a_row_too_few(index: Value, rows: Value, program: Program) -> bool:
@@ -37,18 +38,32 @@ def has_a_row_too_few(index: Value, rows: Value, program: Program) -> bool:
     return any(said == one for edges in _edges_behind(index, program, 0) for one in _counts(edges, program, 0))
 
 
+def edge_count(node: ast.Call, value: Value, program: Program) -> int | None:
+    """How many edges the buckets of a call have; None where it gives no buckets, or where that does not show."""
+    edges = _edges(node, value, program)
+    counts = {int(one) for one in _counts(edges, program, 0) if one.isdigit()} if edges is not None else set()
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _edges(node: ast.Call, value: Value, program: Program) -> Value | None:
+    """The edges that a call of `torch.bucketize` or its like is given."""
+    place = BUCKETS.get(program.names(value.file).qualified(node.func) or "")
+    if place is None:
+        return None
+    given = next((one.value for one in node.keywords if one.arg == place[1]), None)
+    given = given or (node.args[place[0]] if len(node.args) > place[0] else None)
+    return replace(value, node=given) if given is not None else None
+
+
 def _edges_behind(value: Value, program: Program, depth: int) -> Iterator[Value]:
     """The edges of the buckets that an expression gives, through names and functions of the program."""
     resolver, node = resolver_of(program), value.node
     if depth > _DEPTH:
         return
     if isinstance(node, ast.Call):
-        place = _BUCKETS.get(program.names(value.file).qualified(node.func) or "")
-        if place is not None:
-            given = next((one.value for one in node.keywords if one.arg == place[1]), None)
-            given = given or (node.args[place[0]] if len(node.args) > place[0] else None)
-            if given is not None:
-                yield replace(value, node=given)
+        edges = _edges(node, value, program)
+        if edges is not None:
+            yield edges
             return
         target = resolver.function_of(node, value)
         parts = list(resolver.returns_of(target, node, value)) if target is not None else []
@@ -74,5 +89,7 @@ def _counts(edges: Value, program: Program, depth: int) -> Iterator[str]:
         number = number or (node.args[2] if len(node.args) > 2 else None)
         if number is not None:
             yield edges.file.segment(number)
+    elif isinstance(node, ast.Call) and names.is_call(node, *_QUANTILES) and len(node.args) > 1:
+        yield from _counts(replace(edges, node=node.args[1]), program, depth + 1)
     elif isinstance(node, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in node.elts):
         yield str(len(node.elts))

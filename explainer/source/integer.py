@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from explainer.source.binding import Value
+from explainer.source.bins import BUCKETS, edge_count
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.origin import KEEP, origins
@@ -136,6 +137,9 @@ def _taken(value: Value, column: int | None, program: Program, depth: int) -> li
             for each in ([None] if one.pick is not None else _spans(one, column, program, depth + 1))
         ]
     whole = replace(value, is_element=False, pick=None)
+    is_row = isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Slice, ast.Tuple)) and column is None
+    if isinstance(node, ast.Subscript) and is_row and isinstance(pick, int):  # `user, item, stars = table[index]`
+        return _spans(replace(whole, node=node.value), pick, program, depth + 1)
     inner = column if pick is None else pick
     return _spans(whole, inner, program, depth + 1) if value.is_element and not isinstance(inner, str) else [None]
 
@@ -262,7 +266,7 @@ def _of_stack(
         return _of_list(parts, value, None, program, depth)
     given = [one.value for one in node.keywords if one.arg in ("dim", "axis")] + list(node.args[1:2])
     dimension = number_of(given[0], program.names(value.file)) if given else None
-    is_last = is_last or dimension == -1
+    is_last = is_last or dimension in (-1, 1)
     return _of_list(parts, value, column, program, depth) if is_last else None
 
 
@@ -296,8 +300,15 @@ def _drawn(inclusive: bool = False) -> Callable[[ast.Call, Value, Program], Span
     return read
 
 
+def _bucketed(node: ast.Call, value: Value, program: Program) -> Span | None:
+    """Reads `np.searchsorted(edges, x)` and its like: from 0 to the number of edges."""
+    edges = edge_count(node, value, program)
+    return Span(0, edges) if edges is not None else None
+
+
 _DRAWS = {
     **dict.fromkeys(("torch.randint", "numpy.random.randint", "random.randrange", *_RANGES), _drawn()),
     "random.randint": _drawn(inclusive=True),
+    **dict.fromkeys(BUCKETS, _bucketed),
 }
 _METHODS = {"integers": _drawn(), "randrange": _drawn(), "random_": _drawn()}

@@ -18,7 +18,29 @@ RIGHT = {
     "another largest label": (HEAD + "y = torch.tensor([1, 2, 7])\nloss = F.cross_entropy(out, y)\n", "loss =", TARGET),
     "a loss of values": (HEAD + "y = torch.tensor([1, 2, 3])\nloss = F.mse_loss(out, y)\n", "loss =", TARGET),
 }
+TABLE = """import numpy as np
+from torch.utils.data import DataLoader
+cuts = np.quantile(np.arange(40.0), [0.3, 0.6])
+rows = np.stack([np.arange(40), FIRST np.searchsorted(cuts, np.arange(40.0))], 1)
+class Rows:
+    def __init__(self, rows):
+        self.rows = rows.astype(np.int64)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, index):
+        item, y = self.rows[index]
+        return item, y
+for item, y in DataLoader(Rows(rows[:30]), batch_size=4):
+    loss = F.cross_entropy(out, y)
+"""
+RIGHT["a column of buckets"] = (HEAD + TABLE.replace("FIRST ", ""), "loss =", TARGET)
 WRONG = {
+    "a column of buckets": (
+        HEAD + TABLE.replace("FIRST", "1 +"),
+        "loss =",
+        TARGET,
+        ["loss = F.cross_entropy(out, y - 1)"],
+    ),
     "constants": (
         HEAD + "y = torch.tensor([1, 2, 3])\nloss = F.cross_entropy(out, y)\n",
         "loss =",

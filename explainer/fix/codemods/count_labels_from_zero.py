@@ -32,9 +32,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         ):
             continue
         made = list(origins(Value(node=loss.target, file=loss.file), context.program))
-        if made and all(
-            one.pick is None and _counts_from_one(one, context.program.names(one.file), context) for one in made
-        ):
+        if made and all(_counts_from_one(one, context.program.names(one.file), context) for one in made):
             yield Proposal(
                 edits=(edit_of(loss.file, loss.target, f"{operand(loss.file, loss.target)} - 1"),),
                 culprit=culprit_of(loss.file, loss.call, "takes classes from 0, and the labels count from 1"),
@@ -60,7 +58,7 @@ def _is_one_beyond(loss: Loss, context: Context) -> bool:
 def _counts_from_one(value: Value, names: Names, context: Context) -> bool:
     node = value.node
     top = context.fields.get("target") or context.fields.get("index")
-    if not isinstance(node, ast.Call) or not node.args:
+    if not isinstance(node, ast.Call) or not node.args or value.pick is not None:
         return _goes_from_one(value, top, context)
     called = names.qualified(node.func) or ""
     if called in ("torch.tensor", "torch.as_tensor", "torch.LongTensor"):
