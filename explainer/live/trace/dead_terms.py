@@ -71,9 +71,15 @@ class DeadTerms:
         if len(operation.inputs) + len(operation.leaves) > 1:
             return
         here = describe(operation.place)
+        summed = self._flow.get(operation.inputs[0]) if operation.inputs else None
         for one, stack in self._left:
             read = self._flow.get(one)
-            if one < number and read is not None and read.took_grad and any(describe(each) == here for each in stack):
+            if one > number or read is None or not read.took_grad:
+                continue
+            at = next((at for at, each in enumerate(stack) if describe(each) == here), None)
+            # What the same call gave the sum as a tensor, `measured(x) + 1.0`, only told its value to a log.
+            called = {code for code, _ in stack[at + 1 :]} if at is not None else set()
+            if at is not None and (summed is None or summed.place is None or summed.place[0] not in called):
                 self._keep([read])
 
     def _keep(self, cuts: list[Operation]) -> None:
@@ -87,7 +93,7 @@ class DeadTerms:
     def _is_of_input(self, cut: Operation) -> bool:
         """Whether what is detached is no more than a tensor that was flagged, for its own gradient: nothing trains behind it."""
         made = [one for number in cut.inputs for _, one in self._flow.upstream(number)]
-        return bool(made) and not cut.leaves and not any(one.took_grad or one.leaves for one in made)
+        return bool(made) and not cut.leaves and not any(one.took_grad for one in made)
 
     def _cuts_behind(self, number: int) -> Iterator[Operation]:
         """The operations that took what requires grad and gave what does not, those nearest to a term."""
