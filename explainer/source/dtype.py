@@ -18,6 +18,7 @@ from explainer.source.tree import walk
 PROMOTION, CREATION, CONVERSION = "promotion", "creation", "conversion"
 FLOAT64, FLOAT32, INTEGER = "float64", "float32", "integer"
 _DEPTH = 10
+_COUNT_DEPTH = 4  # each step doubles with the operands of a product
 _FLOAT64 = frozenset(
     {"zeros", "ones", "linspace", "logspace", "loadtxt", "genfromtxt", "random.rand", "random.randn", "random.normal"}
     | {"random.uniform", "eye", "full", "empty", "mean", "std"}
@@ -82,7 +83,7 @@ def _born(value: Value, program: Program, depth: int) -> list[Birth]:
     if isinstance(node, ast.BinOp):
         parts = [float64_births(replace(value, node=one), program, depth + 1) for one in (node.left, node.right)]
         inner = [*parts[0], *parts[1]]
-        if not inner and isinstance(node.op, ast.Div) and _is_count(node, value, program, depth):
+        if not inner and isinstance(node.op, ast.Div) and _is_count(node, value, program, 0):
             return [Birth(kind=CREATION, value=value, is_array=True)]
         if not inner:
             return []
@@ -141,7 +142,7 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
     if function in _MIXES or function in _FUNCTIONS:
         parts = [one for arg in node.args for one in (arg.elts if isinstance(arg, (ast.List, ast.Tuple)) else [arg])]
         is_float = any(float64_births(replace(value, node=one), program, depth + 1) for one in parts)
-        is_count = function in _OF_COUNTS and any(_is_count(one, value, program, depth) for one in parts)
+        is_count = function in _OF_COUNTS and any(_is_count(one, value, program, 0) for one in parts)
         return [here] if is_float or is_count else []
     return []
 
@@ -150,7 +151,7 @@ def _is_count(node: ast.expr, value: Value, program: Program, depth: int) -> boo
     """Whether an expression is computed from NumPy's counts or indices, which a division or a root makes float64."""
     if isinstance(node, ast.BinOp):
         return any(_is_count(one, value, program, depth) for one in (node.left, node.right))
-    if depth > _DEPTH or isinstance(node, ast.Constant):
+    if depth > _COUNT_DEPTH or isinstance(node, ast.Constant):
         return False
     return any(
         (_is_count(one.node.value, one, program, depth + 1) if isinstance(one.node, ast.Subscript) else False)
