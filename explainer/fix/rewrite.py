@@ -140,7 +140,16 @@ def indented(file: SourceFile, statements: Sequence[ast.stmt], without: Sequence
 
 
 def in_block(file: SourceFile, statements: Sequence[ast.stmt], head: str) -> tuple[Edit, ...]:
-    """Statements that follow each other as the body of a block: `in_block(file, row, "with torch.no_grad():")`."""
+    """Statements that follow each other as the body of a block: `in_block(file, row, "with torch.no_grad():")`.
+
+    None where another statement shares a line with them: it would move along.
+    """
+    start, end = file.span(statements[0])[0], file.span(statements[-1])[1]
+    before = file.text[file.line_start(statements[0].lineno) : start]
+    behind = file.text[end:].partition("\n")[0].strip()
+    decorated = bool(getattr(statements[0], "decorator_list", ()))
+    if (before.strip() and not decorated) or (behind and not behind.startswith("#")):
+        return ()
     return (insert_before(file, statements[0], head), *indented(file, statements))
 
 

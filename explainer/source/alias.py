@@ -199,8 +199,9 @@ def _is_put_back(write: Write) -> bool:
     if not isinstance(target, ast.Subscript) or not isinstance(loop, ast.For):
         return False
     keys = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
-    walked = {dotted_name(one) for one in walk(loop.iter) if isinstance(one, (ast.Name, ast.Attribute))}
-    return dotted_name(target.slice) in keys and dotted_name(target.value) in walked
+    walked = [dotted_name(one.func.value) for one in walk(loop.iter)
+              if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "items"]  # fmt: skip
+    return dotted_name(target.slice) in keys and walked == [dotted_name(target.value)]
 
 
 def _is_loop_variable(write: Write, name: str) -> bool:

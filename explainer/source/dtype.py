@@ -32,8 +32,7 @@ _FUNCTIONS = frozenset(
     {"sin", "cos", "exp", "log", "log1p", "sqrt", "abs", "tanh", "power", "square", "cumsum", "sum", "mean", "std"}
 )
 _COUNTS = frozenset(
-    {"bincount", "arange", "argsort", "argmax", "argmin", "nonzero", "flatnonzero", "digitize", "searchsorted", "count_nonzero"}
-    | {"random.randint"}
+    {"bincount", "arange", "argsort", "nonzero", "flatnonzero", "digitize", "searchsorted"} | {"random.randint"}
 )  # fmt: skip
 _OF_COUNTS = frozenset({"sin", "cos", "exp", "log", "log1p", "sqrt", "tanh", "mean", "std"})
 _TO_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -83,7 +82,7 @@ def _born(value: Value, program: Program, depth: int) -> list[Birth]:
     if isinstance(node, ast.BinOp):
         parts = [float64_births(replace(value, node=one), program, depth + 1) for one in (node.left, node.right)]
         inner = [*parts[0], *parts[1]]
-        if not inner and isinstance(node.op, ast.Div) and _is_count(node, value, program, 0):
+        if not inner and isinstance(node.op, ast.Div) and _is_share(node, value, program):
             return [Birth(kind=CREATION, value=value, is_array=True)]
         if not inner:
             return []
@@ -145,6 +144,12 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
         is_count = function in _OF_COUNTS and any(_is_count(one, value, program, 0) for one in parts)
         return [here] if is_float or is_count else []
     return []
+
+
+def _is_share(node: ast.BinOp, value: Value, program: Program) -> bool:
+    """Whether a quotient is one of counts and numbers alone: beside a tensor it is no array of NumPy's."""
+    sides = [one for one in (node.left, node.right) if not isinstance(one, ast.Constant)]
+    return bool(sides) and all(_is_count(one, value, program, 0) for one in sides)
 
 
 def _is_count(node: ast.expr, value: Value, program: Program, depth: int) -> bool:

@@ -11,16 +11,20 @@ _DATACLASSES = ("dataclasses.dataclass", "attrs.define", "attrs.frozen", "attr.s
 
 
 def fields_of(owner: ast.ClassDef, names: Names) -> tuple[str, ...]:
-    """The names of a record's fields in the order of its arguments; none for a class of another kind, or with its own `__init__`."""
+    """The names of a record's fields in the order of its arguments.
+
+    None for a class of another kind, one that makes or changes its fields by itself, and where bases or options give the
+    arguments another order.
+    """
     if not _is_record(owner, names):
         return ()
-    if any(isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__new__") for one in owner.body):
+    makers = ("__init__", "__new__", "__post_init__")
+    if any(isinstance(one, ast.FunctionDef) and one.name in makers for one in owner.body):
         return ()
-    return tuple(
-        one.target.id
-        for one in owner.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and not _is_of_class(one.annotation)
-    )
+    listed = [one for one in owner.body if isinstance(one, ast.AnnAssign) and not _is_of_class(one.annotation)]
+    if any(_has_options(one) for one in listed):
+        return ()
+    return tuple(one.target.id for one in listed if isinstance(one.target, ast.Name))
 
 
 def given_field(field: str, fields: tuple[str, ...], made: Value) -> Value | None:
@@ -36,10 +40,18 @@ def given_field(field: str, fields: tuple[str, ...], made: Value) -> Value | Non
 
 
 def _is_record(owner: ast.ClassDef, names: Names) -> bool:
+    if any((names.qualified(one) or "") not in ("typing.NamedTuple", "object") for one in owner.bases):
+        return False
     marks = [one.func if isinstance(one, ast.Call) else one for one in owner.decorator_list]
     if any((names.qualified(one) or "") in _DATACLASSES for one in marks):
         return True
     return any((names.qualified(one) or "") == "typing.NamedTuple" for one in owner.bases)
+
+
+def _has_options(field: ast.AnnAssign) -> bool:
+    """Whether a field may be no argument, or none by its place: `field(init=False)`, what follows `_: KW_ONLY`."""
+    options = {one.arg for one in field.value.keywords} if isinstance(field.value, ast.Call) else set()
+    return bool(options & {"init", "kw_only", "alias"}) or "KW_ONLY" in ast.unparse(field.annotation)
 
 
 def _is_of_class(annotation: ast.expr) -> bool:

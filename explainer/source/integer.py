@@ -137,11 +137,32 @@ def _taken(value: Value, column: int | None, program: Program, depth: int) -> li
             for each in ([None] if one.pick is not None else _spans(one, column, program, depth + 1))
         ]
     whole = replace(value, is_element=False, pick=None)
-    is_row = isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Slice, ast.Tuple)) and column is None
+    is_row = isinstance(node, ast.Subscript) and _is_of_item(node, value, program) and column is None
     if isinstance(node, ast.Subscript) and is_row and isinstance(pick, int):  # `user, item, stars = table[index]`
         return _spans(replace(whole, node=node.value), pick, program, depth + 1)
     inner = column if pick is None else pick
     return _spans(whole, inner, program, depth + 1) if value.is_element and not isinstance(inner, str) else [None]
+
+
+def _is_of_item(node: ast.Subscript, value: Value, program: Program) -> bool:
+    """Whether an index takes one row: the number that `__getitem__` is given, or a constant."""
+    if isinstance(node.slice, ast.Constant):
+        return isinstance(node.slice.value, int)
+    function = program.names(value.file).function_of(node)
+    given = [one.arg for one in function.args.args] if function is not None and function.name == "__getitem__" else []
+    return isinstance(node.slice, ast.Name) and node.slice.id in given
+
+
+def _is_flat(value: Value, program: Program) -> bool:
+    """Whether an array is known to have one dimension: `np.arange(n)`, `rng.integers(0, 5, 100)`."""
+    for one in origins(value, program):
+        call, names = one.node, program.names(one.file)
+        if isinstance(call, ast.Call) and names.is_call(call, "numpy.arange", "torch.arange"):
+            return True
+        is_drawn = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "integers"
+        if isinstance(call, ast.Call) and is_drawn and len(call.args) == 3:
+            return integer_of(replace(one, node=call.args[2]), program) is not None
+    return False
 
 
 def _of_subscript(
@@ -266,7 +287,8 @@ def _of_stack(
         return _of_list(parts, value, None, program, depth)
     given = [one.value for one in node.keywords if one.arg in ("dim", "axis")] + list(node.args[1:2])
     dimension = number_of(given[0], program.names(value.file)) if given else None
-    is_last = is_last or dimension in (-1, 1)
+    is_flat = dimension == 1 and any(_is_flat(replace(value, node=one), program) for one in parts.elts)
+    is_last = is_last or dimension == -1 or is_flat
     return _of_list(parts, value, column, program, depth) if is_last else None
 
 

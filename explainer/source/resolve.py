@@ -240,8 +240,9 @@ class Resolver:
     def find_class(self, node: ast.expr, file: SourceFile) -> tuple[SourceFile, ast.ClassDef] | None:
         """The project's class that an expression names; `cls` is that of the method around."""
         if isinstance(node, ast.Name) and node.id == "cls":
-            around = self.program.names(file).class_of(node)
-            return (file, around) if around is not None else None
+            method, around = self.program.names(file).function_of(node), self.program.names(file).class_of(node)
+            first = method.args.args[0].arg if method is not None and method.args.args else None
+            return (file, around) if around is not None and first == "cls" else None
         name = self.program.names(file).qualified(node)
         if name is None:
             return None
@@ -352,12 +353,18 @@ class Resolver:
         target = target or (self.program.find_function(called) if self._is_imported(func, file) else None)
         if target is not None:
             return target
-        named = self.find_class(func.value, file)
-        owners = [named] if named is not None else self.classes_of(Value(func.value, file, value.arguments))
-        for where, owner in owners:
-            found_method = self.method(owner, func.attr, where)
-            if found_method is not None:
-                return found_method
+        return self._called_on(func, value)
+
+    def _called_on(self, func: ast.Attribute, value: Value) -> tuple[SourceFile, Function] | None:
+        """The method of a class, where it is one of classes, else of the object behind an expression."""
+        named = self.find_class(func.value, value.file)
+        if named is not None:
+            made = self.method(named[1], func.attr, named[0])
+            return made if made is not None and _is_of_class(made[1]) else None
+        for where, owner in self.classes_of(Value(func.value, value.file, value.arguments)):
+            found = self.method(owner, func.attr, where)
+            if found is not None:
+                return found
         return None
 
     def _dispatched(self, owner: ast.ClassDef, name: str, file: SourceFile) -> tuple[SourceFile, Function] | None:
@@ -413,6 +420,11 @@ class Resolver:
         arguments = bind_call(call, function, value, skip)
         scope = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
         return [Value(one.value, file, arguments, statement=one) for one in scope if one.value is not None]
+
+
+def _is_of_class(function: Function) -> bool:
+    """Whether a method is called on its class as it is: a class method or a static one."""
+    return any(dotted_name(one) in ("classmethod", "staticmethod") for one in function.decorator_list)
 
 
 def _is_left_open(function: Function) -> bool:

@@ -29,8 +29,9 @@ LEFT = {
 
 ASKED = {
     "over frames": ("    return torch.cat([values.mean(0), values.std(0)])\n", "return torch.cat([values.mean(0), values.std(0) if values.size(0) > 1 else torch.zeros_like(values.mean(0))])"),
-    "over all": ("    return values.mean() + torch.std(values)\n", "return values.mean() + (torch.std(values) if values.numel() > 1 else torch.zeros_like(values.mean()))"),
-    "kept": ("    spread = values.std(dim=0, keepdim=True)\n    return spread\n", "spread = values.std(dim=0, keepdim=True) if values.size(0) > 1 else torch.zeros_like(values.mean(0, keepdim=True))"),
+    "over all": ("    return torch.stack([values.mean(), torch.std(values)])\n", "return torch.stack([values.mean(), torch.std(values) if values.numel() > 1 else torch.zeros_like(values.mean())])"),
+    "a divisor that has a name": ("    spread = values.std(dim=0, keepdim=True)\n    return values / spread\n", None),
+    "a divisor with a floor": ("    return values / (values.std(0) + 1e-5)\n", None),
     "a divisor": ("    return values / values.std(0)\n", None),
     "of an expression": ("    return (values * 2).std(0)\n", None),
 }  # fmt: skip

@@ -66,6 +66,10 @@ class Meter:
             value = value.mean().item()
         self.total += value
         return value
+    def list(self, penalty):
+        read = penalty.mean().item()
+        self.seen.append(read)
+        return sum(self.seen)
     def keep(self, term):
         number = term.item()
         self.seen.append(number)
@@ -73,6 +77,7 @@ class Meter:
 """
 TRACKED = {
     "value = ": ["+            value = value.mean()", "+        self.total += torch.as_tensor(value).item()"],
+    "read = ": ["+        read = penalty.mean()"],
     "number = ": ["+        number = term", "+        self.seen.append(number.item())"],
 }
 

@@ -62,6 +62,12 @@ def test_manual_optimization_clears_behind_its_steps(tmp_path: pathlib.Path) -> 
     assert rewritten(tmp_path, "clear_before_backward", plain, **manual) == plain
 
 
+def test_a_loop_that_goes_backward_itself_stays(tmp_path: pathlib.Path) -> None:
+    """A probe before the loop: its gradients are meant to be cleared."""
+    source = HEAD + OPTIMIZER + "net(torch.ones(1, 3)).sum().backward()\n" + LOOP
+    assert rewritten(tmp_path, "clear_before_backward", source) == source
+
+
 WRONG = {
     "made anew": (
         HEAD + OPTIMIZER + "net = nn.Linear(3, 1)\n" + LOOP,

@@ -25,6 +25,10 @@ _ATTENTION = (
     "torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention", "torch.nn.Transformer",
 )  # fmt: skip
 _ATTENDS = frozenset({"multi_head_attention_forward", "_check_key_padding_mask", "_sa_block", "_mha_block"})
+# The place of `batch_first` among the arguments.
+_PLACES = {
+    "LSTM": 4, "GRU": 4, "RNN": 4, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6, "MultiheadAttention": 8, "Transformer": 10,
+}  # fmt: skip
 _STACKS = {"torch.nn.TransformerEncoder": "encoder_layer", "torch.nn.TransformerDecoder": "decoder_layer"}
 _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
 _DEPTH = 4
@@ -46,6 +50,9 @@ def propose(context: Context) -> Iterator[Proposal]:
                     runs.setdefault(layer, []).append((file, call))
                     made[layer] = where
     for layer, calls in runs.items():
+        is_attention = program.names(made[layer]).is_call(layer, *_ATTENTION)
+        if is_attention and not all(_are_all_batch_first(call, file, program) for file, call in calls):
+            continue
         if all(_gets_batch_first(call, file, program) for file, call in calls):
             yield from _proposals(layer, made[layer], calls, program)
 
@@ -76,9 +83,17 @@ def _layers_of(made: Value, program: Program) -> Iterator[tuple[ast.Call, Source
 
 def _is_time_first(call: ast.Call, file: SourceFile, kinds: Sequence[str], program: Program) -> bool:
     """Whether a call makes a layer that reads (time, batch, features): it says nothing else."""
+    place = _PLACES.get((program.names(file).qualified(call.func) or "").rpartition(".")[2], 0)
+    if len(call.args) > place or any(isinstance(one, ast.Starred) for one in call.args):
+        return False
     return program.names(file).is_call(call, *kinds) and not any(
         one.arg in ("batch_first", None) for one in call.keywords
     )
+
+
+def _are_all_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether queries, keys, values and memories have the batch first, as far as they are given by place."""
+    return all(batch_axis(Value(one, file), program) == 0 for one in call.args)
 
 
 def _gets_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
@@ -92,7 +107,8 @@ def _proposals(
     layer: ast.Call, file: SourceFile, calls: list[tuple[SourceFile, ast.Call]], program: Program
 ) -> Iterator[Proposal]:
     readings = {one for where, call in calls for one in _readings(call, where, program)}
-    if _OPEN in readings or len(readings) > 1:
+    is_attention = program.names(file).is_call(layer, *_ATTENTION)
+    if _OPEN in readings or len(readings) > 1 or (is_attention and _TIME_FIRST in readings):
         return
     why = "reads (time, batch, features) and gets (batch, time, features)"
     if _TIME_FIRST in readings:

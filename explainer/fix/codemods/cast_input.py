@@ -31,13 +31,14 @@ _WHY = {PROMOTION: "is float64, as one of its operands is", CONVERSION: "keeps N
 def propose(context: Context) -> Iterator[Proposal]:
     """Edits for the arguments of the calls that the traceback names."""
     dtypes = {str(context.fields.get(one)) for one in _FIELDS}
+    is_expected = str(context.fields.get("expected_type")) in _DOUBLE
     if not context.has_failed:
         return
     seen: set[tuple[str, int]] = set()
     losses = {id(loss.call) for loss in find_losses(context.program)}
     firsts: list[Birth] = []
     for file, call in _called(context):
-        if (dtypes | {str(context.fields.get("expected_type"))}) & _DOUBLE:
+        if dtypes & _DOUBLE or (is_expected and not _is_in_double(context.program)):
             for one in arguments(call):
                 value = Value(node=one, file=file)
                 births = float64_births(value, context.program)
@@ -47,6 +48,18 @@ def propose(context: Context) -> Iterator[Proposal]:
         elif dtypes & _HALF and not _gets_half(context) and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
     yield from _together(firsts, context.program)
+
+
+def _is_in_double(program: Program) -> bool:
+    """Whether a program asks for float64 by itself: then what is float32 is the odd one."""
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            if isinstance(node, ast.Attribute) and (
+                node.attr in ("double", "set_default_dtype") or names.qualified(node) == "torch.float64"
+            ):
+                return True
+    return False
 
 
 def _gets_half(context: Context) -> bool:

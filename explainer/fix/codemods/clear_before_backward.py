@@ -21,6 +21,7 @@ from explainer.fix.codemod import (
 from explainer.source.backward import cleared, find_backwards, stepped
 from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
+from explainer.source.tree import walk
 
 _WHY = "throws the gradients away between their backward and the step"
 
@@ -29,7 +30,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each block in which gradients are made, cleared, and stepped with in that order."""
     if not context.has_failed:
         return
-    for backward in find_backwards(context.program):
+    backwards = list(find_backwards(context.program))
+    for backward in backwards:
         file = backward.file
         is_manual = getattr(backward.call.func, "attr", "") == "manual_backward"
         if is_manual != bool(context.options.get("manual")):
@@ -44,9 +46,10 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, clears[0], _WHY),
                 belief=2.5,
             )
-        loop = next((one for one in behind if isinstance(one, ast.For)), None)
-        if step is None and loop is not None:
-            yield from _in_loop(loop, file)
+        inner = [one for one in behind if isinstance(one, ast.For) and _cleared_before(one.body)[0] is not None]
+        goes_back = any(other.statement in set(walk(one)) for one in inner[:1] for other in backwards)
+        if step is None and inner and not goes_back:
+            yield from _in_loop(inner[0], file)
 
 
 def _cleared_before(statements: Sequence[ast.stmt]) -> tuple[ast.stmt | None, list[ast.stmt]]:
@@ -63,7 +66,8 @@ def _cleared_before(statements: Sequence[ast.stmt]) -> tuple[ast.stmt | None, li
 def _in_loop(loop: ast.For, file: SourceFile) -> Iterator[Proposal]:
     """`for opt in optimizers: opt.zero_grad(); opt.step()`."""
     step, clears = _cleared_before(loop.body)
-    if step is not None and clears and step.lineno != clears[-1].lineno:
+    walked = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    if step is not None and clears and stepped(step) in walked and step.lineno != clears[-1].lineno:
         text = "\n".join(lines_of(file, one) for one in clears)
         yield Proposal(
             edits=(*(remove_statement(file, one) for one in clears), insert_after(file, step, text)),

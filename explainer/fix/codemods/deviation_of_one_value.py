@@ -21,6 +21,7 @@ from explainer.source.tree import walk
 
 _DEVIATIONS = ("std", "var")
 _CHOICE = "what a single value deviates by is a choice: 0 here, and all others as before; `correction=0` changes all"
+_COLLECTS = frozenset({"cat", "stack", "concat", "hstack", "vstack", "append"})
 _FLOORS = ("clamp", "clamp_min", "clip", "maximum")
 
 
@@ -35,7 +36,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         edit: Edit | None = None
         if len(found) == 1 and is_data and _has_floor(found[0], file):
             edit = put_method(file, found[0], ".nan_to_num()")
-        elif len(found) == 1 and not is_data and line.node and not _divides(found[0], file):
+        elif len(found) == 1 and not is_data and line.node and not _may_divide(found[0], file):
             edit = _asked(found[0], file, names)
         if edit is not None:
             yield Proposal(
@@ -47,10 +48,13 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
-def _divides(node: ast.Call, file: SourceFile) -> bool:
-    """Whether a deviation is a divisor as it is: 0 would be no better there."""
+def _may_divide(node: ast.Call, file: SourceFile) -> bool:
+    """Whether a deviation goes anywhere but into a collection of features: 0 is no better where it divides."""
     above = file.parents.get(node)
-    return isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and above.right is node
+    while isinstance(above, (ast.List, ast.Tuple)):
+        above = file.parents.get(above)
+    is_collected = isinstance(above, ast.Call) and getattr(above.func, "attr", "") in _COLLECTS
+    return not is_collected and not isinstance(above, ast.Return)
 
 
 def _asked(node: ast.Call, file: SourceFile, names: Names) -> Edit | None:
@@ -66,11 +70,7 @@ def _asked(node: ast.Call, file: SourceFile, names: Names) -> Edit | None:
     kept = ["keepdim=" + options["keepdim"]] if "keepdim" in options else []
     mean = f"{text}.mean({', '.join([*([dimension] if dimension else []), *kept])})"
     new = f"{file.segment(node)} if {size} > 1 else {spell(names, 'torch.zeros_like')}({mean})"
-    above = file.parents.get(node)
-    stands_alone = isinstance(above, (ast.Assign, ast.AnnAssign, ast.Return, ast.List, ast.Tuple, ast.keyword)) or (
-        isinstance(above, ast.Call) and above.func is not node
-    )
-    return edit_of(file, node, new if stands_alone else f"({new})")
+    return edit_of(file, node, new)
 
 
 def _deviated(node: ast.Call, names: Names) -> tuple[ast.expr | None, list[ast.expr]]:

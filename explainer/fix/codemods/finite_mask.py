@@ -2,8 +2,8 @@
 
 A softmax over nothing but -inf is 0/0. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
-A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite; the logarithm of one that
-is added gets the dtype's smallest positive number in place of 0.
+A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite; so has
+the logarithm of one that is added.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def propose(context: Context) -> Iterator[Proposal]:
 
     for file, call, weights in logs:
         if call in parts:
-            least = f"{spell(program.names(file), 'torch.finfo')}({operand(file, weights)}.dtype).tiny"
+            least = _ADDED_IN_HALF if any(True for _ in find_halves(program)) else _ADDED
             why = f"is -inf where `{file.segment(weights)}` is 0, of which a whole row may consist"
             yield Proposal(
-                edits=(put_method(file, weights, f".clamp_min({least})"),),
+                edits=(put_method(file, call, f".clamp_min({least})"),),
                 culprit=culprit_of(file, call, why),
                 belief=1.5 + nearness(file, call, context),
             )

@@ -104,11 +104,23 @@ def _numbers_elsewhere(statement: ast.stmt, tensors: list[Cut], file: SourceFile
             yield edit_of(file, node, f"[one.item() for one in {name}]" if is_list else f"{name}.item()")
 
 
+def _is_handed_back(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether the function returns the very name that a statement binds."""
+    return any(
+        isinstance(one, ast.Return) and one.value is not None and _is_of(one.value, statement)
+        for one in _function_of(statement, file, program)
+    )
+
+
 def _numbers_kept(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Edit]:
     """What adds those numbers up or stores them keeps numbers: tensors would keep the graph of each step."""
     function = program.names(file).function_of(statement)
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return
+    if all(one.kind != VALUE for one in _cuts(statement, file, program)) or not _is_handed_back(
+        statement, file, program
+    ):
+        return  # what is put away may itself be what the loss reads
     may_be_number = function is not None and statement.targets[0].id in all_parameters(function)
     for node in _function_of(statement, file, program):
         if not _is_of(node, statement) or not isinstance(getattr(node, "ctx", None), ast.Load):

@@ -39,8 +39,11 @@ class DeadTerms:
     def saw_backward(self, root: Any) -> None:
         """A backward is about to start at a tensor; of more than one value there is no sum to look at."""
         number = self._flow.maker(root) if root.numel() == 1 and len(self._found) < MAX_KEPT else None
-        if number is None:
-            return
+        if number is not None:
+            self._look(number)
+        self._left.clear()  # what an earlier round has read is part of no sum of a later one
+
+    def _look(self, number: int) -> None:
         queue, seen = [number], {number}
         while queue and len(seen) < MAX_LOOKED_AT:
             current = queue.pop()
@@ -72,12 +75,13 @@ class DeadTerms:
             return
         here = describe(operation.place)
         summed = self._flow.get(operation.inputs[0]) if operation.inputs else None
+        parts = {one for one, _ in self._flow.upstream(operation.inputs[0])} if operation.inputs else set()
         for one, stack in self._left:
             read = self._flow.get(one)
-            if one > number or read is None or not read.took_grad:
+            # A part of the sum, or the sum, that is read besides was only told to a log: `1 - logged(loss)`.
+            if one > number or read is None or not read.took_grad or parts & set(read.inputs):
                 continue
             at = next((at for at, each in enumerate(stack) if describe(each) == here), None)
-            # What the same call gave the sum as a tensor, `measured(x) + 1.0`, only told its value to a log.
             called = {code for code, _ in stack[at + 1 :]} if at is not None else set()
             if at is not None and (summed is None or summed.place is None or summed.place[0] not in called):
                 self._keep([read])
