@@ -40,7 +40,7 @@ _TO_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 _HANDS_ON = {
     "torch.sparse_coo_tensor": (1, "values"), "torch.sparse_csr_tensor": (2, "values"), "torch.stack": (0, "tensors"),
     "torch.cat": (0, "tensors"), "torch.diag": (0, "input"), "torch.diagflat": (0, "input"), "torch.tile": (0, "input"),
-    "torch.block_diag": (0, ""), "torch.flip": (0, "input"), "torch.roll": (0, "input"),
+    "torch.flip": (0, "input"), "torch.roll": (0, "input"),
 }  # fmt: skip
 _DTYPES = {
     "numpy.float64": FLOAT64, "numpy.double": FLOAT64, "torch.float64": FLOAT64, "torch.double": FLOAT64, "float": FLOAT64,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from explainer.source.binding import Value
-from explainer.source.name import Names
+from explainer.source.name import Names, dotted_name
 
 _DATACLASSES = ("dataclasses.dataclass", "attrs.define", "attrs.frozen", "attr.s", "attr.dataclass")
 
@@ -21,7 +21,7 @@ def fields_of(owner: ast.ClassDef, names: Names) -> tuple[str, ...]:
     makers = ("__init__", "__new__", "__post_init__")
     if any(isinstance(one, ast.FunctionDef) and one.name in makers for one in owner.body):
         return ()
-    listed = [one for one in owner.body if isinstance(one, ast.AnnAssign) and not _is_of_class(one.annotation)]
+    listed = [one for one in owner.body if isinstance(one, ast.AnnAssign) and not _is_class_variable(one.annotation)]
     if any(_has_options(one) for one in listed):
         return ()
     return tuple(one.target.id for one in listed if isinstance(one.target, ast.Name))
@@ -39,13 +39,16 @@ def given_field(field: str, fields: tuple[str, ...], made: Value) -> Value | Non
     return Value(given[field], made.file, made.arguments)
 
 
+def is_named_tuple(owner: ast.ClassDef) -> bool:
+    """Whether a class is a tuple with names: `class State(NamedTuple)`."""
+    return any((dotted_name(base) or "").endswith("NamedTuple") for base in owner.bases)
+
+
 def _is_record(owner: ast.ClassDef, names: Names) -> bool:
-    if any((names.qualified(one) or "") not in ("typing.NamedTuple", "object") for one in owner.bases):
-        return False
+    if is_named_tuple(owner) or any(dotted_name(one) != "object" for one in owner.bases):
+        return is_named_tuple(owner) and len(owner.bases) == 1
     marks = [one.func if isinstance(one, ast.Call) else one for one in owner.decorator_list]
-    if any((names.qualified(one) or "") in _DATACLASSES for one in marks):
-        return True
-    return any((names.qualified(one) or "") == "typing.NamedTuple" for one in owner.bases)
+    return any((names.qualified(one) or "") in _DATACLASSES for one in marks)
 
 
 def _has_options(field: ast.AnnAssign) -> bool:
@@ -54,6 +57,6 @@ def _has_options(field: ast.AnnAssign) -> bool:
     return bool(options & {"init", "kw_only", "alias"}) or "KW_ONLY" in ast.unparse(field.annotation)
 
 
-def _is_of_class(annotation: ast.expr) -> bool:
+def _is_class_variable(annotation: ast.expr) -> bool:
     """Whether an annotation says that a name is no field: `ClassVar[int]`."""
     return "ClassVar" in ast.unparse(annotation)

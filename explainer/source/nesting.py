@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from explainer.source.binding import Value, bounds_of, scope_of
+from explainer.source.fields import is_named_tuple
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -184,7 +185,7 @@ class _Reader:
         """Whether a call makes a tuple with names: `class State(NamedTuple)`, `State = namedtuple("State", "h c")`."""
         owner = self._resolver.find_class(func, value.file)
         if owner is not None:
-            return any((dotted_name(base) or "").endswith("NamedTuple") for base in owner[1].bases)
+            return is_named_tuple(owner[1])
         made = [
             one.node.func for one in self._resolver.behind(Value(func, value.file)) if isinstance(one.node, ast.Call)
         ]

@@ -46,7 +46,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             if _is_data(statement, scope, file, program):
                 why = "builds a graph for each action, which the memory keeps and the next round carries on"
                 edits = under_no_grad(file, [statement], program.names(file))
-                yield Proposal(edits=edits, culprit=culprit_of(file, statement, why), belief=2.2)
+                if edits:
+                    yield Proposal(edits=edits, culprit=culprit_of(file, statement, why), belief=2.2)
 
 
 def _loops(program: Program) -> Iterator[tuple[SourceFile, ast.For | ast.While]]:

@@ -73,8 +73,9 @@ def _wrapped(statement: ast.stmt, file: SourceFile) -> Proposal:
     if len(edits) == 2 and edits[0].start == edits[0].end == edits[1].start:
         edits = (Edit(file=file.path, start=edits[0].start, end=edits[0].end,
                       new=f"from {_MODULE} import SDPBackend, sdpa_kernel{file.newline}"),)  # fmt: skip
+    block = in_block(file, [statement], f"with {kernel}({backend}.MATH):")
     return Proposal(
-        edits=(*edits, *in_block(file, [statement], f"with {kernel}({backend}.MATH):")),
+        edits=(*edits, *block) if block else (),
         culprit=culprit_of(
             file, statement, "differentiates through attention twice, and the fused kernels have one derivative"
         ),

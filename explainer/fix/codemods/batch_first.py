@@ -27,7 +27,7 @@ _ATTENTION = (
 _ATTENDS = frozenset({"multi_head_attention_forward", "_check_key_padding_mask", "_sa_block", "_mha_block"})
 # The place of `batch_first` among the arguments.
 _PLACES = {
-    "LSTM": 4, "GRU": 4, "RNN": 4, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6, "MultiheadAttention": 8, "Transformer": 10,
+    "LSTM": 4, "GRU": 4, "RNN": 5, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6, "MultiheadAttention": 8, "Transformer": 10,
 }  # fmt: skip
 _STACKS = {"torch.nn.TransformerEncoder": "encoder_layer", "torch.nn.TransformerDecoder": "decoder_layer"}
 _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"

@@ -2,8 +2,8 @@
 
 A softmax over nothing but -inf is 0/0. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
-A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite; so has
-the logarithm of one that is added.
+A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite;
+the logarithm of one that is added goes no lower than that.
 """
 
 from __future__ import annotations

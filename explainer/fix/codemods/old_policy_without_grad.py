@@ -215,7 +215,8 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             if not takes_log_probability(statement.value, file, program) or _needs_grad(statement.value, file, program):
                 continue
             edits = under_no_grad(file, [statement], program.names(file))
-            yield Proposal(edits=edits, culprit=culprit_of(file, statement, _WHY), belief=2.5)
+            if edits:
+                yield Proposal(edits=edits, culprit=culprit_of(file, statement, _WHY), belief=2.5)
 
 
 def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:

@@ -73,7 +73,10 @@ class DeadTerms:
         """`loss + 0.1 * penalty.item()`: what is added is a number by then, read there or in what that line calls."""
         if len(operation.inputs) + len(operation.leaves) > 1:
             return
-        here = describe(operation.place)
+        place = operation.place
+        if place is None:
+            return
+        here = describe(place)
         summed = self._flow.get(operation.inputs[0]) if operation.inputs else None
         parts = {one for one, _ in self._flow.upstream(operation.inputs[0])} if operation.inputs else set()
         for one, stack in self._left:
@@ -81,7 +84,9 @@ class DeadTerms:
             # A part of the sum, or the sum, that is read besides was only told to a log: `1 - logged(loss)`.
             if one > number or read is None or not read.took_grad or parts & set(read.inputs):
                 continue
-            at = next((at for at, each in enumerate(stack) if describe(each) == here), None)
+            # The code first, which is cheap: a step may read hundreds of numbers, from deep in a stack.
+            at = next((at for at, each in enumerate(stack) if each[0] is place[0] and describe(each) == here), None)
+            # What the same call gave the sum as a tensor may be logged there with others: `measured(x) + 1.0`.
             called = {code for code, _ in stack[at + 1 :]} if at is not None else set()
             if at is not None and (summed is None or summed.place is None or summed.place[0] not in called):
                 self._keep([read])
