@@ -177,17 +177,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             inputs = (*self._linked(result), *self._exits.came_back(self._places.stack(4)))
         grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
-        # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
-        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
-        leaves_set += outputs if name == SET_DATA else ()
-        made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
-        computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
-        # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
-        gave = any(one.requires_grad for one in computed if grad_mode or all(one is not other for other in written))
-        # A leaf that takes what another network computes is where that one's graph ends, with grad mode off as it has to be.
-        is_end = bool(leaves_set) and any(
-            one.requires_grad and all(one is not other for other in made) for one in tensors
-        )
+        if not written and name != SET_DATA:  # nearly all calls
+            made = computed = outputs
+            is_end = False
+            gave = any(one.requires_grad for one in outputs)
+        else:
+            made, computed, is_end, gave = self._sorted(name, tensors, outputs, written, grad_mode=grad_mode)
         operation = Operation(
             name,
             place,
@@ -223,6 +218,23 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None and name != "grad":  # whose backward is looked at by itself
             for output in made:
                 self.finite.watch(name, number, output, inputs)
+
+    def _sorted(
+        self, name: str, tensors: list[Any], outputs: list[Any], written: list[Any], *, grad_mode: bool
+    ) -> tuple[list[Any], list[Any], bool, bool]:
+        """Of a call that wrote: all that it made, what of that it computed, whether a graph ends there, whether it gave one."""
+        # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
+        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
+        leaves_set += outputs if name == SET_DATA else ()
+        made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
+        computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
+        # `x[i] = y` returns nothing: what it gives a graph is what it wrote.
+        gave = any(one.requires_grad for one in computed if grad_mode or all(one is not other for other in written))
+        # A leaf that takes what another network computes is where that one's graph ends, with grad mode off as it has to be.
+        is_end = bool(leaves_set) and any(
+            one.requires_grad and all(one is not other for other in made) for one in tensors
+        )
+        return made, computed, is_end, gave
 
     def _outputs(self, name: str, result: Any, tensors: list[Any]) -> list[Any]:
         """The tensors that a call gives; of `p.data = x` the one that takes it."""
