@@ -105,14 +105,29 @@ def edit_of(file: SourceFile, node: ast.AST, new: str) -> Edit:
 
 
 def insert_before(file: SourceFile, statement: ast.stmt, text: str) -> Edit:
-    """The edit that puts lines of `text`, indented as the statement is, before it (before its decorators)."""
+    """The edit that puts lines of `text`, indented as the statement is, before it (before its decorators).
+
+    A statement that shares its line begins one of its own, or takes the text beside it behind a `with x:` that ends no line.
+    """
     first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))])
-    start = file.line_start(first)
+    start, at = file.line_start(first), file.span(statement)[0]
+    if file.text[start:at].strip() and first == statement.lineno:
+        if _is_behind_colon(file, statement):
+            return Edit(file=file.path, start=at, end=at, new="; ".join([*text.split("\n"), ""]))
+        before, _ = _beside(file, statement)
+        low = file.span(before)[1] if before is not None else at
+        return Edit(file=file.path, start=low, end=at, new=_own_line(file, statement, text))
     return Edit(file=file.path, start=start, end=start, new=_lines(file, statement, text))
 
 
 def insert_after(file: SourceFile, statement: ast.stmt, text: str) -> Edit:
-    """The edit that puts lines of `text`, indented as the statement is, after it."""
+    """The edit that puts lines of `text`, indented as the statement is, after it; as `insert_before` on a line that is shared."""
+    past = file.span(statement)[1]
+    if _is_behind_colon(file, statement):
+        return Edit(file=file.path, start=past, end=past, new="".join(f"; {line}" for line in text.split("\n")))
+    _, following = _beside(file, statement)
+    if following is not None:
+        return Edit(file=file.path, start=past, end=file.span(following)[0], new=_own_line(file, statement, text))
     at = file.line_start((statement.end_lineno or statement.lineno) + 1)
     end = len(file.text)
     lead = file.newline if at == end and not file.text.endswith(("\n", "\r")) else ""
@@ -121,16 +136,51 @@ def insert_after(file: SourceFile, statement: ast.stmt, text: str) -> Edit:
 
 
 def remove_statement(file: SourceFile, statement: ast.stmt) -> Edit:
-    """The edit that takes out the lines of a statement; `pass` in its place where it is the only one of its block."""
-    above = file.parents.get(statement)
-    blocks = [
-        block for name in ("body", "orelse", "finalbody") if statement in (block := getattr(above, name, []) or [])
-    ]
-    if blocks and len(blocks[0]) == 1:
+    """The edit that takes out a statement with its lines, or its part of a shared one; `pass` where it is the only one of its block."""
+    block = _block(file, statement)
+    if len(block) == 1:
         return edit_of(file, statement, "pass")
+    start, end = file.span(statement)
+    before, following = _beside(file, statement)
+    if following is not None:
+        return Edit(file=file.path, start=start, end=file.span(following)[0], new="")
+    if before is not None:
+        return Edit(file=file.path, start=file.span(before)[1], end=end, new="")
     start = file.line_start(statement.lineno)
     end = file.line_start((statement.end_lineno or statement.lineno) + 1)
     return Edit(file=file.path, start=start, end=end, new="")
+
+
+def _block(file: SourceFile, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements among which one stands."""
+    above = file.parents.get(statement)
+    blocks = (getattr(above, name, None) for name in ("body", "orelse", "finalbody"))
+    return next((one for one in blocks if isinstance(one, list) and statement in one), [])
+
+
+def _beside(file: SourceFile, statement: ast.stmt) -> tuple[ast.stmt | None, ast.stmt | None]:
+    """The statements before and behind one on its own line: `a = 1; b = 2`."""
+    block = _block(file, statement)
+    at = block.index(statement) if statement in block else 0
+    before, following = block[at - 1] if at else None, block[at + 1] if at + 1 < len(block) else None
+    return (
+        before if before is not None and before.end_lineno == statement.lineno else None,
+        following if following is not None and following.lineno == statement.end_lineno else None,
+    )
+
+
+def _is_behind_colon(file: SourceFile, statement: ast.stmt) -> bool:
+    """Whether a statement's block stands on the line that opens it: `if x: y()`."""
+    block = _block(file, statement)
+    first = block[0] if block else statement
+    lead = file.text[file.line_start(first.lineno) : file.span(first)[0]]
+    return bool(lead.strip()) and lead.rstrip().endswith(":")
+
+
+def _own_line(file: SourceFile, statement: ast.stmt, text: str) -> str:
+    """Lines between two statements that shared one."""
+    indent = file.indent(statement.lineno)
+    return f"{file.newline}{_lines(file, statement, text)}{indent}"
 
 
 def lines_of(file: SourceFile, statement: ast.stmt) -> str:
