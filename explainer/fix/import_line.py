@@ -10,18 +10,30 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.text import TextFile
+from explainer.source.tree import start_of
 
 _WRITES_TORCH = re.compile(r"(?<![\w.\"'])torch\.")
 _IMPORTS_TORCH = re.compile(r"(?m)^\s*import torch\s*$")
 
 
 def import_after(file: SourceFile, line: str) -> Iterator[Edit]:
-    """The edit that puts an import behind those of the file; none where it has it."""
-    imports = [one for one in (file.tree.body if file.tree else ()) if isinstance(one, (ast.Import, ast.ImportFrom))]
-    if not imports or any(file.segment(one) == line for one in imports):
+    """The edit that puts an import behind those of the file, or behind its docstring; none where it has it."""
+    body = file.tree.body if file.tree else []
+    imports = [one for one in body if isinstance(one, (ast.Import, ast.ImportFrom))]
+    if not body or any(file.segment(one) == line for one in imports):
+        return
+    if not imports:
+        has_docstring = file.tree is not None and ast.get_docstring(file.tree, clean=False) is not None
+        at = file.line_start((body[0].end_lineno or 1) + 1) if has_docstring else file.line_start(_first_line(body[0]))
+        new = f"{file.newline}{line}{file.newline}" if has_docstring else f"{line}{file.newline * 2}"
+        yield Edit(file=file.path, start=at, end=at, new=new)
         return
     at = file.line_start((imports[-1].end_lineno or imports[-1].lineno) + 1)
     yield Edit(file=file.path, start=at, end=at, new=f"{line}{file.newline}")
+
+
+def _first_line(statement: ast.stmt) -> int:
+    return min(start_of(one)[0] for one in (statement, *getattr(statement, "decorator_list", ())))
 
 
 def torch_imports(edits: Iterable[Edit], files: Mapping[str, TextFile]) -> Iterator[Edit]:

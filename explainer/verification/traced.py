@@ -239,6 +239,8 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_bad_input", bad["input"]
     elif bad and bad["direction"] == "forward" and not bad.get("node"):
         yield "traced_nan_without_graph", bad["operation"]
+    elif bad and bad["direction"] == "forward":
+        yield "traced_nan_of_finite" if bad["kind"] == "nan" else "traced_infinity_of_finite", bad["operation"]
     if bad and bad.get("then"):
         yield "traced_nan_of_infinity", bad["then"]["operation"]
     if bad and bad.get("narrow"):

@@ -10,14 +10,16 @@ import ast
 import json
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.codemod import Context, Proposal, culprit_at, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_at, insert_after, insert_before
 from explainer.fix.crash import message_of
 from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_removal import remove_together
 from explainer.model.finding import Culprit
+from explainer.model.patch import Edit
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lightning import PACKAGES, Owner, chain_of, find_lightning_modules
+from explainer.source.lineage import binds, block_of, root_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -50,11 +52,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     keywords = "".join(f", {_ALGORITHM}={json.dumps(one)}" for one in names if isinstance(one, str))
     calls = [
-        insert_before(
-            file,
-            file.statement(step),
-            f"self.clip_gradients({file.segment(_optimizer(step))}, {_VALUE}={number}{keywords})",
-        )
+        _beside(file, step, f"self.clip_gradients({file.segment(_optimizer(step))}, {_VALUE}={number}{keywords})")
         for file, step in steps
     ]
     is_set = any(isinstance(one.value, Code) or one.kind in (ARGPARSE, DEFAULT) for one in written)
@@ -65,6 +63,22 @@ def propose(context: Context) -> Iterator[Proposal]:
         applicability="unsafe" if is_set else None,
         because=_MOVED if is_set else None,
     )
+
+
+def _beside(file: SourceFile, step: ast.Call, text: str) -> Edit:
+    """Right behind the backward of the same block, so that what is logged of the gradients is what steps; else before the step."""
+    statement = file.statement(step)
+    block = block_of(statement, file)
+    before = block[: block.index(statement)]
+    at = next((len(before) - place for place, one in enumerate(reversed(before)) if _is_backward(one)), None)
+    if at is None or root_of(_optimizer(step)) in {name for one in before[at:] for name in binds(one)}:
+        return insert_before(file, statement, text)
+    return insert_after(file, before[at - 1], text)
+
+
+def _is_backward(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "manual_backward"
 
 
 def _is_number(text: str) -> bool:

@@ -215,11 +215,25 @@ def _stored(state: State, program: Program) -> tuple[Edit, ...]:
         return _at_start(state, program, around[-1] if around else None)
     if any(before(binding, one) and state.name in reads(one) for one in statements_of(state.method)):
         return _at_start(state, program, None)
-    form = form_of_statement(binding, state.name, file, program)
-    text = detached_form(state.name, binding, form, file, program)
-    if dotted_name(binding.targets[0]) == state.name and len(binding.targets) == 1 and text.endswith(".detach()"):
+    return tuple(edit for one in (binding, *_others(state)) for edit in _detached_there(one, state.name, file, program))
+
+
+def _others(state: State) -> Iterator[ast.Assign]:
+    """The other assignments of the state that take up what this one does: `self.value = x` of the first call, before a mean of `x`."""
+    taken = reads(value_of(state.binding, state.name)) - {state.name}
+    for one in statements_of(state.method):
+        if not isinstance(one, ast.Assign) or one is state.binding or state.name not in binds(one):
+            continue
+        if taken & reads(value_of(one, state.name)):
+            yield one
+
+
+def _detached_there(binding: ast.Assign, name: str, file: SourceFile, program: Program) -> tuple[Edit, ...]:
+    form = form_of_statement(binding, name, file, program)
+    text = detached_form(name, binding, form, file, program)
+    if dotted_name(binding.targets[0]) == name and len(binding.targets) == 1 and text.endswith(".detach()"):
         return (put_method(file, binding.value, ".detach()"),)
-    return (insert_after(file, binding, f"{state.name} = {text}"),)
+    return (insert_after(file, binding, f"{name} = {text}"),)
 
 
 def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Edit, ...]:

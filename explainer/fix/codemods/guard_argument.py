@@ -57,6 +57,7 @@ _WHY = {
 }
 _COUNTS = frozenset({"bincount"})
 _AVERAGES = frozenset({"mean", "nanmean"})
+_CASTS = frozenset({"to", "float", "double", "half", "type_as", "type", "bfloat16"})
 _REDUCTIONS = ("mean", "sum", "avg_pool2d", "adaptive_avg_pool2d")
 
 
@@ -67,6 +68,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     # A traced line had a gradient, whatever the source lets one see of it.
     known = frozenset(statement for line, _, statement in traced_statements(NOT_FINITE, context) if line.node)
+    is_nan_of_finite = any(one.name == "traced_nan_of_finite" for one in context.incident.facts)
     hazards = list(find_hazards(context.program, known))
     if DEVIATION in kinds:
         hazards = list(find_deviations(context.program))
@@ -76,12 +78,15 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
-        if hazard.kind in kinds and not _is_left_alone(hazard, hazards, known, context.program):
+        is_proved = (
+            is_nan_of_finite and hazard.file.statement(hazard.node) in known and _is_mean_of_cast(hazard, context)
+        )
+        if hazard.kind in kinds and (is_proved or not _is_left_alone(hazard, hazards, known, context.program)):
             function = context.program.names(hazard.file).function_of(hazard.node)
             groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
     for group in groups.values():
         group += [one for one in hazards if one.kind == QUOTIENT and one not in group and _is_shared(one, group)]
-        edits = {edit.start: edit for one in group for edit in _edits(one, context.program)}
+        edits = {edit.start: edit for one in group for edit in _edits(one, context)}
         if any(_is_averaged(one, context.program) for one in group if one.kind == QUOTIENT):
             yield _proposal(group, (), context)
         elif edits:
@@ -173,7 +178,23 @@ def _has_second_derivative(program: Program) -> bool:
     )
 
 
-def _edits(hazard: Hazard, program: Program) -> Iterator[Edit]:
+def _is_mean_of_cast(hazard: Hazard, context: Context) -> bool:
+    """Whether a weighted mean is divided by the sum of weights that were cast, from what is true or false: `(x * m).sum() / m.sum()`."""
+    file, program, node = hazard.file, context.program, hazard.node
+    total = definition_of(hazard.argument, file, program) or hazard.argument
+    if not isinstance(node, ast.BinOp) or not isinstance(total, ast.Call) or not isinstance(total.func, ast.Attribute):
+        return False
+    weights = total.func.value
+    cast = definition_of(weights, file, program) or weights
+    is_cast = isinstance(cast, ast.Call) and isinstance(cast.func, ast.Attribute) and cast.func.attr in _CASTS
+    summed = definition_of(node.left, file, program) or node.left
+    products = [one for one in walk(summed) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
+    sides = [ast.dump(side) for one in products for side in (one.left, one.right)]
+    return is_cast and total.func.attr == "sum" and ast.dump(weights) in sides
+
+
+def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
+    program = context.program
     if hazard.kind == NORM:
         new = _norm(hazard, program.names(hazard.file))
         if new:
@@ -186,7 +207,8 @@ def _edits(hazard: Hazard, program: Program) -> Iterator[Edit]:
         if dotted_name(hazard.argument) is not None:
             yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
     elif hazard.kind in (QUOTIENT, DEVIATION):
-        yield put_method(hazard.file, hazard.argument, ".clamp_min(1)" if hazard.sign.counts else ".clamp_min(1e-8)")
+        is_count = hazard.sign.counts or (not hazard.sign.not_negative and _is_mean_of_cast(hazard, context))
+        yield put_method(hazard.file, hazard.argument, ".clamp_min(1)" if is_count else ".clamp_min(1e-8)")
     else:
         argument = _inner_base(hazard.argument) if hazard.kind == POWER else hazard.argument
         yield put_method(hazard.file, argument, _GUARDS[hazard.kind])

@@ -1,24 +1,36 @@
 """Takes away the decorator or the `with` under which the tracer saw grad mode off: what ran there is differentiated.
 
 Where layers that an optimizer owns only run under a decorator, it may freeze them on purpose; not so where the function gives
-the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph.
+the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph, nor where the
+program loads and copies no weights: layers that stay as they were drawn at random serve nobody. An evaluation that called the
+function gets the decorator.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile
-from explainer.source.name import Names
+from explainer.source.name import Function, Names
 from explainer.source.place import place_of
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
+# Weights that come from elsewhere, or follow others, may be frozen on purpose.
+_BRINGS_WEIGHTS = re.compile(
+    r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|teacher|frozen|freeze|\bema\b|momentum_|target_net",
+    re.IGNORECASE,
+)
+_RANDOM = "right where these layers are to train: the program neither loads nor copies weights for them"
 _MORE = "what else stands in the block is recorded too: a target that was computed there must be detached"
 
 
@@ -33,7 +45,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         for node in file.walk():
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if one.kind == GRAD_OFF or _scores_its_draw(node):
-                    yield from _decorated(node, one.line, file, names)
+                    yield from _decorated(node, one.line, file, context)
+                elif not any(_BRINGS_WEIGHTS.search(each.text) for each in context.program.parsed()):
+                    for found in _decorated(node, one.line, file, context):
+                        yield replace(found, applicability="unsafe", because=_RANDOM)
             elif one.kind == GRAD_OFF and isinstance(node, ast.With) and node.lineno == one.line:
                 yield from _block(node, file, names)
 
@@ -52,21 +67,41 @@ def _is_mode(node: ast.expr, names: Names) -> bool:
 
 
 def _decorated(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, line: int, file: SourceFile, names: Names
+    function: ast.FunctionDef | ast.AsyncFunctionDef, line: int, file: SourceFile, context: Context
 ) -> Iterator[Proposal]:
     """Python counts a function from its first decorator: that is the line which was traced."""
     if min((one.lineno for one in function.decorator_list), default=0) != line:
         return
+    names = context.program.names(file)
     for one in function.decorator_list:
         if _is_mode(one, names):
             start, end = file.line_start(one.lineno), file.line_start((one.end_lineno or one.lineno) + 1)
             yield Proposal(
-                edits=(Edit(file=file.path, start=start, end=end, new=""),),
+                edits=(
+                    Edit(file=file.path, start=start, end=end, new=""),
+                    *_on_evaluations(function, file, file.segment(one), context.program),
+                ),
                 culprit=culprit_of(
                     file, one, f"switches grad mode off for all of `{function.name}`, which the loss needs"
                 ),
                 belief=2.5,
             )
+
+
+def _on_evaluations(function: Function, file: SourceFile, decorator: str, program: Program) -> Iterator[Edit]:
+    """The decorator on what calls the function in an evaluation of its own, in the same file."""
+    seen: set[Function] = set()
+    for where, call in resolver_of(program).calls_of(function, file):
+        caller = program.names(where).function_of(call)
+        if where is file and caller is not None and caller not in seen and not caller.decorator_list:
+            seen.add(caller)
+            called = {
+                one.func.attr
+                for one in walk(caller)
+                if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+            }
+            if "eval" in called and "backward" not in called:
+                yield insert_before(file, caller, f"@{decorator}")
 
 
 def _block(block: ast.With, file: SourceFile, names: Names) -> Iterator[Proposal]:

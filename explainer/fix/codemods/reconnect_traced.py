@@ -36,8 +36,10 @@ _ONE_OF = "several lines keep the same parameters from training: which of them i
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that takes values out of the graph."""
-    seen: set[ast.stmt] = set()
-    for kind in (DEAD_TERM,) if context.options.get("terms") else (CUT, STARVING_CUT):
+    is_of_terms = bool(context.options.get("terms"))
+    # A term of the loss changes the gradients of all that goes into it, and the other fix says so.
+    seen = set() if is_of_terms else {statement for _, _, statement in traced_statements(DEAD_TERM, context)}
+    for kind in (DEAD_TERM,) if is_of_terms else (CUT, STARVING_CUT):
         for line, file, statement in traced_statements(kind, context):
             if statement in seen or (kind == STARVING_CUT and _is_write(statement, file, context.program)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without

@@ -16,6 +16,7 @@ from explainer.fix.out_of_place import out_of_place
 from explainer.fix.suspicion import suspect
 from explainer.source.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.binding import scope_of
+from explainer.source.name import dotted_name
 from explainer.source.operation import saves_output
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
@@ -39,15 +40,15 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _of_write(write: Write, context: Context) -> Proposal | None:
-    belief = suspect(write, context)
-    if belief is None or is_for_others(write, context.program):
+    belief, named = suspect(write, context), _named(write)
+    if belief is None or is_for_others(named, context.program):
         return None
-    if context.options.get("at") == "raise" and not is_read_after(write, context.program):
+    if context.options.get("at") == "raise" and not is_read_after(named, context.program):
         return None  # an update: out of place it would be lost
     edits = out_of_place(write)
     if not edits:
         return None
-    aliased = is_aliased(write, context.program)
+    aliased = is_aliased(named, context.program)
     return Proposal(
         edits=edits,
         culprit=culprit_of(write.file, write.node, _why(write)),
@@ -55,6 +56,14 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
         applicability="unsafe" if aliased else None,
         because=_ALIASED if aliased else None,
     )
+
+
+def _named(write: Write) -> Write:
+    """A write at the end of a chain as one of what the chain begins with: `add_` of `w.mul_(a).add_(b)` writes `w`."""
+    node = write.target
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        node = node.func.value
+    return write if write.name else replace(write, target=node, name=dotted_name(node))
 
 
 def _form(node: ast.AST) -> str:

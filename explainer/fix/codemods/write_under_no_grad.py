@@ -180,13 +180,10 @@ def _made(name: str, at: ast.stmt, file: SourceFile, program: Program) -> ast.ex
 
 
 def _is_walked(name: str, at: ast.stmt, file: SourceFile) -> bool:
-    """Whether a loop over a module's parameters, or over some weights by name, hands the name out."""
+    """Whether a loop hands the name out: what raised is a leaf, and a new tensor would not reach the container that it is in."""
     above = file.enclosing(at, ast.For)
     while isinstance(above, ast.For):
-        walks = any(getattr(node, "attr", "") in ("parameters", "named_parameters") for node in walk(above.iter))
-        listed = above.iter.elts if isinstance(above.iter, (ast.Tuple, ast.List)) else []
-        walks = walks or (bool(listed) and all(getattr(one, "attr", "") in ("weight", "bias") for one in listed))
-        if name in {node.id for node in walk(above.target) if isinstance(node, ast.Name)} and walks:
+        if name in {node.id for node in walk(above.target) if isinstance(node, ast.Name)}:
             return True
         above = file.enclosing(above, ast.For)
     return False
@@ -216,12 +213,13 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
 
 
 def _row(file: SourceFile, statement: ast.stmt, program: Program) -> list[ast.stmt]:
-    """The statement, and the like ones right behind it."""
+    """The statement, and the like ones right behind it; also what takes the written value over: `slow.copy_(fast)`."""
     block = block_of(statement, file)
-    row, name = [statement], dotted_name(_target(statement))
+    row, name, root = [statement], dotted_name(_target(statement)), root_of(_target(statement))
     for one in block[block.index(statement) + 1 :]:
         is_same = name is not None and dotted_name(_target(one)) == name  # what raised is a leaf by any name
-        alike = _is_write(one) and (is_same or _leaf(one, file, program) is not None or _reads_gradient(one))
+        takes = root is not None and any(isinstance(node, ast.Name) and node.id == root for node in walk(one))
+        alike = _is_write(one) and (is_same or takes or _leaf(one, file, program) is not None or _reads_gradient(one))
         if not alike or one.lineno != (row[-1].end_lineno or 0) + 1:
             break
         row.append(one)

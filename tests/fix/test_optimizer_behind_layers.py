@@ -1,0 +1,86 @@
+"""An optimizer that was made before the model's layers were replaced is made behind them, where nothing stands in the way."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.splice import splice
+from explainer.model.incident import Fact, Incident
+from explainer.model.trace import UNOWNED, TracedLine
+from tests.fix.rewriting import best, line_of, write
+
+HEAD = """import torch
+from torch import nn
+from layers import replace_head
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 20)
+
+
+class Trainer:
+    def __init__(self, model, lr):
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=lr)  # of the class
+
+
+model = Net()
+"""
+LAYERS = """from torch import nn
+
+
+def replace_head(model, classes):
+    model.fc = nn.Linear(8, classes)
+    return model
+"""
+MAKES = {
+    "there": "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # here\n",
+    "in a class": "trainer = Trainer(model, 0.1)\n",
+}
+REPLACES = {
+    "there": "model.fc = nn.Linear(8, 7)\n",
+    "in a helper": "replace_head(model, 7)\n",
+    "in a helper that hands it back": "model = replace_head(model, 7)\n",
+}
+
+
+def edited(folder: pathlib.Path, makes: str, between: str, replaces: str) -> tuple[str, str]:
+    """The program's last lines before and after the edit, for a run in which `fc` belonged to no optimizer."""
+    source = HEAD + makes + between + replaces
+    program = write(folder, {"train.py": source, "layers.py": LAYERS})
+    line = line_of(source, "# here" if "# here" in makes else "# of the class")
+    seen = TracedLine(
+        kind=UNOWNED,
+        operation="Optimizer",
+        file=str(folder / "train.py"),
+        line=line,
+        function="f",
+        says="",
+        is_guess=True,
+    )
+    incident = Incident(traced=(seen,), facts=(Fact(name="live_parts", value="fc"),))
+    proposal = best("optimizer_behind_layers", program, incident=incident)
+    after = splice(source, proposal.edits) if proposal is not None else source
+    assert after is not None
+    return source.removeprefix(HEAD), after.removeprefix(HEAD)
+
+
+@pytest.mark.parametrize("makes", MAKES.values(), ids=MAKES)
+@pytest.mark.parametrize("replaces", REPLACES.values(), ids=REPLACES)
+def test_the_optimizer_comes_last(tmp_path: pathlib.Path, makes: str, replaces: str) -> None:
+    """What stands between them stays where it was, unless it uses the optimizer: then the layers move."""
+    assert edited(tmp_path, makes, "print(model)\n", replaces)[1] == f"print(model)\n{replaces}{makes}"
+    name = makes.partition(" ")[0]
+    assert edited(tmp_path, makes, f"print({name})\n", replaces)[1] == f"{replaces}{makes}print({name})\n"
+
+
+@pytest.mark.parametrize("makes", MAKES.values(), ids=MAKES)
+def test_what_cannot_be_moved_stays(tmp_path: pathlib.Path, makes: str) -> None:
+    """The optimizer is used before there is what the layers are made of."""
+    name = makes.partition(" ")[0]
+    before, after = edited(tmp_path, makes, f"classes = len({name}.state_dict())\n", "replace_head(model, classes)\n")
+    assert after == before
