@@ -46,19 +46,29 @@ def propose(context: Context) -> Iterator[Proposal]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if one.kind == GRAD_OFF or _scores_its_draw(node):
                     yield from _decorated(node, one.line, file, context)
-                elif not any(_BRINGS_WEIGHTS.search(each.text) for each in context.program.parsed()):
+                elif not _draws(node) and not any(
+                    _BRINGS_WEIGHTS.search(each.text) for each in context.program.parsed()
+                ):
                     for found in _decorated(node, one.line, file, context):
                         yield replace(found, applicability="unsafe", because=_RANDOM)
             elif one.kind == GRAD_OFF and isinstance(node, ast.With) and node.lineno == one.line:
                 yield from _block(node, file, names)
 
 
-def _scores_its_draw(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _draws(function: Function) -> bool:
+    """Whether a function draws a sample, as a policy does that acts."""
+    return bool(_methods(function) & {"sample", "multinomial"})
+
+
+def _scores_its_draw(function: Function) -> bool:
     """Whether a function draws a sample and gives its log-probability."""
-    methods = {
+    return "log_prob" in _methods(function) and _draws(function)
+
+
+def _methods(function: Function) -> set[str]:
+    return {
         one.func.attr for one in walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
     }
-    return "log_prob" in methods and bool(methods & {"sample", "multinomial"})
 
 
 def _is_mode(node: ast.expr, names: Names) -> bool:
