@@ -184,6 +184,23 @@ def cured(folder: pathlib.Path, source: str, message: str = MESSAGE) -> tuple[st
     return patch.diff, {pathlib.Path(one.file).name: one.after.decode() for one in patch.files}
 
 
+BEHIND = {
+    "what is logged between": ("", "self.log('norm', self.net.weight.grad.norm())"),
+    "an optimizer that is taken between": ("opt = None", "opt = self.optimizers()"),
+}
+
+
+@pytest.mark.parametrize(("first", "between"), BEHIND.values(), ids=BEHIND)
+def test_clipping_follows_the_backward(first: str, between: str, tmp_path: pathlib.Path) -> None:
+    """What is read of the gradients before the step is what steps; an optimizer that is not there yet has to be waited for."""
+    body = [first or "opt = self.optimizers()", "self.manual_backward(self.net(batch).mean())", between, "opt.step()"]
+    step = "\n    def training_step(self, batch, index):\n" + "".join(f"        {one}\n" for one in body)
+    found = cured(tmp_path, HEAD + step + FIT)
+    assert found is not None
+    lines = [line.strip() for line in found[1]["train.py"].splitlines()]
+    assert lines[lines.index(PLAIN) - 1] == (between if first else body[1])
+
+
 @pytest.mark.parametrize("below", UNSURE.values(), ids=UNSURE)
 def test_unsure_steps_get_the_line_only(below: str, tmp_path: pathlib.Path) -> None:
     """Where a step is not plain, or clipping is not this module's alone, only the option is named."""

@@ -123,6 +123,35 @@ for frames, target in zip(torch.rand(3, 5, 8, 4), torch.rand(3, 8, 3)):
         "loss.backward()",
         ["+    neuron.reset()"],
     ),
+    "a first value and a mean of it": (
+        """import torch
+from torch import nn
+class Smooth(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.value = nn.Linear(3, 2), None
+    def forward(self, x):
+        h = self.layer(x)
+        if self.value is None:
+            self.value = h.mean(0)
+            return h
+        out = h - self.value
+        self.value = 0.9 * self.value + 0.1 * h.mean(0)
+        return out
+torch.manual_seed(0)
+net = Smooth(); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(3, 5, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        "loss.backward()",
+        [
+            "-            self.value = h.mean(0)",
+            "+            self.value = h.mean(0).detach()",
+            "-        self.value = 0.9 * self.value + 0.1 * h.mean(0)",
+            "+        self.value = (0.9 * self.value + 0.1 * h.mean(0)).detach()",
+        ],
+    ),
     "a GRU that starts from None": (
         """import torch
 from torch import nn

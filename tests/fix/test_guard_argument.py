@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from explainer.fix.splice import splice
+from explainer.model.incident import Fact
+from explainer.model.trace import NOT_FINITE, TracedLine
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import math
@@ -264,12 +266,6 @@ class Control:
 )
 def test_a_traced_line_had_a_gradient(kind: str, words: str, after: str, tmp_path: pathlib.Path) -> None:
     """Whatever the source shows of it; where no node of autograd was traced it had none."""
-    from dataclasses import replace
-
-    from explainer.fix.splice import splice
-    from explainer.model.trace import NOT_FINITE, TracedLine
-    from tests.fix.rewriting import best, changed_lines, failed, line_of, write
-
     program = write(tmp_path, {"train.py": HIDDEN})
     line = TracedLine(
         kind=NOT_FINITE,
@@ -284,3 +280,36 @@ def test_a_traced_line_had_a_gradient(kind: str, words: str, after: str, tmp_pat
     assert changed_lines(HIDDEN, splice(HIDDEN, found.edits) or "") == [after]
     for traced in ((), (replace(line, node=None),)):
         assert best("guard_argument", program, incident=replace(failed(), traced=traced), options=options) is None
+
+
+WEIGHTED = """import torch
+def pooled(x, mask):
+    m = CAST
+    return (x * m).sum() / TOTAL
+"""
+WEIGHTS = {
+    "a mask that is cast": ("mask.float()", "m.sum()", ["return (x * m).sum() / m.sum().clamp_min(1)"]),
+    "one that is cast otherwise": ("mask.to(x.dtype)", "m.sum(-1)", ["return (x * m).sum() / m.sum(-1).clamp_min(1)"]),
+    "weights that may be negative": ("mask * 2", "m.sum()", []),
+    "the sum of something else": ("mask.float()", "x.sum()", []),
+}
+
+
+@pytest.mark.parametrize(("cast", "total", "after"), WEIGHTS.values(), ids=WEIGHTS)
+def test_a_mean_over_what_is_true_somewhere(cast: str, total: str, after: list[str], tmp_path: pathlib.Path) -> None:
+    """A quotient of finite values that a trace saw become NaN: where a mask was counted, it is divided by 1 at least."""
+    source = WEIGHTED.replace("CAST", cast).replace("TOTAL", total)
+    program = write(tmp_path, {"train.py": source})
+    line = TracedLine(
+        kind=NOT_FINITE,
+        operation="div",
+        file=str(tmp_path / "train.py"),
+        line=line_of(source, " / "),
+        node="DivBackward0",
+    )
+    fact = Fact(name="traced_nan_of_finite", value="div")
+    for facts in ((fact,), ()):
+        incident = replace(failed(), traced=(line,), facts=facts)
+        found = best("guard_argument", program, incident=incident, options={"kinds": ["quotient"]})
+        changes = changed_lines(source, splice(source, found.edits) or "") if found is not None else []
+        assert changes == (after if facts else [])

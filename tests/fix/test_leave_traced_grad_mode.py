@@ -98,3 +98,42 @@ def test_layers_that_a_decorator_starves(tmp_path: pathlib.Path, returned: str, 
     assert len(found) == count
     for one in found:
         assert splice(source, one.edits) == source.replace("    @torch.no_grad()\n", "")
+
+
+LAYERS = """import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 4)BROUGHT
+
+    @torch.no_grad()
+    def encode(self, x):
+        return self.body(x)
+
+def check(net, x):
+    net.eval()
+    return net.encode(x).mean()
+
+def train(net, x):
+    net.encode(x).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("brought", "count"),
+    [("", 1), ("\n        self.body.load_state_dict(torch.load('body.pt'))", 0)],
+    ids=["drawn", "loaded"],
+)
+def test_layers_that_start_at_random(tmp_path: pathlib.Path, brought: str, count: int) -> None:
+    """They were to train, unless the program brings weights along; an evaluation keeps the mode."""
+    source = LAYERS.replace("BROUGHT", brought)
+    program = write(tmp_path, {"train.py": source})
+    line = line_of(source, "@torch.no_grad")
+    traced = TracedLine(kind=STARVING_OFF, operation="no_grad", file=str(tmp_path / "train.py"), line=line)
+    incident = replace(failed(), traced=(traced,))
+    found = list(find_codemod("leave_traced_grad_mode")(Context(program=program, incident=incident)))
+    assert [one.applicability for one in found] == ["unsafe"] * count
+    for one in found:
+        bare = source.replace("    @torch.no_grad()\n", "")
+        assert splice(source, one.edits) == bare.replace("def check", "@torch.no_grad()\ndef check")

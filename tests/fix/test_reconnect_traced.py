@@ -110,3 +110,16 @@ def test_what_has_no_form_stays(line: str, tmp_path: pathlib.Path) -> None:
 def test_a_guess_is_no_fact(tmp_path: pathlib.Path) -> None:
     """What the tracer only concludes leads to no edit."""
     assert not lines("h = x.item()\n", "h =", tmp_path, is_guess=True)
+
+
+def test_a_term_is_no_plain_cut(tmp_path: pathlib.Path) -> None:
+    """What leaves a term of the loss without a graph changes the gradients of all that goes into it: the other fix says so."""
+    program = write(tmp_path, {"train.py": "h = x.item()\n"})
+    places = [
+        TracedLine(kind=kind, operation="item", file=str(tmp_path / "train.py"), line=1) for kind in (CUT, DEAD_TERM)
+    ]
+    counts = []
+    for traced in (places, places[:1]):
+        context = Context(program=program, incident=replace(failed(), traced=tuple(traced)))
+        counts.append(len(list(find_codemod("reconnect_traced")(context))))
+    assert counts == [0, 1]

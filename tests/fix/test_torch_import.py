@@ -17,6 +17,9 @@ HEADS = {
     "parts of torch": ("import math\nimport torch.nn.functional as F", "import math\nimport torch\nimport torch.nn.functional as F"),
     "a name of torch": ("from torch import nn", "import torch\nfrom torch import nn"),
     "another library": ("import math", "import math\nimport torch"),
+    "no imports": ("# of the lab\nEPS = 1e-8", "# of the lab\nimport torch\n\nEPS = 1e-8"),
+    "a docstring and no imports": ('"""Doc."""\nEPS = 1e-8', '"""Doc."""\n\nimport torch\nEPS = 1e-8'),
+    "a decorated function first": ("@wrap\ndef f():\n    pass", "import torch\n\n@wrap\ndef f():\n    pass"),
     "a docstring and the future": ('"""Doc."""\nfrom __future__ import annotations\nimport math', '"""Doc."""\nfrom __future__ import annotations\nimport math\nimport torch'),
 }  # fmt: skip
 KNOWN = [

@@ -19,6 +19,9 @@ RIGHT = {
         "out, seen = {'h': torch.tanh(x)}, {}\nfor key, h in out.items():\n    seen[key] = h.mul_(2)\nreturn out['h']"
     ),
     "zeros as a value": "h = torch.tanh(x)\nreturn h.zero_() + x",
+    "a chain that writes what a loop hands out": (
+        "for p, q in zip(self.old.parameters(), self.new.parameters()):\n    p.mul_(0.9).add_(q, alpha=0.1)\nreturn x"
+    ),
 }
 WRONG = {
     "an entry through a method": (

@@ -328,6 +328,38 @@ class Clip:
             "+            engine.model.scale.clamp_(0.0, self.largest)",
         ],
     ),
+    "a chain over the weights of two lists": (
+        """import torch
+def follow(slow, fast):
+    for p, q in zip(slow, fast):
+        p.mul_(0.9).add_(q, alpha=0.1)
+net, old = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+follow(list(old.parameters()), list(net.parameters()))
+""",
+        "p.mul_",
+        [
+            "-        p.mul_(0.9).add_(q, alpha=0.1)",
+            "+        with torch.no_grad():",
+            "+            p.mul_(0.9).add_(q, alpha=0.1)",
+        ],
+    ),
+    "a weight and what takes it over": (
+        """import torch
+def blend(pairs):
+    for fast, slow in pairs:
+        fast.mul_(0.5)
+        slow.copy_(fast)
+blend([(torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2)))])
+""",
+        "fast.mul_",
+        [
+            "-        fast.mul_(0.5)",
+            "-        slow.copy_(fast)",
+            "+        with torch.no_grad():",
+            "+            fast.mul_(0.5)",
+            "+            slow.copy_(fast)",
+        ],
+    ),
     "no_grad imported by name": (
         """from torch import no_grad, nn
 net = nn.Linear(2, 2)
