@@ -141,11 +141,12 @@ def present(report: Report, *, root: str, mask: bool, is_bound: bool = False) ->
 
     With `is_bound` no file outside of `root`, a real path, is opened for a line.
     """
-    from explainer.render.rewrite import rewrite_paths
+    from explainer.render.rewrite import rewrite_paths, rewrite_sentences
 
     prefix = root.rstrip(os.sep) + os.sep
     report = _with_source(report, root, is_bound=is_bound)
     report = rewrite_paths(report, lambda path: path.removeprefix(prefix))
+    report = rewrite_sentences(report, lambda text: text.replace(prefix, ""))
     if mask:
         from explainer.render.mask import mask_secrets
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from explainer.catalog.bundle import load_catalog
 from explainer.cli.ending import ended_by_signals
 from explainer.cli.screen import is_coloured, width
+from explainer.errors import UsageError
 from explainer.model.environment import Environment
 from explainer.model.event import Event
 from explainer.model.incident import Incident
@@ -33,6 +34,7 @@ class RunOptions:
     unsafe: bool
     trace: bool
     keep_unproved: bool
+    dry_run: bool
     steps: int
     timeout: float | None
     report_dir: str | None
@@ -56,6 +58,17 @@ def run_and_explain(options: RunOptions) -> int:
         report_dir=options.report_dir,
         limit=None if options.fix else options.timeout,
     )
+    if options.dry_run and not options.fix:
+        raise UsageError("--dry-run is for --fix: without it no file of the project is changed")
+    if options.dry_run:
+        from explainer.rehearsal import rehearsed
+
+        with ended_by_signals(), rehearsed(job) as copied:
+            return _carry_out(copied, options)
+    return _carry_out(job, options)
+
+
+def _carry_out(job: Job, options: RunOptions) -> int:
     is_json = options.format == "json"
 
     def on_output(stream: int, data: bytes) -> None:
@@ -71,6 +84,7 @@ def run_and_explain(options: RunOptions) -> int:
             done = Repair(status=word, exit_status=run.status, report=run.report)
             if run.is_elsewhere and not is_json:
                 return _point_at(job, run)
+    done = replace(done, is_rehearsed=options.dry_run)
     status = _finish(done, job, options)
     unwatched = why_unwatched(job.command)
     if unwatched is not None and done.status != PASSED:
@@ -97,7 +111,7 @@ def _finish(done: Repair, job: Job, options: RunOptions) -> int:
 
     report = present(done.report, root=job.root, mask=True) if done.report is not None else None
     sightings: list[Event] = []
-    if done.status != PASSED and signal_name(done.exit_status) not in _ASKED_TO_END:
+    if done.status != PASSED and signal_name(done.exit_status) not in _ASKED_TO_END and not done.is_rehearsed:
         told = report or empty_report()
         told = memory.with_changes(told, job.command, job.root, job.catalog, is_probed=options.probe)
         (told,), sightings = memory.recall_failures([told], job.root, way="run")
@@ -112,7 +126,8 @@ def _finish(done: Repair, job: Job, options: RunOptions) -> int:
         from explainer.render.repair import render_repair
 
         sys.stderr.write(render_repair(done))
-    _remember(done, sightings, job, is_probed=options.probe)
+    if not done.is_rehearsed:
+        _remember(done, sightings, job, is_probed=options.probe)
     return 0 if done.status == VERIFIED else done.exit_status
 
 

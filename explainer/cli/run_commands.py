@@ -20,7 +20,7 @@ _RUN_HELP = """Run a program; explain its failure; with --fix repair and prove i
 The program's output, input, signals and exit status are its own. With --trace a failed program is run once more with each
 operation watched: the line that wrote, cut or made what failed becomes a fact; a program that ended well is watched for a few
 steps. --fix traces where a trace can tell. With --fix an edit is applied, the program is run again
-for a few optimizer steps under watch, and the edit is taken back unless losses and gradients are healthy.
+for a few optimizer steps under watch, and the edit is taken back unless losses and gradients are healthy; --dry-run does all of it in a copy of the project.
 
 Of several ranks the one that failed first is explained. --timeout takes the stacks of all of them before it ends the program.
 --report-dir collects what the ranks of all nodes tell; `gradfix explain FOLDER` reads it later.
@@ -31,6 +31,7 @@ Examples:
   gradfix run --timeout 3600 --report-dir /shared/reports -- torchrun --nproc-per-node 8 train.py
   gradfix run --trace -- python train.py
   gradfix run --fix -- python train.py
+  gradfix run --fix --dry-run -- python train.py
   gradfix run --fix --unsafe-fixes -- torchrun --nproc-per-node 2 train.py
   gradfix run --fix --format json -- python train.py > repair.json
 
@@ -77,6 +78,9 @@ def run(
     keep_unproved: Annotated[
         bool, typer.Option("--keep-unproved", help="Keep an edit whose verification was inconclusive.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --fix: repair a copy, show the diff; the project is not touched.")
+    ] = False,
     steps: Steps = 3,
     timeout: Annotated[
         Optional[float],
@@ -96,8 +100,8 @@ def run(
     from explainer.cli.run import RunOptions, run_and_explain
 
     options = RunOptions(
-        command=tuple(command), fix=fix, unsafe=unsafe_fixes, trace=trace, keep_unproved=keep_unproved, steps=steps, timeout=timeout,
-        report_dir=report_dir, root=root, format=format.value, verbose=verbose, probe=probe, knowledge=knowledge,
+        command=tuple(command), fix=fix, unsafe=unsafe_fixes, trace=trace, keep_unproved=keep_unproved,
+        dry_run=dry_run, steps=steps, timeout=timeout, report_dir=report_dir, root=root, format=format.value, verbose=verbose, probe=probe, knowledge=knowledge,
     )  # fmt: skip
     raise typer.Exit(run_and_explain(options))
 

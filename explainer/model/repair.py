@@ -52,7 +52,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What `gradfix run` ends with. `status` is one of the words above, `exit_status` the command's own."""
+    """What `gradfix run` ends with. `status` is one of the words above, `exit_status` the command's own.
+
+    `is_rehearsed` where all happened in a copy: what is `applied` is applied nowhere now.
+    """
 
     schema: str = SCHEMA
     status: str
@@ -61,3 +64,4 @@ class Repair:
     rounds: tuple[Round, ...] = ()
     applied: tuple[Applied, ...] = ()
     verification: Verification | None = None
+    is_rehearsed: bool = False

@@ -19,10 +19,10 @@ def render_repair(done: Repair) -> str:
     if done.status == VERIFIED:
         lines.append("verified: the program trains with this change")
         lines += [visible(line) for one in done.applied for line in one.patch.splitlines()]
-        lines += [f"take it back: gradfix undo {one.record}" for one in done.applied]
+        lines += _what_now(done)
     elif done.status == UNPROVED and done.applied:
         lines.append("kept without proof: the verification was inconclusive")
-        lines += [f"take it back: gradfix undo {one.record}" for one in done.applied]
+        lines += _what_now(done)
     elif any(one.verdict != REFUSED for one in done.rounds):
         tried = sum(1 for one in done.rounds if one.verdict != REFUSED)
         lines.append(f"not repaired: {tried} tried, none was proved; the project's files are as they were")
@@ -33,6 +33,12 @@ def render_repair(done: Repair) -> str:
     if done.verification is not None and done.status != VERIFIED:
         lines += [f"  {reason}" for reason in done.verification.reasons]
     return "\n".join(lines) + "\n"
+
+
+def _what_now(done: Repair) -> list[str]:
+    if done.is_rehearsed:
+        return ["a dry run, in a copy: nothing was changed here; without --dry-run the change is made"]
+    return [f"take it back: gradfix undo {one.record}" for one in done.applied]
 
 
 def empty_report() -> Report:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _PATHS = ("file", "source")
+_SENTENCES = ("says", "why")
 
 
 def rewrite(value: T, on_text: Callable[[str], str]) -> T:
@@ -19,6 +20,12 @@ def rewrite(value: T, on_text: Callable[[str], str]) -> T:
 def rewrite_paths(value: T, on_path: Callable[[str], str]) -> T:
     """`value` with only its file names passed through `on_path`."""
     rewritten: T = _rewrite(value, on_path, only=_PATHS)
+    return rewritten
+
+
+def rewrite_sentences(value: T, on_text: Callable[[str], str]) -> T:
+    """`value` with only what evidence and lines say passed through `on_text`."""
+    rewritten: T = _rewrite(value, on_text, only=_SENTENCES)
     return rewritten
 
 

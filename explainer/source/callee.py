@@ -13,8 +13,10 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.resolve import Resolver, resolver_of
+from explainer.source.tree import walk
 
 _DEPTH = 8
+_CALLS = 3
 _LIBRARIES = ("torch.", "numpy.", "math.")
 _PARTIAL = ("functools.partial", "partial")
 
@@ -40,6 +42,28 @@ def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Call
         return ()
     found = _callees(Value(node, file), resolver_of(program), 0)
     return tuple({one.function: one for one in found}.values())
+
+
+def leads_to(written: ast.stmt, node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
+    """Whether a function that a node calls, one that this calls, or a context that it enters, holds a statement."""
+    for call in walk(node):
+        for where, function in _run_by(call, file, program) if isinstance(call, ast.Call) else ():
+            if written in set(walk_scope(function)):
+                return True
+            if depth < _CALLS and leads_to(written, function, where, program, depth + 1):
+                return True
+    return False
+
+
+def _run_by(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Function | ast.Lambda]]:
+    """What a call runs; of a context manager's class what entering and leaving it run."""
+    yield from ((one.file, one.function) for one in callees_of(call.func, file, program))
+    resolver = resolver_of(program)
+    owner = resolver.find_class(call.func, file) if isinstance(file.parents.get(call), ast.withitem) else None
+    for name in ("__enter__", "__exit__") if owner is not None else ():
+        method = resolver.method(owner[1], name, owner[0]) if owner is not None else None
+        if method is not None:
+            yield method
 
 
 def _is_builtin(node: ast.expr, file: SourceFile) -> bool:

@@ -13,14 +13,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, l
 from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.backward import stepped
-from explainer.source.binding import walk_scope
-from explainer.source.callee import callees_of
+from explainer.source.callee import leads_to
 from explainer.source.event import event_of, find_gaps, later_event
-from explainer.source.file import SourceFile
-from explainer.source.program import Program
+from explainer.source.swap import swap_in
 from explainer.source.tree import walk
 
-_DEPTH = 3
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
 
 
@@ -33,11 +30,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         for gap in find_gaps(context.program):
             if any(stepped(one) for one in gap.between if isinstance(one, ast.stmt)):
                 continue  # another optimizer's step: two losses, which other edits put in order
+            if swap_in(gap, statement, context.program):
+                continue  # it puts the weights back: a value of this step, which another edit keeps
             for one in gap.between:
                 event = event_of(one)
                 if not _may_move(one) or (event is not None and later_event(event, gap) is not None):
                     continue
-                if statement in set(walk(one)) or _leads_to(statement, one, gap.file, context.program):
+                if statement in set(walk(one)) or leads_to(statement, one, gap.file, context.program):
                     yield Proposal(
                         edits=(
                             remove_statement(gap.file, one),
@@ -60,14 +59,3 @@ def _may_move(statement: ast.stmt) -> bool:
         isinstance(one, (ast.Return, ast.Break, ast.Continue, ast.Assign, ast.AnnAssign, ast.NamedExpr))
         for one in walk(statement)
     )
-
-
-def _leads_to(written: ast.stmt, node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
-    """Whether a function that a node calls, or one that this calls, holds the statement that was traced."""
-    for call in walk(node):
-        for callee in callees_of(call.func, file, program) if isinstance(call, ast.Call) else ():
-            if written in set(walk_scope(callee.function)):
-                return True
-            if depth < _DEPTH and _leads_to(written, callee.function, callee.file, program, depth + 1):
-                return True
-    return False

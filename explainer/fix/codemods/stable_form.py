@@ -13,18 +13,14 @@ from typing import NamedTuple
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.log_space import FUNCTIONAL, argument_of, called_with, followed
 from explainer.fix.rewrite import operand, replace_whole, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
-from explainer.source.name import Names, bound_names
+from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.sign import definition_of
-from explainer.source.tree import walk
-
-_F = "torch.nn.functional"
-_REPEATABLE = ("softmax", "sigmoid", "exp", "sum", "float", "squeeze", "unsqueeze", "view", "flatten")
 
 
 class Stable(NamedTuple):
@@ -68,27 +64,27 @@ def _form(node: ast.Call | ast.BinOp, file: SourceFile, program: Program) -> Sta
     names = program.names(file)
     if isinstance(node, ast.BinOp):
         return _quotient(node, file, names) if isinstance(node.op, ast.Div) else None
-    argument = _argument(node, names, "log")
+    argument = argument_of(node, names, "log")
     if argument is not None:
         return _logarithm(node, argument, file, program)
-    argument = _argument(node, names, "log1p")
-    power = _called(argument, names, "exp") if argument is not None else None
+    argument = argument_of(node, names, "log1p")
+    power = called_with(argument, names, "exp") if argument is not None else None
     return _softplus(node, power, file, names) if power is not None else None
 
 
 def _logarithm(node: ast.Call, argument: ast.expr, file: SourceFile, program: Program) -> Stable | None:
     names = program.names(file)
-    value = _followed(argument, node, file, program)
+    value = followed(argument, node, file, program)
     if isinstance(value, ast.BinOp):
         return _of_sum(node, value, file, program)
     if not isinstance(value, ast.Call):
         return None
-    inner = _called(value, names, "softmax")
+    inner = called_with(value, names, "softmax")
     if inner is not None:
         return _log_softmax(node, value, inner, file, names)
-    inner = _called(value, names, "sigmoid")
+    inner = called_with(value, names, "sigmoid")
     if inner is not None:
-        text = f"{spell(names, f'{_F}.logsigmoid')}({file.segment(inner)})"
+        text = f"{spell(names, f'{FUNCTIONAL}.logsigmoid')}({file.segment(inner)})"
         return Stable(node, text, "takes the logarithm of a sigmoid, which rounds to 0", ("Log",))
     return _log_sum(node, value, file, program)
 
@@ -100,13 +96,13 @@ def _of_sum(node: ast.Call, value: ast.BinOp, file: SourceFile, program: Program
         return None
     other = value.right if number_of(value.left, names) == 1.0 else value.left
     if isinstance(value.op, ast.Add):
-        power = _called(other, names, "exp")
+        power = called_with(other, names, "exp")
         return _softplus(node, power, file, names) if power is not None else None
-    chance = _followed(other, node, file, program)
-    logit = _called(chance, names, "sigmoid") if isinstance(value.op, ast.Sub) and other is value.right else None
+    chance = followed(other, node, file, program)
+    logit = called_with(chance, names, "sigmoid") if isinstance(value.op, ast.Sub) and other is value.right else None
     if logit is None:
         return None
-    text = f"{spell(names, f'{_F}.logsigmoid')}(-{operand(file, logit)})"
+    text = f"{spell(names, f'{FUNCTIONAL}.logsigmoid')}(-{operand(file, logit)})"
     return Stable(node, text, "takes the logarithm of 1 minus a sigmoid, which rounds to 0", ("Log", "Rsub"))
 
 
@@ -122,9 +118,9 @@ def _log_softmax(node: ast.Call, value: ast.Call, inner: ast.expr, file: SourceF
 def _log_sum(node: ast.Call, value: ast.Call, file: SourceFile, program: Program) -> Stable | None:
     """`log(exp(x).sum(d))`, also as `torch.sum(torch.exp(x), d)`."""
     names = program.names(file)
-    summed = _argument(value, names, "sum")
-    power = _followed(summed, node, file, program) if summed is not None else None
-    inner = _called(power, names, "exp")
+    summed = argument_of(value, names, "sum")
+    power = followed(summed, node, file, program) if summed is not None else None
+    inner = called_with(power, names, "exp")
     rest = [file.segment(one) for one in value.args if one is not summed]
     rest += [f"{one.arg}={file.segment(one.value)}" for one in value.keywords]
     if inner is None or not rest or {one.arg for one in value.keywords} - {"dim", "keepdim"}:
@@ -134,16 +130,16 @@ def _log_sum(node: ast.Call, value: ast.Call, file: SourceFile, program: Program
 
 
 def _softplus(node: ast.expr, inner: ast.expr, file: SourceFile, names: Names) -> Stable:
-    text = f"{spell(names, f'{_F}.softplus')}({file.segment(inner)})"
+    text = f"{spell(names, f'{FUNCTIONAL}.softplus')}({file.segment(inner)})"
     return Stable(node, text, "adds 1 to an exponential, which overflows above 88", ("Exp", "Log", "Log1P", "Add"))
 
 
 def _quotient(node: ast.BinOp, file: SourceFile, names: Names) -> Stable | None:
     """A softmax or a sigmoid written out."""
-    top = _called(node.left, names, "exp")
+    top = called_with(node.left, names, "exp")
     if top is not None and isinstance(node.right, ast.Call):
-        summed = _argument(node.right, names, "sum")
-        below = _called(summed, names, "exp")
+        summed = argument_of(node.right, names, "sum")
+        below = called_with(summed, names, "exp")
         if below is None or ast.dump(below) != ast.dump(top):
             return None
         dims = [file.segment(one) for one in node.right.args if one is not summed]
@@ -158,7 +154,7 @@ def _quotient(node: ast.BinOp, file: SourceFile, names: Names) -> Stable | None:
         or not isinstance(node.right.op, ast.Add)
     ):
         return None
-    power = _called(node.right.right, names, "exp") or _called(node.right.left, names, "exp")
+    power = called_with(node.right.right, names, "exp") or called_with(node.right.left, names, "exp")
     has_one = 1.0 in (number_of(node.right.left, names), number_of(node.right.right, names))
     if not has_one or not isinstance(power, ast.UnaryOp) or not isinstance(power.op, ast.USub):
         return None
@@ -166,43 +162,3 @@ def _quotient(node: ast.BinOp, file: SourceFile, names: Names) -> Stable | None:
     return Stable(
         node, text, "divides by 1 plus an exponential, which overflows above 88", ("Exp", "Reciprocal", "Div", "Mul")
     )
-
-
-def _argument(node: ast.Call, names: Names, function: str) -> ast.expr | None:
-    """What `torch.<function>(x, ...)` or `x.<function>(...)` is applied to."""
-    called = names.qualified(node.func) or ""
-    owner, _, last = called.rpartition(".")
-    if owner in ("torch", _F, "torch.special") and last == function and node.args:
-        return node.args[0]
-    if (
-        isinstance(node.func, ast.Attribute)
-        and node.func.attr == function
-        and not owner.startswith(("torch", "numpy", "math"))
-    ):
-        return node.func.value
-    return None
-
-
-def _called(node: ast.AST | None, names: Names, function: str) -> ast.expr | None:
-    return _argument(node, names, function) if isinstance(node, ast.Call) else None
-
-
-def _followed(node: ast.expr, use: ast.expr, file: SourceFile, program: Program) -> ast.expr:
-    """What a name was computed as, where what it was computed from still means the same at `use`."""
-    names = program.names(file)
-    value = definition_of(node, file, program) if isinstance(node, ast.Name) else None
-    scope = names.function_of(use) or file.tree
-    if value is None or scope is None:
-        return node
-    wanted = {one.id for one in walk(value) if isinstance(one, ast.Name)}
-    between = (one for one in walk(scope) if isinstance(one, ast.stmt) and value.lineno < one.lineno < use.lineno)
-    rebound = {name for one in between for name in bound_names(one)}
-    runs = any(_is_model_call(one, names) for one in walk(value) if isinstance(one, ast.Call))
-    return node if wanted & rebound or runs else value
-
-
-def _is_model_call(node: ast.Call, names: Names) -> bool:
-    """Whether computing the value again would run a module a second time, which costs and may draw other random numbers."""
-    called = names.qualified(node.func) or ""
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    return not called.startswith("torch.") and (called.startswith("self.") or method not in _REPEATABLE)
