@@ -145,6 +145,7 @@ def _plain(options: UiOptions, source: str | None) -> int:
                 unsafe=False,
                 trace=False,
                 keep_unproved=False,
+                dry_run=False,
                 steps=options.steps,
                 timeout=None,
                 report_dir=None,

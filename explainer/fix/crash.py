@@ -11,6 +11,7 @@ from explainer.fix.codemod import Context
 from explainer.source.file import SourceFile
 
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
+_FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _CELL_STATE = re.compile(r"Input batch size (\d+) doesn't match hidden\d? ?batch size (\d+)")
 
 
@@ -55,6 +56,11 @@ def is_crash(file: SourceFile, node: ast.AST, context: Context) -> bool:
 def message_of(context: Context) -> str:
     """The messages of all exceptions."""
     return "\n".join(record.message for record in context.incident.exceptions)
+
+
+def is_of_attention(context: Context) -> bool:
+    """Whether the failure speaks of a fused attention kernel."""
+    return _FUSED.search(message_of(context)) is not None
 
 
 def batches_of(message: str) -> tuple[int, int] | None:

@@ -120,8 +120,10 @@ class LogSpace:
         if left is not None and right is not None:
             text = f"{spell(self._names, 'torch.logaddexp')}({left.text}, {right.text})"
             return left.as_(text, right)
-        other = number_of(node.right if left is not None else node.left, self._names)
-        return (left or right) if other is not None and 0 < other <= MAX_EPSILON else None
+        other, inner = number_of(node.right if left is not None else node.left, self._names), left or right
+        # Behind a softmax of torch an epsilon is guard enough; no epsilon guards an exponential.
+        is_by_hand = inner is not None and any(argument_of(one, self._names, "exp") is not None for one in inner.scores)
+        return inner if is_by_hand and other is not None and 0 < other <= MAX_EPSILON else None
 
     def _of_data(self, node: ast.expr) -> Log | None:
         """A weight or a mask: its logarithm as it is, -inf where it is 0; not of what has a gradient there."""

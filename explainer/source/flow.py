@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 
+from explainer.source.binding import Value
 from explainer.source.construct import constructors, stepped_modules
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import children
 from explainer.source.write import is_without_grad
 
@@ -196,7 +198,11 @@ class Flow:
             body = _method(found[1], "forward", "__call__") if found else None
             return (found[0], body) if found and body else None
         found_here = self._functions.get(last, ())
-        return found_here[0] if len(found_here) == 1 and "self" not in owner and "." not in owner else None
+        if len(found_here) == 1 and "self" not in owner and "." not in owner:
+            return found_here[0]
+        if not owner or not any(isinstance(where.parents.get(one), ast.ClassDef) for where, one in found_here):
+            return None
+        return resolver_of(self.program).function_of(node, Value(node, file))
 
     def constructor_of(self, func: ast.expr, file: SourceFile) -> ast.Call | None:
         """The one call that made the module behind `name` or `self.name`; None where it is not one."""

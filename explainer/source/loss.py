@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 
 _FUNCTIONAL = "torch.nn.functional"
 # Function and module names of each loss, and whether its target holds class indices.
@@ -87,12 +89,26 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
     if made is None and isinstance(node.func, ast.Name):
         made = _elsewhere(node.func.id, program)
     if not isinstance(made, ast.Call):
-        return None
+        return _of_table(node, file, program)
     for one in program.parsed():
         owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
         if owner == "torch.nn" and last in _CLASSES | _VALUES:
             return last, made
     return None
+
+
+def _of_table(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
+    """One of the losses of a table, `LOSSES[kind](x, y)`, where all of them take the same kind of target in the same way."""
+    if not isinstance(node.func, ast.Subscript):
+        return None
+    found: list[tuple[str, ast.Call]] = []
+    for one in resolver_of(program).constructors_of(Value(node.func, file)):
+        owner, _, last = (program.names(one.file).qualified(getattr(one.node, "func", one.node)) or "").rpartition(".")
+        if owner != "torch.nn" or last not in _CLASSES | _VALUES or not isinstance(one.node, ast.Call):
+            return None
+        found.append((last, one.node))
+    kinds = {(name in _CLASSES, tuple(ast.dump(one) for one in made.keywords)) for name, made in found}
+    return found[0] if len(kinds) == 1 else None
 
 
 def _elsewhere(name: str, program: Program) -> ast.Call | None:

@@ -280,7 +280,8 @@ class Resolver:
         found = []
         for one in self.behind(value):
             is_element = value.is_element or one.is_element
-            found += self.constructors_of(replace(one, is_element=is_element), depth + 1)
+            pick = value.pick if one.pick is None and isinstance(one.node, ast.Dict) else one.pick
+            found += self.constructors_of(replace(one, is_element=is_element, pick=pick), depth + 1)
         return found
 
     def _constructed(self, node: ast.Call, value: Value, depth: int) -> list[Value]:
@@ -450,8 +451,14 @@ def _alternatives(value: Value) -> list[Value] | None:
         return [replace(value, node=one) for one in node.elts]
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return [replace(value, node=node.elt)]
+    if isinstance(node, ast.Dict):
+        keys = [getattr(key, "value", None) for key in node.keys]
+        is_picked = isinstance(value.pick, str) and value.pick in keys
+        pairs = zip(keys, node.values, strict=True)
+        return [replace(value, node=one, pick=None) for key, one in pairs if not is_picked or key == value.pick]
     if isinstance(node, ast.Subscript):
-        return [replace(value, node=node.value, is_element=True)]
+        key = getattr(node.slice, "value", None) if isinstance(node.slice, ast.Constant) else None
+        return [replace(value, node=node.value, is_element=True, pick=key if isinstance(key, str) else value.pick)]
     if isinstance(node, ast.IfExp):
         return [replace(value, node=one) for one in (node.body, node.orelse)]
     if isinstance(node, ast.Attribute) and node.attr == "module":

@@ -241,6 +241,8 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_nan_without_graph", bad["operation"]
     elif bad and bad["direction"] == "forward":
         yield "traced_nan_of_finite" if bad["kind"] == "nan" else "traced_infinity_of_finite", bad["operation"]
+    if bad and bad.get("by_count"):
+        yield "traced_quotient_by_count", bad["operation"]
     if bad and bad.get("then"):
         yield "traced_nan_of_infinity", bad["then"]["operation"]
     if bad and bad.get("narrow"):

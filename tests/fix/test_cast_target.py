@@ -23,6 +23,11 @@ RIGHT = {
     "floats for values": (HEAD + "y = torch.ones(6, 2).float()\nloss = F.mse_loss(out, y)\n", "loss =", {}),
     "cast in the call": (HEAD + "y = torch.ones(6)\nloss = F.cross_entropy(out, y.long())\n", "loss =", {}),
     "a loss on another line": (HEAD + "y = torch.ones(6)\nprint(y)\nloss = F.cross_entropy(out, y)\n", "print(y)", {}),
+    "a table of losses that differ": (
+        HEAD + "LOSSES = {'a': nn.MSELoss(), 'b': nn.NLLLoss()}\ny = torch.ones(6)\nloss = LOSSES[kind](out, y)\n",
+        "loss =",
+        {},
+    ),
     "no loss of torch": (HEAD + "y = torch.ones(6)\nloss = my_loss(out, y)\n", "loss =", {}),
 }
 WRONG = {
@@ -61,6 +66,19 @@ WRONG = {
         "loss.backward()",
         {},
         ["y = torch.from_numpy(np.zeros((6, 2))).float()"],
+    ),
+    "a table of losses that all take values": (
+        HEAD
+        + "LOSSES = {'a': nn.MSELoss(), 'b': nn.BCELoss()}\ny = torch.tensor([0, 1])\nloss = LOSSES[kind](out[:2, 0], y)\n",
+        "loss =",
+        {},
+        ["loss = LOSSES[kind](out[:2, 0], y.float())"],
+    ),
+    "one loss of a table by its name": (
+        HEAD + "LOSSES = {'a': nn.MSELoss(), 'b': nn.NLLLoss()}\ny = torch.ones(6)\nloss = LOSSES['b'](out, y)\n",
+        "loss =",
+        {},
+        ["loss = LOSSES['b'](out, y.long())"],
     ),
     "one_hot of floats": (HEAD + "y = F.one_hot(labels, 2)\n", "one_hot", {}, ["y = F.one_hot(labels.long(), 2)"]),
 }

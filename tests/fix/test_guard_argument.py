@@ -9,6 +9,8 @@ import pytest
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact
 from explainer.model.trace import NOT_FINITE, TracedLine
+from explainer.verification.live_report import TRACED
+from explainer.verification.traced import with_trace
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import math
@@ -286,18 +288,20 @@ WEIGHTED = """import torch
 def pooled(x, mask):
     m = CAST
     return (x * m).sum() / TOTAL
+net = torch.nn.Linear(2, 2)
+loss = pooled(net(torch.randn(3, 2)), torch.zeros(3, 2))
 """
 WEIGHTS = {
     "a mask that is cast": ("mask.float()", "m.sum()", ["return (x * m).sum() / m.sum().clamp_min(1)"]),
     "one that is cast otherwise": ("mask.to(x.dtype)", "m.sum(-1)", ["return (x * m).sum() / m.sum(-1).clamp_min(1)"]),
-    "weights that may be negative": ("mask * 2", "m.sum()", []),
+    "weights of data": ("mask * 2", "m.sum()", ["return (x * m).sum() / m.sum().clamp_min(1e-8)"]),
     "the sum of something else": ("mask.float()", "x.sum()", []),
 }
 
 
 @pytest.mark.parametrize(("cast", "total", "after"), WEIGHTS.values(), ids=WEIGHTS)
-def test_a_mean_over_what_is_true_somewhere(cast: str, total: str, after: list[str], tmp_path: pathlib.Path) -> None:
-    """A quotient of finite values that a trace saw become NaN: where a mask was counted, it is divided by 1 at least."""
+def test_a_mean_by_weights(cast: str, total: str, after: list[str], tmp_path: pathlib.Path) -> None:
+    """A quotient of finite values that a trace saw become NaN: of a mask that was cast it is divided by 1 at least."""
     source = WEIGHTED.replace("CAST", cast).replace("TOTAL", total)
     program = write(tmp_path, {"train.py": source})
     line = TracedLine(
@@ -313,3 +317,33 @@ def test_a_mean_over_what_is_true_somewhere(cast: str, total: str, after: list[s
         found = best("guard_argument", program, incident=incident, options={"kinds": ["quotient"]})
         changes = changed_lines(source, splice(source, found.edits) or "") if found is not None else []
         assert changes == (after if facts else [])
+
+
+COUNTED_BY_DATA = """import torch
+def pooled(x, held):
+    return (x * held).sum() / held.sum()
+net = torch.nn.Linear(2, 1)
+x = torch.randn(3, 2)
+loss = pooled(net(x), torch.zeros(3, 1, dtype=torch.KIND))
+if not torch.isfinite(loss):
+    raise RuntimeError("the loss is not finite")
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("kind", "guard"), [("bool", "1"), ("int64", "1"), ("float32", "1e-8")])
+def test_a_quotient_by_what_is_counted(kind: str, guard: str, tmp_path) -> None:
+    """The trace tells whole numbers from others, which the source does not show."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    source = COUNTED_BY_DATA.replace("KIND", kind)
+    program = write(tmp_path, {"train.py": source})
+    with pytest.raises(RuntimeError, match="not finite") as raised, gradfix.trace(finite=True):
+        exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(source, "raise")}), getattr(raised.value, TRACED))
+    proposal = best("guard_argument", program, incident=incident, options={"kinds": ["quotient"]})
+    assert proposal is not None
+    after = splice(source, proposal.edits)
+    assert changed_lines(source, after) == [f"return (x * held).sum() / held.sum().clamp_min({guard})"]
+    exec(compile(after or "", "after", "exec"), {})  # noqa: S102

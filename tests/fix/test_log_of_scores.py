@@ -24,6 +24,7 @@ RIGHT = {
     "a difference": "e = torch.exp(out)\nloss = torch.log(e.sum(1) - e.min()).mean()",
     "a sum over nothing that is named": "e = torch.exp(out)\nloss = torch.log(e.sum())",
     "a clamped probability": "p = F.softmax(out, 1)\nloss = torch.log(p.clamp_min(0.1)).mean()",
+    "a guarded softmax": "p = F.softmax(out, 1)\nloss = -(p * torch.log(p + 1e-8)).sum()",
     "a factor that trains": "e = torch.exp(out)\nloss = torch.log((e * out.sum()).sum(1)).mean()",
 }
 WRONG = {

@@ -45,6 +45,35 @@ def test_a_tensor_is_computed_in_torch(more: str, tmp_path: pathlib.Path) -> Non
     assert rewritten(tmp_path, "torch_beside_numpy", after, "np.linalg") == after
 
 
+SCALES = """import numpy as np
+import torch
+FACTOR = 2595.0
+
+def mel({arguments}):
+    return {value}
+
+
+span = mel({numbers})
+loss = mel({tensors}).sum()
+"""
+INSIDE = {
+    "a parameter within": ("hz", "FACTOR * np.log10(1.0 + hz / 700)", "900.0", "net(x)", "hz"),
+    "read twice": ("hz", "np.log(hz) - np.exp(-hz)", "900.0", "net(x)", "hz"),
+    "two parameters": ("hz, low", "FACTOR * np.log10(low + hz)", "900.0, 1.0", "net(x), 1.0", None),
+}
+
+
+@pytest.mark.parametrize(("arguments", "value", "numbers", "tensors", "name"), INSIDE.values(), ids=INSIDE)
+def test_a_parameter_in_the_argument(
+    arguments: str, value: str, numbers: str, tensors: str, name: str | None, tmp_path: pathlib.Path
+) -> None:
+    """Numbers go NumPy's way as before; of two parameters none says which way to go."""
+    source = SCALES.format(arguments=arguments, value=value, numbers=numbers, tensors=tensors)
+    after = rewritten(tmp_path, "torch_beside_numpy", source, "return ")
+    new = f"    return {value.replace('np.', 'torch.')} if isinstance({name}, torch.Tensor) else {value}"
+    assert diff_lines(source, after) == ([f"-    return {value}", f"+{new}"] if name else [])
+
+
 @pytest.mark.torch
 def test_arrays_and_tensors_get_the_same() -> None:
     """What torch computes by the same name and words is what NumPy does."""

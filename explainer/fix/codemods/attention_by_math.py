@@ -9,10 +9,10 @@ The backend is chosen in the forward: the statement that runs it is wrapped, and
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import is_of_attention
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import in_block
 from explainer.model.patch import Edit
@@ -22,13 +22,12 @@ from explainer.source.file import SourceFile
 from explainer.source.module import is_module
 from explainer.source.name import dotted_name
 
-_FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _MODULE = "torch.nn.attention"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each forward of which a gradient with a graph of its own is taken."""
-    if not any(_FUSED.search(one.message) for one in context.incident.exceptions):
+    if not is_of_attention(context):
         return
     for file in context.program.parsed():
         for node in file.walk():
@@ -53,7 +52,8 @@ def _asked(node: ast.AST, file: SourceFile, context: Context) -> tuple[ast.expr,
 def _forwards(output: ast.expr, wanted: str | None, file: SourceFile, context: Context) -> Iterator[ast.stmt]:
     """The plain statements that run a module for an output: on the tensor by which it is differentiated, where that is known."""
     for call in calls_behind(output, file):
-        takes = wanted is not None and any(dotted_name(one) == wanted for one in call.args)
+        given = [*call.args, *(one.value for one in call.keywords)]
+        takes = wanted is not None and any(dotted_name(one) == wanted for one in given)
         statement = file.statement(call)
         is_plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
         if is_plain and statement is not None and (takes or is_module(Value(call.func, file), context.program)):

@@ -10,12 +10,8 @@ from explainer.fix.crash import message_of
 from explainer.fix.import_line import drop_name, import_after
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
-from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.lineage import sources
-from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.tree import walk
 
 _ONCE = "torch.autograd.function.once_differentiable"
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
@@ -88,7 +84,7 @@ def _attention(file: SourceFile, program: Program) -> Iterator[Proposal]:
 
 
 def _forwards(file: SourceFile, program: Program) -> Iterator[ast.stmt]:
-    """The line that made what `autograd.grad` differentiates, or the call of `jvp`."""
+    """The call of a transform of `torch.func` that differentiates forward; `attention_by_math` knows `autograd.grad`."""
     names = program.names(file)
     for node in file.walk():
         called = names.qualified(node.func) if isinstance(node, ast.Call) else None
@@ -96,31 +92,6 @@ def _forwards(file: SourceFile, program: Program) -> Iterator[ast.stmt]:
             continue
         if called in ("torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd"):
             yield file.statement(node)
-        elif called == "torch.autograd.grad" and node.args:
-            lines = [
-                one
-                for one, part in sources(node.args[0], file.statement(node), file, program)
-                if isinstance(part, ast.Call) or any(isinstance(each, ast.Call) for each in walk(part))
-            ]
-            own = [
-                one
-                for one in lines
-                if any(dotted_name(each.func) in _trained(program) for each in walk(one) if isinstance(each, ast.Call))
-            ]
-            yield from (one for one in own if not _is_plain(one, file, program))
-
-
-def _trained(program: Program) -> set[str | None]:
-    """The names of the modules that a program trains."""
-    found: set[str | None] = set()
-    for file in program.parsed():
-        for node in file.walk():
-            func = node.func if isinstance(node, ast.Call) else None
-            if isinstance(func, ast.Attribute) and func.attr in ("parameters", "train"):
-                found.add(dotted_name(func.value))
-    for backward in find_backwards(program):
-        found.discard(dotted_name(backward.loss))
-    return found
 
 
 def _is_plain(node: ast.AST, file: SourceFile, program: Program) -> bool:

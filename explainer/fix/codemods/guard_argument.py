@@ -78,8 +78,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
-        is_proved = (
-            is_nan_of_finite and hazard.file.statement(hazard.node) in known and _is_mean_of_cast(hazard, context)
+        is_proved = hazard.file.statement(hazard.node) in known and (
+            _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
         if hazard.kind in kinds and (is_proved or not _is_left_alone(hazard, hazards, known, context.program)):
             function = context.program.names(hazard.file).function_of(hazard.node)
@@ -178,19 +178,38 @@ def _has_second_derivative(program: Program) -> bool:
     )
 
 
-def _is_mean_of_cast(hazard: Hazard, context: Context) -> bool:
-    """Whether a weighted mean is divided by the sum of weights that were cast, from what is true or false: `(x * m).sum() / m.sum()`."""
+def _weights_of(hazard: Hazard, context: Context) -> ast.expr | None:
+    """`m` where a mean weighted by it is divided by its sum, `(x * m).sum() / m.sum()`: where that is 0, the numerator is."""
     file, program, node = hazard.file, context.program, hazard.node
     total = definition_of(hazard.argument, file, program) or hazard.argument
     if not isinstance(node, ast.BinOp) or not isinstance(total, ast.Call) or not isinstance(total.func, ast.Attribute):
-        return False
+        return None
     weights = total.func.value
-    cast = definition_of(weights, file, program) or weights
-    is_cast = isinstance(cast, ast.Call) and isinstance(cast.func, ast.Attribute) and cast.func.attr in _CASTS
     summed = definition_of(node.left, file, program) or node.left
     products = [one for one in walk(summed) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
     sides = [ast.dump(side) for one in products for side in (one.left, one.right)]
-    return is_cast and total.func.attr == "sum" and ast.dump(weights) in sides
+    return weights if total.func.attr == "sum" and ast.dump(weights) in sides else None
+
+
+def _is_weighted_mean(hazard: Hazard, context: Context) -> bool:
+    """Whether the weights of such a mean are data, or were cast."""
+    weights = _weights_of(hazard, context)
+    is_data = weights is not None and flow_of(context.program).reach_of(weights, hazard.file) == Reach.NONE
+    return is_data or _is_mean_of_cast(hazard, context)
+
+
+def _is_mean_of_cast(hazard: Hazard, context: Context) -> bool:
+    """Whether the weights of such a mean were cast, from what is true or false."""
+    weights = _weights_of(hazard, context)
+    cast = (definition_of(weights, hazard.file, context.program) or weights) if weights is not None else None
+    return isinstance(cast, ast.Call) and isinstance(cast.func, ast.Attribute) and cast.func.attr in _CASTS
+
+
+def _is_by_count(hazard: Hazard, context: Context) -> bool:
+    """Whether the quotient that a trace saw fail divides by whole numbers."""
+    is_one = hazard.kind == QUOTIENT and any(one.name == "traced_quotient_by_count" for one in context.incident.facts)
+    traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
+    return is_one and hazard.file.statement(hazard.node) in traced[:1]
 
 
 def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
@@ -207,7 +226,8 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
         if dotted_name(hazard.argument) is not None:
             yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
     elif hazard.kind in (QUOTIENT, DEVIATION):
-        is_count = hazard.sign.counts or (not hazard.sign.not_negative and _is_mean_of_cast(hazard, context))
+        is_cast = not hazard.sign.not_negative and _is_mean_of_cast(hazard, context)
+        is_count = hazard.sign.counts or is_cast or _is_by_count(hazard, context)
         yield put_method(hazard.file, hazard.argument, ".clamp_min(1)" if is_count else ".clamp_min(1e-8)")
     else:
         argument = _inner_base(hazard.argument) if hazard.kind == POWER else hazard.argument

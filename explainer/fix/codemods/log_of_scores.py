@@ -13,9 +13,12 @@ from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
 from explainer.fix.log_space import Log, LogSpace, argument_of
 from explainer.fix.rewrite import replace_whole
+from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
+from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
+from explainer.source.lineage import Scope, scope_of
 from explainer.source.tree import walk
 
 _NODES = ("Exp", "Log", "Div", "Sum", "Softmax", "Index", "Gather", "MulBackward")
@@ -26,39 +29,53 @@ def propose(context: Context) -> Iterator[Proposal]:
     """One edit for each function that takes such logarithms; all of them go together."""
     if not context.has_failed:
         return
-    flow = flow_of(context.program)
+    # A traced line had a gradient, whatever the source lets one see of it.
+    known = frozenset(one for line, _, one in traced_statements(NOT_FINITE, context) if line.node)
     for file in context.program.parsed():
-        found: dict[ast.AST, list[tuple[ast.Call, Log]]] = {}
-        for node in file.walk():
-            argument = argument_of(node, context.program.names(file), "log") if isinstance(node, ast.Call) else None
-            if argument is None or not isinstance(node, ast.Call) or not flow.reach_of(argument, file):
-                continue
-            log = LogSpace(node, file, context.program).log(argument)
-            scope = context.program.names(file).function_of(node) or file.tree
-            if log is not None and scope is not None:
+        found: dict[Scope, list[tuple[ast.Call, Log]]] = {}
+        for node, log in _logarithms(file, context):
+            scope = scope_of(node, file, context.program)
+            if scope is not None:
                 found.setdefault(scope, []).append((node, log))
         for scope, logs in found.items():
-            first = max((node for node, _ in logs), key=lambda one: nearness(file, one, context))
-            node = anomaly_node(context)
-            belief = 1.0 if flow.reach_of(first, file) == Reach.SURE else 0.0
-            belief += 1.5 if node in _NODES else -0.3 if node else 0.0
-            guilty = next((one for _, log in logs for one in log.scores), first)
-            near = max(nearness(file, one, context) for one in (first, guilty))
+            parts = [part for node, log in logs for part in (node, *log.scores)]
+            reach = max(flow_of(context.program).reach_of(one, file) for one in parts)
+            if reach == Reach.NONE and not any(file.statement(one) in known for one in parts):
+                continue
+            guilty = next((one for _, log in logs for one in log.scores), logs[0][0])
             yield Proposal(
-                edits=tuple(_edits(logs, scope, file)), culprit=culprit_of(file, guilty, _WHY), belief=belief + near
+                edits=tuple(_edits(logs, scope, file)),
+                culprit=culprit_of(file, guilty, _WHY),
+                belief=_belief(reach, context) + max(nearness(file, one, context) for one in parts),
             )
 
 
-def _edits(logs: list[tuple[ast.Call, Log]], scope: ast.AST, file: SourceFile) -> Iterator[Edit]:
+def _logarithms(file: SourceFile, context: Context) -> Iterator[tuple[ast.Call, Log]]:
+    names = context.program.names(file)
+    for node in file.walk():
+        argument = argument_of(node, names, "log") if isinstance(node, ast.Call) else None
+        if argument is None or not isinstance(node, ast.Call):
+            continue
+        log = LogSpace(node, file, context.program).log(argument)
+        if log is not None:
+            yield node, log
+
+
+def _belief(reach: Reach, context: Context) -> float:
+    node = anomaly_node(context)
+    return (1.0 if reach == Reach.SURE else 0.0) + (1.5 if node in _NODES else -0.3 if node else 0.0)
+
+
+def _edits(logs: list[tuple[ast.Call, Log]], scope: Scope, file: SourceFile) -> Iterator[Edit]:
     replaced: list[ast.AST] = [node for node, _ in logs]
     for node, log in logs:
         text = log.text if _is_alone(node, file) else log.operand
         yield replace_whole(file, node, text)
     seen = {name for _, log in logs for name in log.names}
-    bound = {made: name for _, log in logs for name, made in log.bound.items()}
-    for statement in _unread(seen, replaced, scope):
-        if statement.value not in bound:
-            yield remove_statement(file, statement)
+    bound: dict[ast.expr, str] = {made: name for _, log in logs for name, made in log.bound.items()}
+    for unread in _unread(seen, replaced, scope):
+        if unread.value not in bound:
+            yield remove_statement(file, unread)
     for made, name in bound.items():
         statement = file.statement(made)
         score = made.args[0] if made.args else made.func.value  # type: ignore[attr-defined]

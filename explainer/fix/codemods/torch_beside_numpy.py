@@ -16,7 +16,9 @@ from explainer.fix.import_line import import_after
 from explainer.fix.in_torch import NoForm, Translation
 from explainer.fix.rewrite import spell
 from explainer.fix.splice import splice
+from explainer.source.binding import all_parameters
 from explainer.source.file import SourceFile
+from explainer.source.name import Function
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
@@ -32,10 +34,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         function = context.program.names(file).function_of(statement)
         if value is None or function is None:
             continue
+        if any(isinstance(one, ast.IfExp) for one in walk(value)):
+            continue  # a choice already
         calls = resolver_of(context.program).calls_of(function, file)
         if len(calls) < 2 or any(_is_copied(where, call, context) for where, call in calls):
             continue  # one caller alone gives it tensors: then it is torch's; what copies the result cuts the graph all the same
-        name = _given(value)
+        name = _given(value, function, file, context)
         written = _in_torch(value, file, Translation(function, file, context.program)) if name else None
         if name is None or written is None:
             continue
@@ -56,10 +60,19 @@ def _is_copied(file: SourceFile, call: ast.Call, context: Context) -> bool:
     return isinstance(above, ast.Call) and (context.program.names(file).qualified(above.func) or "") in _COPIES
 
 
-def _given(value: ast.expr) -> str | None:
-    """The name that the outermost call of NumPy computes with."""
-    first = value.args[0] if isinstance(value, ast.Call) and value.args else None
-    return first.id if isinstance(first, ast.Name) else None
+def _given(value: ast.expr, function: Function, file: SourceFile, context: Context) -> str | None:
+    """The name that a call of NumPy computes with: its whole argument, or the one parameter of the helper in it."""
+    names, own = context.program.names(file), all_parameters(function)
+    calls = [
+        one
+        for one in walk(value)
+        if isinstance(one, ast.Call) and one.args and (names.qualified(one.func) or "").startswith("numpy.")
+    ]
+    first = calls[0].args[0] if calls else None
+    if isinstance(first, ast.Name):
+        return first.id
+    read = {node.id for one in calls for node in walk(one) if isinstance(node, ast.Name)} & own
+    return read.pop() if len(read) == 1 else None
 
 
 def _in_torch(value: ast.expr, file: SourceFile, translation: Translation) -> str | None:

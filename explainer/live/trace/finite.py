@@ -38,6 +38,8 @@ UNBOUNDED = frozenset(
     ("log", "log2", "log10", "div", "__truediv__", "__rtruediv__", "reciprocal", "rsqrt", "tan", "atanh", "logit")
 )
 
+QUOTIENTS = frozenset(("div", "div_", "__truediv__", "true_divide"))
+
 
 class Finite:
     """Sums of outputs and of gradients since they were last read, by the number of the operation."""
@@ -51,6 +53,7 @@ class Finite:
         self._narrow: set[int] = set()  # what float16 holds ends at 65504
         self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
         self._views: set[int] = set()
+        self._by_count: set[int] = set()  # quotients by whole numbers
         self._types = (torch.Tensor, torch.nn.Parameter)
 
     def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
@@ -74,6 +77,11 @@ class Finite:
         if output.requires_grad and output.grad_fn is not None:
             output.register_hook(functools.partial(self._take, number))
 
+    def saw_operands(self, name: str, number: int, tensors: list[Any]) -> None:
+        """Note a quotient by whole numbers: what is counted is 0 or 1 at least."""
+        if name in QUOTIENTS and len(tensors) == 2 and not tensors[1].is_floating_point():
+            self._by_count.add(number)
+
     def _take(self, number: int, gradient: Any) -> None:
         if gradient is not None and type(gradient) in self._types and gradient.layout is self._torch.strided:
             self._note(number, gradient, is_gradient=True)
@@ -87,11 +95,11 @@ class Finite:
     def forget(self) -> None:
         """Drop what was noted: the step that ends here was in order."""
         self._flags.clear()
-        self._narrow, self._seen, self._views = set(), set(), set()
+        self._narrow, self._seen, self._views, self._by_count = set(), set(), set(), set()
 
     def read(self) -> dict[str, Any] | None:
         """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
-        flags, narrow, views = list(self._flags), self._narrow, self._views
+        flags, narrow, views, by_count = list(self._flags), self._narrow, self._views, self._by_count
         self.forget()
         bad = list(self._bad(flags))
         forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
@@ -103,6 +111,8 @@ class Finite:
         found = self._first_forward(forward, views)
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
+        if found is not None and found["number"] in by_count:
+            found["by_count"] = True
         return found
 
     def _bad(self, flags: list[tuple[bool, int, Any]]) -> Iterator[tuple[bool, int, str]]:

@@ -216,6 +216,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         elif not is_entry:
             self._exits.saw(name)
         if self.finite is not None and name != "grad":  # whose backward is looked at by itself
+            self.finite.saw_operands(name, number, tensors)
             for output in made:
                 self.finite.watch(name, number, output, inputs)
 
