@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.fix.choice import Choice
+from explainer.ingest.text import read_text
+from explainer.match.silent import silent_warnings
 from explainer.model.finding import Fix
 from explainer.model.repair import Run
 from explainer.model.trace import STARVING_CUT
-from explainer.model.verification import CHECKPOINT, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
+from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, left_out, steps_so_far
 from explainer.source.alias import has_two_meanings
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
@@ -176,12 +178,20 @@ def prove(
         proof = verify_with_twin(job.command, job.root, watch, proof)
     if proof.verdict == GREEN and (why := _worse_than_before(target, choice, job.root, proof)):
         proof = replace(proof, verdict=RED, reasons=(why,))
+    if proof.verdict == GREEN and target.is_silent and _is_warned_of(choice.finding.cause, job, proof):
+        proof = replace(proof, verdict=RED, reasons=("the program still gives the warning",))
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")
         proof = _without_silence(job, target, proof, choice.finding.cause, own)
     return proof
+
+
+def _is_warned_of(cause: str, job: Job, proof: Verification) -> bool:
+    """Whether the program still gives a warning that tells of a cause by itself."""
+    own = {cause, *job.catalog.cause(cause).signatures}
+    return any(own & silent_warnings(one, job.catalog, used_by(proof.processes)) for one in read_text(proof.output))
 
 
 def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verification) -> str | None:
@@ -248,6 +258,6 @@ def _wants_twin(fix: Fix, proof: Verification) -> bool:
     They went through checkpointing or compiled code, and the fix claims the same mathematics or touches checkpointing.
     """
     patch = (fix.patch or "").lower()
-    return bool(used_by(proof.processes)) and (
+    return bool(used_by(proof.processes) - {GRAD_SCALER}) and (
         fix.applicability == "safe" or CHECKPOINT in patch or "reentrant" in patch
     )

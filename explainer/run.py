@@ -14,13 +14,14 @@ from explainer.errors import UnreadableInput
 from explainer.ingest.source import LogReader
 from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
+from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
 from explainer.model.incident import TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
-from explainer.ranks import tell_ranks
+from explainer.ranks import SEEN, tell_ranks
 from explainer.source.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.judge import silent_faults
@@ -103,7 +104,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     processes = read_reports(folder.path)
     status = (ended.status or LATE) if ended.is_late else ended.status
     silent = silent_faults(processes) if status == 0 else ()
-    told = with_silent(incidents, silent) if status or silent else []
+    told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
     unowned = () if status else left_out(processes, job.root)
     if unowned:
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
@@ -145,12 +146,18 @@ def left_out(processes: Sequence[ProcessReport], root: str) -> tuple[Unowned, ..
     return () if not program.order or chooses_parts(program) else found
 
 
+def warned_of(incidents: Sequence[Incident], processes: Sequence[ProcessReport], catalog: Catalog) -> list[Incident]:
+    """What was printed by a program that ended well, where a warning in it tells that it trains otherwise than meant."""
+    uses = {one for process in processes for one in process.uses}
+    return [one for one in incidents if silent_warnings(one, catalog, uses)]
+
+
 def with_silent(incidents: list[Incident], silent: Sequence[str]) -> list[Incident]:
     """What was printed, with what the processes were seen to do wrong without a word, as lines and metrics of the log."""
     if not silent:
         return incidents
     base = incidents[-1] if incidents else Incident()
-    lines = tuple(LogLine(text=f"seen in the live program: {one}") for one in silent)
+    lines = tuple(LogLine(text=f"{SEEN}{one}") for one in silent)
     rows = tuple(MetricRow(values=(("grad_norm", math.nan),)) for one in silent if "not finite" in one)
     return [replace(base, log=(*base.log, *lines), metrics=(*base.metrics, *rows))]
 

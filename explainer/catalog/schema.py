@@ -52,6 +52,8 @@ class FormFile(_Strict):
     frame: str | None = None
     proves: bool = False
     weight: float = 0.0
+    silent: bool = False
+    silent_unless: Text | None = None
     sample: list[SampleFile] = []
 
     _safe = field_validator("pattern", "frame")(_checked)
@@ -60,6 +62,8 @@ class FormFile(_Strict):
     def _prefiltered(self) -> FormFile:
         if not self.contains and not self.exceptions:
             raise ValueError("a form needs literals in `contains`, or the types of `exceptions`")
+        if self.silent and (self.stands != "warning" or not self.contains):
+            raise ValueError("`silent` is for warnings with literals: they alone tell of a program that ends well")
         return self
 
 

@@ -131,3 +131,23 @@ def _translated(names: Sequence[str], layout: Layout) -> list[str] | None:
             return None
         found.update(dict.fromkeys(one for role in roles for one in layout[role]))
     return list(found)
+
+
+def names_among(layers: Sequence[str], names: Sequence[str]) -> list[str] | None:
+    """What the layers that `names` mean are called among those that a live model has, by path.
+
+    None where the model has one of the names, or no single answer: two layers of different names that do the same.
+    """
+    present = {path.rpartition(".")[2] for path in layers} | {
+        name for path in layers for name in _ROLES if "." in name and f".{path}".endswith(f".{name}")
+    }
+    if present & set(names):
+        return None
+    found: dict[str, None] = {}
+    for name in names:
+        wanted = _ROLES.get(name) or _ROLES.get(name.rpartition(".")[2]) or ()
+        alike = [one for one in sorted(present) if set(wanted) & set(_ROLES.get(one, ()))]
+        if len(alike) != 1:
+            return None
+        found[alike[0]] = None
+    return list(found)

@@ -70,6 +70,8 @@ def own(frame: Frame) -> Frame:
     from dataclasses import replace
 
     library, version = owner_of(frame.file)
+    if frame.file == "<string>" and re.fullmatch(r"__\w+__", frame.function or ""):
+        library = "python"  # what `dataclass` and its like write for a class
     return replace(frame, library=library, library_version=version) if library else frame
 
 

@@ -5,6 +5,7 @@ Values are never read: only shapes, dtypes, versions and identities of storages.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType, TracebackType
@@ -22,6 +23,8 @@ MAX_MOVED = 8
 MAX_WARNINGS = 40
 MAX_PARAMETERS = 1_000
 MAX_WARNING = 8_000
+MAX_LAYERS = 300
+_SEEKS_LAYERS = re.compile(r"target[ _]module|modules were targeted", re.IGNORECASE)
 
 
 def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
@@ -42,6 +45,8 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     graph = _Graph(torch, names)
     if not facts["modules"]["trainable"] or "empty parameter list" in str(error):
         facts["modules"]["names"] = names.parameter_names()
+    if _SEEKS_LAYERS.search(str(error)):
+        facts["modules"]["layers"] = names.layer_names()
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))
@@ -218,6 +223,18 @@ class _Names:
         """The parameters as the live modules name them; none where there are too many to be told."""
         found = {name for root in self.roots for name, _ in root.named_parameters()}
         return sorted(found) if len(found) <= MAX_PARAMETERS else []
+
+    def layer_names(self) -> list[str]:
+        """The kinds of layers with weights, by path with each number as `*`: `encoder.layer.*.attention.q_proj`."""
+        found: set[str] = set()
+        for root in self.roots:
+            for name, one in root.named_modules():
+                weight = getattr(one, "weight", None)
+                if isinstance(weight, self._torch.nn.Parameter) and weight.dim() > 1:
+                    found.add(re.sub(r"(?<![^.])\d+(?![^.])", "*", name))
+                if len(found) >= MAX_LAYERS:
+                    return sorted(found)
+        return sorted(found)
 
     def _adapters(self) -> list[str]:
         """The adapters that peft has put on the live modules, by name."""

@@ -45,6 +45,10 @@ class Skipped:
 
         scaler.step = counted
 
+    def used(self) -> list[str]:
+        """`["grad scaler"]` where one was asked for a step: it leaves some out by design, and what counts steps is then ahead."""
+        return ["grad scaler"] * bool(self._asked)
+
     def at_the_end(self) -> list[dict[str, Any]]:
         """The optimizers whose last steps were left out: many of them, or all that there were and more than a scale needs."""
         return [

@@ -150,7 +150,7 @@ class Watcher:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
         import torch
 
-        self._recorder.parts.setdefault("uses", without_inputs())
+        self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used())
         for optimizer in self._keep:
             owned = [one.detach() for one in parameters_of(optimizer)]
             floating = [
@@ -326,7 +326,7 @@ class Verifier(Watcher):
             machine={**machine, "bf16": self._bf16},
             dtypes=sorted({one["dtype"].removeprefix("torch.") for one in self._parameters.values()}),
             autocast=sorted(self._usage.autocast),
-            uses=self._usage.names(),
+            uses=self._usage.names() + self.skipped.used(),
         )
         rank = _rank()
         if rank is not None:

@@ -12,7 +12,7 @@ SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
-CHECKPOINT, COMPILE = "checkpoint", "compile"
+CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
 SCHEMA = "gradfix.verification/1"
 
 

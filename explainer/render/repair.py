@@ -16,6 +16,10 @@ def render_repair(done: Repair) -> str:
     if done.status == SUSPECT and done.report is not None:
         seen = [line.text for line in done.report.incident.log if line.text.startswith("seen in the live program")]
         lines += [f"suspect: the program ended with status 0, but {one.partition(': ')[2]}" for one in seen]
+        if not seen and done.report.incident.warnings:
+            lines.append(
+                "suspect: the program ended with status 0, but a warning of it tells that it trains otherwise than meant"
+            )
     if done.status == VERIFIED:
         lines.append("verified: the program trains with this change")
         lines += [visible(line) for one in done.applied for line in one.patch.splitlines()]

@@ -19,7 +19,7 @@ from explainer.source.resolve import resolver_of
 
 _DEPTH = 16
 # Parts of a date as the standard library and pandas count them.
-_CALENDAR = {
+CALENDAR = {
     "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "second": (0, 59), "quarter": (1, 4), "week": (1, 53),
     "dayofweek": (0, 6), "day_of_week": (0, 6), "weekday": (0, 6), "dayofyear": (1, 366), "day_of_year": (1, 366),
     "weekofyear": (1, 53), "tm_mon": (1, 12), "tm_mday": (1, 31), "tm_yday": (1, 366), "tm_wday": (0, 6), "tm_hour": (0, 23),
@@ -182,7 +182,7 @@ def _of_subscript(
             return _spans(inner, int(last), program, depth + 1)
         return _spans(inner, column, program, depth + 1) if isinstance(index.elts[-1], ast.Slice) else [None]
     is_week = _is_week(node)
-    return [Span(*_CALENDAR["week"])] if is_week else _spans(inner, column, program, depth + 1)
+    return [Span(*CALENDAR["week"])] if is_week else _spans(inner, column, program, depth + 1)
 
 
 def _is_week(node: ast.Subscript) -> bool:
@@ -194,11 +194,17 @@ def _is_week(node: ast.Subscript) -> bool:
 
 def _of_calendar(node: ast.Attribute, value: Value, program: Program) -> Span | None:
     """A part of a date, in a program that has to do with dates; not an attribute of the program's own classes."""
-    bounds = _CALENDAR.get(node.attr)
+    bounds = CALENDAR.get(node.attr)
     if bounds is None or node.attr == "isoweekday" or resolver_of(program).classes_of(replace(value, node=node.value)):
         return None
-    imported = {one.partition(".")[0] for file in program.parsed() for one in program.names(file).imports.values()}
-    return Span(*bounds) if imported & set(_DATES) else None
+    return Span(*bounds) if is_about_dates(program) else None
+
+
+def is_about_dates(program: Program) -> bool:
+    """Whether a program imports what has to do with dates."""
+    return any(
+        one.partition(".")[0] in _DATES for file in program.parsed() for one in program.names(file).imports.values()
+    )
 
 
 def _of_expression(node: ast.expr, value: Value, column: int | None, program: Program, depth: int) -> Span | None:
@@ -272,8 +278,7 @@ def _of_call(node: ast.Call, value: Value, column: int | None, program: Program,
 
 
 def _of_calendar_method(method: str, program: Program) -> Span | None:
-    imported = {one.partition(".")[0] for file in program.parsed() for one in program.names(file).imports.values()}
-    return Span(*_CALENDAR[method]) if imported & set(_DATES) else None
+    return Span(*CALENDAR[method]) if is_about_dates(program) else None
 
 
 def _of_stack(

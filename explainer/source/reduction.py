@@ -16,12 +16,14 @@ from explainer.source.lineage import definitions, root_of, scope_of
 from explainer.source.loss import find_losses, loss_at
 from explainer.source.made import SAME, Made, made_of
 from explainer.source.name import bound_names, dotted_name
+from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 from explainer.source.weighting import ONE, is_scalar
 
 MEAN, SUM = "mean", "sum"
+_DEPTH = 5
 _GROWS = frozenset({"append", "add", "extend", "update", "sum", "fsum"})
 
 
@@ -49,6 +51,43 @@ def reduction_of(node: ast.expr, at: tuple[str | None, ast.stmt], file: SourceFi
     told = next((why for each, why in votes if each == how), None)
     said = "the weights add up to 1" if how == SUM else "the mean of the weights is 1"
     return Told(how=how, why=told or said)
+
+
+def adds_whole_sum(value: Value, program: Program, depth: int = 0) -> bool:
+    """Whether a loss of elements has a whole sum added, with no weight: `nll + net.kl()`.
+
+    How the elements are made one number then sets how much the other term weighs: `(nll + kl).mean()` is another objective than
+    `nll.sum() + kl`.
+    """
+    node = value.node
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        sides = [replace(value, node=one) for one in (node.left, node.right)]
+        return sum(_is_whole_sum(one, program, 0) for one in sides) == 1 or any(
+            adds_whole_sum(one, program, depth + 1) for one in sides
+        )
+    return depth < _DEPTH and any(adds_whole_sum(one, program, depth + 1) for one in _behind(value, program))
+
+
+def _is_whole_sum(value: Value, program: Program, depth: int) -> bool:
+    node = value.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum":
+        return not node.args and not node.keywords
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)) and depth:  # the term's own formula
+        sides = [one for one in (node.left, node.right) if number_of(one, program.names(value.file)) is None]
+        return len(sides) == 1 and _is_whole_sum(replace(value, node=sides[0]), program, depth)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return all(_is_whole_sum(replace(value, node=one), program, depth) for one in (node.left, node.right))
+    found = _behind(value, program) if depth < _DEPTH else []
+    return bool(found) and all(_is_whole_sum(one, program, depth + 1) for one in found)
+
+
+def _behind(value: Value, program: Program) -> list[Value]:
+    """What a name stands for, and what a function of the program returns."""
+    resolver = resolver_of(program)
+    target = resolver.function_of(value.node, value) if isinstance(value.node, ast.Call) else None
+    if target is not None and isinstance(value.node, ast.Call):
+        return resolver.returns_of(target, value.node, value)
+    return [one for one in resolver.behind(value) if one.node is not value.node and one.pick is None]
 
 
 def _votes(made: Made, program: Program) -> list[tuple[str, str]]:

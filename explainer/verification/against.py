@@ -102,7 +102,7 @@ def verify_meant(
 
 
 def used_by(processes: Sequence[ProcessReport]) -> frozenset[str]:
-    """What the processes used of that which may falsify gradients: "checkpoint", "compile"."""
+    """What the processes used: "checkpoint", "compile", "grad scaler"."""
     return frozenset(one for process in processes for one in process.uses)
 
 

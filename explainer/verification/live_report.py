@@ -130,6 +130,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"live_{key}", ", ".join(modules[key])
     if modules.get("names"):
         yield "live_parameter_names", " ".join(modules["names"])
+    if modules.get("layers"):
+        yield "live_layers", " ".join(modules["layers"])
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     if "loss" in seen:

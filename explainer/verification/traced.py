@@ -234,16 +234,21 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
         if starved[0].get("is_write") and starved[0]["grad_mode"]:
             yield "traced_starving_write", starved[0]["operation"]
-    bad = traced.get("not_finite")
-    if bad and bad.get("input"):
+    if traced.get("not_finite"):
+        yield from _facts_of_values(traced["not_finite"])
+
+
+def _facts_of_values(bad: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of the first value that was not finite."""
+    if bad.get("input"):
         yield "traced_bad_input", bad["input"]
-    elif bad and bad["direction"] == "forward" and not bad.get("node"):
+    elif bad["direction"] == "forward" and not bad.get("node"):
         yield "traced_nan_without_graph", bad["operation"]
-    elif bad and bad["direction"] == "forward":
+    elif bad["direction"] == "forward":
         yield "traced_nan_of_finite" if bad["kind"] == "nan" else "traced_infinity_of_finite", bad["operation"]
-    if bad and bad.get("by_count"):
+    if bad.get("by_count"):
         yield "traced_quotient_by_count", bad["operation"]
-    if bad and bad.get("then"):
+    if bad.get("then"):
         yield "traced_nan_of_infinity", bad["then"]["operation"]
-    if bad and bad.get("narrow"):
+    if bad.get("narrow"):
         yield "traced_float16_infinity", bad["operation"]

@@ -78,7 +78,7 @@ WRONG = {
         HEAD + "LOSSES = {'a': nn.MSELoss(), 'b': nn.NLLLoss()}\ny = torch.ones(6)\nloss = LOSSES['b'](out, y)\n",
         "loss =",
         {},
-        ["loss = LOSSES['b'](out, y.long())"],
+        ["y = torch.ones(6).long()"],
     ),
     "one_hot of floats": (HEAD + "y = F.one_hot(labels, 2)\n", "one_hot", {}, ["y = F.one_hot(labels.long(), 2)"]),
 }

@@ -137,3 +137,33 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "name_columns", after, again) == after
+
+
+DEBATES = """from datasets import Dataset
+def debates(n):
+    rows = []
+    for topic, stance in given(n):
+        rows.append({"claim": topic, "comment": topic, LABEL: stance})
+    return Dataset.from_list(rows)
+def encode(rows):
+    return tokenizer(rows["claim"], rows["comment"])
+train = debates(9).map(encode, batched=True, remove_columns=["claim", "comment"])
+"""
+KEPT = {
+    "called labels": DEBATES.replace("LABEL", '"labels"'),
+    "read elsewhere": DEBATES.replace("LABEL", '"stance"') + "print(train['stance'])\n",
+    "nothing is mapped": DEBATES.replace("LABEL", '"stance"').partition("train =")[0],
+    "another column is left too": DEBATES.replace("LABEL", '"source": 1, "stance"'),
+}
+
+
+def test_the_column_that_is_left_is_the_label(tmp_path) -> None:
+    """All others are read or removed by name."""
+    after = rewritten(tmp_path, "name_columns", DEBATES.replace("LABEL", '"stance"'))
+    assert after == DEBATES.replace("LABEL", '"labels"')
+
+
+@pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
+def test_other_columns_keep_their_names(tmp_path, source: str) -> None:
+    """A column that is used by its name, and rows of which it is not said what becomes of them."""
+    assert rewritten(tmp_path, "name_columns", source) == source

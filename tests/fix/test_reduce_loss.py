@@ -64,7 +64,7 @@ loss.backward()
         "print",
     ),
 }
-# Weights multiply these, and nothing tells by what to divide.
+# Weights multiply these, or a whole sum is added, and nothing tells by what to divide.
 UNTOLD = {
     "a mask of tokens": """
 def step(model, batch):
@@ -85,6 +85,17 @@ def step(model, batch, mask):
     "labels that are left out": """
 def step(model, batch):
     loss = F.cross_entropy(model(batch["x"]), batch["y"], reduction="none", ignore_index=0)
+    loss.backward()
+""",
+    "a whole sum that is added": """
+class Net(nn.Module):
+    def kl(self):
+        return 0.5 * (self.mu ** 2 - 1).sum()
+def objective(net, x, y):
+    return (net(x) - y) ** 2 + net.kl()
+def step(batch):
+    net = Net()
+    loss = objective(net, batch["x"], batch["y"])
     loss.backward()
 """,
     "an importance weight in a method": """

@@ -29,7 +29,6 @@ def save(folder):
 """
 LOAD = "base = load_base()\nmodel = PeftModel.from_pretrained(base, 'out')\n"
 AT = "PeftModel.from_pretrained("
-
 RIGHT = {
     "resized already": (LOAD.replace("model =", "base.resize_token_embeddings(len(tokenizer))\nmodel ="), GROWN),
     "resized in a helper": (
@@ -59,6 +58,11 @@ WRONG = {
         "model = PeftModel.from_pretrained(load_base(), 'out')\n",
         AT,
         ["base = load_base()", ADDED, "model = PeftModel.from_pretrained(base, 'out')"],
+    ),
+    "a base that has no name, where others have": (
+        "def first():\n    base, base_model = 1, 2\n\n\ndef second():\n    return PeftModel.from_pretrained(load_base(), 'out')\n",
+        AT,
+        ["base = load_base()", ADDED, "return PeftModel.from_pretrained(base, 'out')"],
     ),
     "weights put into a wrapped model": (
         "base = load_base()\nmodel = get_peft_model(base, LoraConfig())\nset_peft_model_state_dict(model, {})\n",

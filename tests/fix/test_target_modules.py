@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from explainer.fix.projection import DEFAULTS, names_for
-from tests.fix.rewriting import best, changed_lines, rewritten, write
+from explainer.fix.projection import DEFAULTS, names_among, names_for
+from explainer.fix.splice import splice
+from explainer.model.incident import Fact
+from tests.fix.rewriting import best, changed_lines, failed, rewritten, write
 
 HEAD = """from peft import LoraConfig, get_peft_model
 """
@@ -258,3 +262,56 @@ def test_names_in_a_configuration_file(tmp_path, line: str, wanted: str) -> None
     proposal = best("target_modules", program)
     after = text if proposal is None else splice(text, proposal.edits)
     assert after == text.replace(line, wanted)
+
+
+AST = (
+    "encoder.layer.*.attention.q_proj",
+    "encoder.layer.*.attention.k_proj",
+    "encoder.layer.*.attention.v_proj",
+    "classifier.dense",
+)
+FUSED = ("h.*.attn.c_attn", "h.*.attn.c_proj", "h.*.mlp.c_fc")
+AMONG = {
+    "projections of other names": (AST, ["query", "value"], ["q_proj", "v_proj"]),
+    "fused ones": (FUSED, ["q_proj", "v_proj"], ["c_attn"]),
+    "one that is there": (AST, ["q_proj", "value"], None),
+    "what has no counterpart": (AST, ["query", "fc1"], None),
+    "two that do the same": (("a.q_proj", "b.to_q"), ["query"], None),
+    "a word that means nothing": (AST, ["router"], None),
+}
+
+
+@pytest.mark.parametrize(("layers", "names", "wanted"), AMONG.values(), ids=AMONG)
+def test_names_of_a_live_model(layers: tuple[str, ...], names: list[str], wanted: list[str] | None) -> None:
+    """By what they do, where one answer is left."""
+    assert names_among(layers, names) == wanted
+
+
+def test_the_live_model_comes_first(tmp_path) -> None:
+    """What was seen at the failure says more than the table of architectures."""
+    source = HEAD + 'config = LoraConfig(target_modules=["query", "value"])\n'
+    incident = replace(failed(), facts=(Fact(name="live_layers", value=" ".join(AST)),))
+    proposal = best("target_modules", write(tmp_path, {"train.py": source}), incident=incident)
+    assert proposal is not None
+    assert changed_lines(source, splice(source, proposal.edits)) == [
+        'config = LoraConfig(target_modules=["q_proj", "v_proj"])'
+    ]
+
+
+@pytest.mark.torch
+def test_layers_are_told_where_they_are_sought() -> None:
+    """The kinds of layers with weights, of a model in the frame of such a failure alone."""
+    torch = pytest.importorskip("torch")
+    from explainer.live.crash import look
+
+    def fail(message: str) -> dict:
+        model = torch.nn.ModuleDict(
+            {"layer": torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3)), "norm": torch.nn.LayerNorm(2)}
+        )
+        try:
+            raise ValueError(message)
+        except ValueError as error:
+            return look(error)["modules"]
+
+    assert fail("Target modules {'query'} not found in the base model")["layers"] == ["layer.*"]
+    assert "layers" not in fail("something else")

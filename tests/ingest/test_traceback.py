@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.ingest.text import read_text
+
 WHOLE = """Traceback (most recent call last):
   File "/home/u/train.py", line 41, in <module>
     main()
@@ -92,3 +94,20 @@ def test_a_bare_message(read) -> None:
     """A line with a type that ends like an exception's is one, without frames."""
     (record,) = read("torch._dynamo.exc.Unsupported: call_function\n").exceptions
     assert (record.type, record.from_traceback) == ("torch._dynamo.exc.Unsupported", False)
+
+
+def test_generated_methods_are_not_the_users() -> None:
+    """What `dataclass` writes has `<string>` for its file; so has a program that is given by `python -c`."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 46, in plan\n    return Config(\n'
+        '  File "<string>", line 194, in __init__\n'
+        '  File "/v/lib/python3.11/site-packages/trl/config.py", line 9, in __post_init__\n    raise ValueError(\n'
+        "ValueError: both\n"
+    )
+    (incident,) = read_text(text)
+    assert [one.library for one in incident.exceptions[0].frames] == [None, "python", "trl"]
+    (incident,) = read_text(
+        'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\nValueError: x\n'
+    )
+    assert incident.exceptions[0].frames[0].library is None

@@ -10,6 +10,9 @@ import sys
 
 import pytest
 
+from explainer.catalog.bundle import load_catalog
+from explainer.proof import Target, prove
+from explainer.run import Job
 from tests.verification.programs import CARRIED, chosen, CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
 
 pytestmark = pytest.mark.torch
@@ -410,3 +413,57 @@ def test_a_part_without_an_optimizer(tmp_path: pathlib.Path) -> None:
     told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
     assert told["status"] == "verified"
     assert (tmp_path / "train.py").read_text() == RATES.replace('"encoder."', '"trunk."')
+
+
+EARLY = """import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+{more}
+def fit():
+    for _ in range(2):
+        loss = model(torch.ones(4, 3)).square().mean()
+        optimizer.zero_grad()
+        {backward}
+for epoch in range(3):
+    schedule.step()
+    fit()
+print("ended well")
+"""
+PLAIN = EARLY.format(more="", backward="loss.backward(); optimizer.step()")
+SCALED = EARLY.format(
+    more='scaler = torch.amp.GradScaler("cpu", init_scale=2.0)',
+    backward="scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()",
+)
+
+
+def test_a_warning_that_tells_is_suspect(tmp_path: pathlib.Path) -> None:
+    """A program that ends well, and has warned that it trains otherwise than meant; silencing the warning is no repair."""
+    (tmp_path / "train.py").write_text(PLAIN)
+    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (0, "suspect")
+    assert told["report"]["findings"][0]["cause"] == "optimizer/scheduler-order"
+    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    assert json.loads(done.stdout)["status"] == "verified"
+    assert (tmp_path / "train.py").read_text().endswith('    fit()\n    schedule.step()\nprint("ended well")\n')
+
+
+def test_a_scaler_makes_it_harmless(tmp_path: pathlib.Path) -> None:
+    """Its first steps may be left out, and then the schedule is ahead."""
+    (tmp_path / "train.py").write_text(SCALED)
+    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    assert json.loads(done.stdout)["status"] == "passed"
+
+
+def test_a_warning_that_stays_is_red(tmp_path: pathlib.Path) -> None:
+    """An edit behind which the program warns as before has cured nothing."""
+    path = tmp_path / "train.py"
+    after = PLAIN.replace("lr=0.1", "lr=0.2")
+    chosen_fix = chosen(path, PLAIN, after, "optimizer/scheduler-order")
+    path.write_text(after)
+    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog(None))
+    proof = prove(job, Target(past=(("0 SGD", 2),), is_silent=True), chosen_fix, lambda _: None)
+    assert (proof.verdict, proof.reasons) == ("red", ("the program still gives the warning",))

@@ -56,10 +56,16 @@ def propose(context: Context) -> Iterator[Proposal]:
             names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
             yield Proposal(
                 edits=edits,
-                culprit=culprit_of(other.file, other.node, f"lists parameters that {names} lists too"),
+                culprit=culprit_of(other.file, _made(other), f"lists parameters that {names} lists too"),
                 belief=2.0,
                 applicability=applicability,
             )
+
+
+def _made(group: _Group) -> ast.expr:
+    """Where a group's list is made: that is the line which lists too much."""
+    made = _bounds(group.node, group.file) if isinstance(group.node, ast.Name) else []
+    return made[0].node if len(made) == 1 else group.node
 
 
 def _groups_of_call(node: ast.AST, file: SourceFile, program: Program) -> list[_Group]:

@@ -53,6 +53,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _unlabelled(node, file, context)
         if not wanted:
             yield from _given_a_name(file)
+            yield from _left_over(file, context)
 
 
 def _forward_names(context: Context) -> list[str]:
@@ -97,6 +98,48 @@ def _given_a_name(file: SourceFile) -> Iterator[Proposal]:
         yield Proposal(
             edits=(_quoted(found[0], "labels", file),), culprit=culprit_of(file, found[0], why), belief=2.0
         )  # fmt: skip
+
+
+def _left_over(file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`{"claim": ..., "comment": ..., "stance": ...}` whose other columns alone are read or removed: what is left is the label."""
+    rows = [node for node in file.walk() if isinstance(node, ast.Dict) and len(node.keys) > 1 and _words(node)]
+    for words in {tuple(_words(one)) for one in rows}:
+        if _KNOWN & set(words) or _INPUTS & set(words):
+            continue
+        keys = [key for row in rows if tuple(_words(row)) == words for key in row.keys if key is not None]
+        own = {id(key) for key in keys}
+        read = {
+            node.value
+            for each in context.program.parsed()
+            for node in each.walk()
+            if isinstance(node, ast.Constant) and id(node) not in own
+        }
+        left = [one for one in words if one not in read]
+        is_mapped = any(_is_mapping(node) for node in file.walk()) and len(left) < len(words)
+        if len(left) != 1 or not is_mapped:
+            continue
+        found = [key for key in keys if isinstance(key, ast.Constant) and key.value == left[0]]
+        why = f'calls the labels "{left[0]}", a column that the model does not take'
+        yield Proposal(
+            edits=tuple(_quoted(one, "labels", file) for one in found),
+            culprit=culprit_of(file, found[0], why),
+            belief=1.5,
+        )
+
+
+def _words(node: ast.Dict) -> list[str]:
+    """The keys of a dictionary, where all are words."""
+    words = [one.value for one in node.keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return words if len(words) == len(node.keys) else []
+
+
+def _is_mapping(node: ast.AST) -> bool:
+    """Whether a data set is mapped, and loses columns by name."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    is_map = is_call and node.func.attr in ("map", "remove_columns")  # type: ignore[attr-defined]
+    return is_map and (
+        node.func.attr != "map" or any(one.arg == "remove_columns" for one in node.keywords)  # type: ignore[attr-defined]
+    )
 
 
 def _column_names(file: SourceFile) -> Iterator[ast.Constant]:

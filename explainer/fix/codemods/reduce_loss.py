@@ -1,7 +1,8 @@
 """A loss with one value a sample becomes one number, where it is made: `loss = criterion(...).mean()`.
 
 The mean, unless the program says otherwise: by weights that add up to 1, or by what it does with the same loss elsewhere.
-Where weights or masks multiply the loss and nothing says by what to divide, only the line is named.
+Where weights or masks multiply the loss and nothing says by what to divide, or a whole sum is added to its elements (a
+Kullback-Leibler term), only the line is named.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import operand
 from explainer.model.finding import Culprit
 from explainer.source.backward import Backward, find_backwards
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.reduction import SUM, reduction_of
+from explainer.source.reduction import SUM, adds_whole_sum, reduction_of
 from explainer.source.tree import walk
 
 _REDUCED = ("mean", "sum", "item", "logsumexp")
@@ -50,7 +52,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
         whole = operand(file, node)
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
-        if told is not None and told.how is None:
+        is_open = told is None and adds_whole_sum(Value(node, file), context.program)
+        if is_open or (told is not None and told.how is None):
             yield Proposal(edits=(), culprit=culprit, belief=1.5)
             continue
         if told is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import message_of, raised_at
+from explainer.fix.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
@@ -203,9 +204,10 @@ def _edits(load: _Load, size: str) -> tuple[Edit, ...]:
     name = dotted_name(load.model)
     if name is not None:
         return (insert_before(load.file, statement, f"{name}.{_RESIZE}({size})"),)
-    taken = {one.id for one in load.file.walk() if isinstance(one, ast.Name)}
-    fresh = next((one for one in ("base", "base_model") if one not in taken), None)
-    if fresh is None or not isinstance(load.model, ast.Call):
+    if not isinstance(load.model, ast.Call) or load.file.tree is None:
+        return ()
+    fresh = free_name("base", scope_of(load.call, load.file))
+    if any(bound.name == fresh for bound in bounds_of(load.file.tree)):
         return ()
     text = load.file.segment(load.model)
     if "\n" in text:

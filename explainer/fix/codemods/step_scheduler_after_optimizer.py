@@ -1,6 +1,7 @@
 """`scheduler.step()` moves behind `optimizer.step()`: the first learning rate of the schedule is used.
 
-A scheduler that is stepped with every batch, where the optimizer is stepped under an `if`, moves into that `if`.
+A scheduler that is stepped with every batch, where the optimizer is stepped under an `if`, moves into that `if`. One that an epoch
+begins with moves to its end, where the loop or the function that steps the optimizer is called in between.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, remove_statement
+from explainer.source.callee import leads_to
 from explainer.source.file import SourceFile
+from explainer.source.program import Program
 from explainer.source.step import OPTIMIZER_STEP, SCALER_STEP, SCHEDULER_STEP, UPDATE, Act, block_with, find_acts
+from explainer.source.tree import walk
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -21,7 +25,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for scheduler in acts:
         if scheduler.kind != SCHEDULER_STEP or not isinstance(scheduler.statement, ast.Expr):
             continue
-        target = _late(scheduler, acts) or _often(scheduler, acts)
+        target = _late(scheduler, acts) or _often(scheduler, acts) or _early_in_epoch(scheduler, acts, context.program)
         if target is None:
             continue
         statement, why = target
@@ -61,3 +65,26 @@ def _often(scheduler: Act, acts: Sequence[Act]) -> tuple[ast.stmt, str] | None:
             last = [step for step in _steps(acts, scheduler.file) if step.statement in above.body][-1]
             return last.statement, "is called with every batch, while the optimizer steps less often"
     return None
+
+
+def _early_in_epoch(scheduler: Act, acts: Sequence[Act], program: Program) -> tuple[ast.stmt, str] | None:
+    """The last statement of an epoch that begins with the scheduler's step and then runs what steps the optimizer."""
+    file = scheduler.file
+    block = block_with(scheduler.statement, file)
+    at = block.index(scheduler.statement)
+    steps = [one for one in acts if one.kind in (OPTIMIZER_STEP, SCALER_STEP, UPDATE)]
+    running = [one for one in block if any(_runs(one, step, file, program) for step in steps)]
+    is_loop = isinstance(file.parents.get(scheduler.statement), (ast.For, ast.While))
+    is_first = bool(running) and block.index(running[0]) > at
+    leaves = any(
+        isinstance(node, (ast.Continue, ast.Return)) for one in block for node in walk(one) if one not in running
+    )
+    if not is_loop or not is_first or leaves:
+        return None
+    return block[-1], "moves the learning rate before the epoch has used it: the first value is never used"
+
+
+def _runs(statement: ast.stmt, step: Act, file: SourceFile, program: Program) -> bool:
+    """Whether a statement holds a step, or calls what does."""
+    is_inside = step.file is file and any(one is step.statement for one in walk(statement))
+    return is_inside or leads_to(step.statement, statement, file, program)

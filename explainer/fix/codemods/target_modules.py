@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import message_of
-from explainer.fix.projection import architecture_of_class, architecture_of_release, known_architecture, names_for
+from explainer.fix.projection import (
+    architecture_of_class,
+    architecture_of_release,
+    known_architecture,
+    names_among,
+    names_for,
+)
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, bounds_of, find_calls
@@ -185,7 +191,11 @@ def _is_meant(names: Sequence[str], context: Context) -> bool:
 
 
 def _fitting(names: Sequence[str], context: Context) -> list[list[str]]:
-    """The lists of names that the wrapped model has, the likeliest first."""
+    """The lists of names that the wrapped model has, the likeliest first: as the live model calls them, where it was seen."""
+    told = next((one.value.split() for one in context.incident.facts if one.name == "live_layers"), None)
+    live = names_among(told, names) if told is not None else None
+    if live is not None:
+        return [live]
     architectures = _architectures(context)
     if len(architectures) == 1:
         return names_for(next(iter(architectures)), names)
