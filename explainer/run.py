@@ -291,7 +291,8 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
         return raised
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
     if seen is None or (
-        incident is None and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms"))
+        incident is None
+        and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared"))
     ):
         return None
     return with_trace(incident or Incident(), seen)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
-    "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made",
+    "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -32,6 +32,7 @@ class TracedLine:
       loss of no tensor at all)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
+    - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
       optimizer without parameters that train)

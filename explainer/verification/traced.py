@@ -10,6 +10,7 @@ from typing import Any
 from explainer.model.incident import Fact, Frame, Incident, LogLine
 from explainer.model.trace import (
     CARRIED,
+    CLEARED,
     CONSTANT,
     CROSSED,
     CUT,
@@ -35,7 +36,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -129,6 +130,10 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("drawn") or ():
         says = f"`{one['operation']}` draws from what the model computes without its gradient, and the loss trains on the sample"
         yield from _line(DRAWN, one, says)
+    for one in traced.get("cleared") or ():
+        many = f"{one['count']} backwards" if one["count"] > 1 else "a backward"
+        says = f"`{one['operation']}` throws away the gradients of {many} before each step: only the last one trains"
+        yield from _line(CLEARED, one, says)
     for one in traced.get("dead_terms") or ():
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
         yield from _line(DEAD_TERM, one, says)

@@ -47,10 +47,13 @@ def _watch_steps(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
     after = module.register_optimizer_step_post_hook(lambda optimizer, *_: tracer.after_step(optimizer))
     undo.callback(before.remove)
     undo.callback(after.remove)
+    for owner, saw in ((torch.optim.Optimizer, tracer.cleared.saw_clear), (torch.nn.Module, tracer.cleared.saw_module)):
+        _replace(owner, "zero_grad", tracer.clearing(owner.zero_grad, saw), undo)
     update = torch.amp.GradScaler.update
 
     def updated(self: Any, *args: Any, **keywords: Any) -> Any:
         tracer.forget()
+        tracer.cleared.saw_read()
         return update(self, *args, **keywords)
 
     _replace(torch.amp.GradScaler, "update", updated, undo)

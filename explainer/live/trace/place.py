@@ -43,6 +43,10 @@ class Places:
             frame = frame.f_back
         return library
 
+    def is_torchs(self, depth: int) -> bool:
+        """Whether the code that runs `depth` frames above this one is torch's own."""
+        return self._kind(sys._getframe(depth).f_code.co_filename) == _TORCH  # noqa: SLF001
+
     def stack(self, depth: int) -> tuple[Place, ...]:
         """The program's frames from `depth` above this one on, outermost first, at most MAX_DEPTH of all."""
         frame, found = sys._getframe(depth), []  # noqa: SLF001

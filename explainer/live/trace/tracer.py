@@ -16,6 +16,7 @@ from typing import Any
 from torch.overrides import TorchFunctionMode
 
 from .account import MAX_TOLD, Account, operation_told
+from .cleared import Cleared
 from .crossed import Crossed
 from .dead_terms import DeadTerms
 from .drawn import Drawn
@@ -74,6 +75,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.crossed = Crossed(self.flow)
         self.drawn = Drawn()
         self.dead_terms = DeadTerms(self.flow)
+        self.cleared = Cleared()
         self._shared = Shared()
         self.early = Early(self.flow)
         self._told_places: list[Place | None] = []
@@ -124,6 +126,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _accessed(self, name: str, attribute: str, args: tuple[Any, ...]) -> str:
         """The name of an access to an attribute: of `.data`, which is an operation, and of a flag, which is noted."""
+        if attribute == "grad" and not self._places.is_torchs(3):
+            self.cleared.saw_read()
         if attribute == "requires_grad" and name == "__set__":
             self._see_flag(args, {})
         if attribute != "data":
@@ -331,10 +335,24 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         finally:
             self._local.depth = depth
 
+    def clearing(self, clear: Callable[..., Any], saw: Callable[[Any, Place | None], None]) -> Callable[..., Any]:
+        """A `zero_grad`, of an optimizer or a module, that tells this tracer what it is about to clear."""
+
+        @functools.wraps(clear)
+        def cleared(this: Any, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                saw(this, self._places.here(2))
+            return clear(this, *arguments, **keywords)
+
+        return cleared
+
     def before_step(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """Judge the gradients of the step; and see nothing of what it does itself, unless it calls the program back."""
+        has_closure = any(callable(one) for one in (*arguments[1:], *keywords.values()))
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             self.starved.saw_step(optimizer)
+            self.cleared.saw_step(optimizer, has_closure=has_closure)
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -345,7 +363,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self.look_at_values(bad)
             else:
                 self.forget()
-        if not any(callable(one) for one in (*arguments, *keywords.values())):
+        if not has_closure:
             self._local.depth = 1
 
     def after_step(self, optimizer: Any) -> None:
@@ -385,8 +403,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.dead_terms.saw_backward(roots[0])
         for tensor, made, number in self._shared.changed():
             self._log_writes([tensor], SHARING, made, self._sequence(), number)
+        stack = self._places.stack(4)
+        self.cleared.saw_backward(stack)
         found = self.graphs.before_backward(
-            roots, (place, self._places.stack(4)), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
+            roots, (place, stack), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
         )
         for node, name, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
@@ -423,6 +443,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["drawn"] = [operation_told(one) for one in self.drawn.lines()[:MAX_TOLD]]
             told["dead_terms"] = [operation_told(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
             told["starved"] = self.account.starved(self.starved)
+            told["cleared"] = [
+                {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
+            ]
         else:
             told["writes"] = self.account.written(moved)
             told["constant"] = self.account.constant(loss) if not loss.requires_grad else None
