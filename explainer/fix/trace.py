@@ -118,6 +118,7 @@ _ELSEWHERE = (
     "inplace/cache-updated-in-training",
     "inplace/patched-model-outside-its-trainer",
     "nan/learning-rate-divergence",
+    "nan/all-labels-ignored",
 )
 
 

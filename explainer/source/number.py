@@ -21,7 +21,9 @@ def number_of(node: ast.AST | None, names: Names) -> float | None:
         tree = names.file.tree
         bound = names.assignments(node.id, tree) if tree is not None else []
         plain = len(bound) == 1 and isinstance(bound[0], ast.Assign) and isinstance(bound[0].targets[0], ast.Name)
-        return number_of(bound[0].value, names) if plain and isinstance(bound[0].value, ast.Constant) else None
+        value = bound[0].value if plain and isinstance(bound[0], ast.Assign) else None
+        inner = value.operand if isinstance(value, ast.UnaryOp) else value
+        return number_of(value, names) if isinstance(inner, ast.Constant) else None
     return None
 
 
