@@ -1,6 +1,6 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
-Values are never read: only shapes, dtypes, versions and identities of storages.
+Only shapes, dtypes, versions and identities of storages; of values the one bit whether refused indices have fractions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .compare import compared
+from .fraction import fractions
 from .frame import is_ours
 from .saved import names_of, saved_of
 
@@ -47,6 +48,9 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
         facts["modules"]["names"] = names.parameter_names()
     if _SEEKS_LAYERS.search(str(error)):
         facts["modules"]["layers"] = names.layer_names()
+    whose = fractions(torch, frames, str(error))
+    if whose is not None:
+        facts["fractions"] = whose
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))

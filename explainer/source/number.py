@@ -21,9 +21,9 @@ def number_of(node: ast.AST | None, names: Names) -> float | None:
         tree = names.file.tree
         bound = names.assignments(node.id, tree) if tree is not None else []
         plain = len(bound) == 1 and isinstance(bound[0], ast.Assign) and isinstance(bound[0].targets[0], ast.Name)
-        value = bound[0].value if plain and isinstance(bound[0], ast.Assign) else None
-        inner = value.operand if isinstance(value, ast.UnaryOp) else value
-        return number_of(value, names) if isinstance(inner, ast.Constant) else None
+        made = bound[0].value if plain else None
+        behind = made.operand if isinstance(made, ast.UnaryOp) else made
+        return number_of(made, names) if isinstance(behind, ast.Constant) else None
     return None
 
 

@@ -36,6 +36,8 @@ def find_halves(program: Program) -> Iterator[Half]:
             if isinstance(node, (ast.Name, ast.Attribute)) and names.qualified(node) in ("torch.float16", "torch.half"):
                 above = file.parents.get(node)
                 is_read = isinstance(node.ctx, ast.Load) and not isinstance(above, (ast.Compare, ast.Attribute))
+                if isinstance(above, ast.Dict) and _is_translation(above, node):
+                    continue
                 if is_read and (dotted_name(node) or "").partition(".")[0] in names.imports:
                     yield Half(kind=DTYPE, file=file, node=node, is_autocast=_is_autocast(node, file, program))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -43,6 +45,12 @@ def find_halves(program: Program) -> Iterator[Half]:
                     yield Half(kind=METHOD, file=file, node=node)
             elif isinstance(node, ast.keyword):
                 yield from _setting(node, file)
+
+
+def _is_translation(table: ast.Dict, node: ast.expr) -> bool:
+    """Whether a table gives a word its dtype, `{"float16": torch.float16}`: what chooses is who writes the word."""
+    keys = [key for key, value in zip(table.keys, table.values, strict=True) if value is node]
+    return any(isinstance(key, ast.Constant) and key.value in _WORDS for key in keys)
 
 
 def _setting(node: ast.keyword, file: SourceFile) -> Iterator[Half]:

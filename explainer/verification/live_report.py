@@ -134,6 +134,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "live_layers", " ".join(modules["layers"])
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
+    if "fractions" in seen:
+        yield "live_fractions", seen["fractions"]
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))

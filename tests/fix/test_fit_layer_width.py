@@ -98,6 +98,33 @@ WRONG |= {
 }  # fmt: skip
 
 
+BY_PROPERTY = """class Encoder(nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.rnn = nn.LSTM(8, hidden, bidirectional=FLAG)
+
+    @property
+    def out_features(self):
+        return self.rnn.hidden_size
+
+    def forward(self, x):
+        return self.rnn(x)[0]
+
+encoder = Encoder(20)
+head = nn.Linear(encoder.out_features, 4)
+y = head(encoder(x))
+"""
+RIGHT["one direction by a property"] = (HEAD + BY_PROPERTY.replace("FLAG", "False"), "y = head(", TWICE)
+WRONG |= {
+    "both directions by a property": (
+        HEAD + BY_PROPERTY.replace("FLAG", "True"), "y = head(", TWICE, ["return self.rnn.hidden_size * (2 if self.rnn.bidirectional else 1)"],
+    ),
+    "both directions by a property of the class": (
+        HEAD + BY_PROPERTY.replace("FLAG", "True").replace("self.rnn.hidden_size", "self.width"), "y = head(", TWICE, ["return self.width * 2"],
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
     """Other messages, and programs in which several layers may be meant, are left alone."""

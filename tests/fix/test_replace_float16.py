@@ -15,6 +15,7 @@ RIGHT = {
     "a comparison": (HEAD + "careful = dtype == torch.float16\n", "", BFLOAT),
     "a GPU without bfloat16": (HEAD + "net = nn.Linear(2, 2).half()\n", "", {**BFLOAT, "ability": lambda name: False}),
     "no options": (HEAD + "net = nn.Linear(2, 2).half()\n", "", {}),
+    "a table of names": (HEAD + "DTYPES = {'float16': torch.float16, 'float32': torch.float32}\n", "", BFLOAT),
     "a word of no setting": (HEAD + "print(name='fp16')\n", "", BFLOAT),
 }
 WRONG = {

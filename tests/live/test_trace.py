@@ -275,6 +275,7 @@ def nonfinite(step: Callable[[], torch.Tensor]) -> tuple[TracedLine, ...]:
         ("std", "forward", lambda one: one[:1].std()),
         ("sqrt", "backward", lambda one: ((one - 1).view(1, -1).sqrt().view(-1)[1:] * 0).sum()),
         ("exp", "forward", lambda one: ((e := (one * 200).exp())[1:].flatten() / e.view(1, -1)[0, 1:]).sum()),
+        ("pow", "backward", lambda one: ((m := one - 1).pow(0.3) * 0).sum() + (m - 3).abs().sum()),
         ("log", "forward", lambda one: (one - 2).split(1)[0].unsqueeze(0).log().squeeze().sum()),
     ],
 )

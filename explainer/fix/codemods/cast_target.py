@@ -1,7 +1,7 @@
 """A loss gets its target in the dtype that it takes: `.long()` for class indices, `.float()` for values and probabilities.
 
 Where the target's values say themselves that they are of another dtype (`float64` from NumPy, `.float()`, a column of a float
-table) the cast stands there; else in the call of the loss.
+table) the cast stands there; else in the call of the loss. Classes that were seen to have fractions are not cut off.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from explainer.source.program import Program
 
 def propose(context: Context) -> Iterator[Proposal]:
     """Edits for the target of each loss that the traceback names, or of every one where it names only a backward."""
-    if not context.has_failed:
+    if not context.has_failed or context.incident.fact("live_fractions") is not None:
         return
     losses = list(find_losses(context.program))
     named = [one for one in losses if _is_named(one, context)]

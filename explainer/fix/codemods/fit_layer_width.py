@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
+from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters
 from explainer.source.file import SourceFile
@@ -41,14 +42,17 @@ def propose(context: Context) -> Iterator[Proposal]:
     if len(meant) != 1:
         return
     file, call = meant[0]
+    node: ast.expr = call
     edits = [edit_of(file, call.args[0], str(got))] if meant[0] in exact else _refactored(call, file, got, wanted)
     both = _both_directions(context) if got == 2 * wanted and meant[0] not in exact else []
     if both:
-        edits = _doubled(call, file, both[0])
+        told = _property_of(call.args[0], context)
+        edits = _doubled_property(*told) if told is not None else _doubled(call, file, both[0])
+        file, node = told if told is not None else (file, node)
     if edits:
         yield Proposal(
             edits=tuple(edits),
-            culprit=culprit_of(file, call, f"is built for {wanted} features and gets {got}"),
+            culprit=culprit_of(file, node, f"is built for {wanted} features and gets {got}"),
             belief=1.0,
             applicability="unsafe",
             because="changes the number of parameters, so that older state dicts no longer fit; right only where the input is as it was meant",
@@ -130,6 +134,28 @@ def _doubled(call: ast.Call, file: SourceFile, both: ast.expr) -> list[Edit]:
     flag = _flag_beside(width, both, file)
     factor = f"(2 if {flag} else 1)" if flag is not None else "2"
     return [edit_of(file, width, f"{file.segment(width)} * {factor}")]
+
+
+def _property_of(width: ast.expr, context: Context) -> tuple[SourceFile, ast.expr] | None:
+    """What the one property of that name in the program gives: `return self.rnn.hidden_size` for `encoder.out_features`."""
+    name = width.attr if isinstance(width, ast.Attribute) else ""
+    found = [
+        (file, one.value)
+        for file, function in context.program.functions()
+        if function.name == name and any(dotted_name(mark) == "property" for mark in function.decorator_list)
+        for one in walk(function)
+        if isinstance(one, ast.Return) and one.value is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _doubled_property(file: SourceFile, value: ast.expr) -> list[Edit]:
+    """Twice what a property gives, by the recurrent layer's own flag where it reads that layer's size."""
+    if isinstance(value, ast.BinOp):
+        return []
+    is_size = isinstance(value, ast.Attribute) and value.attr == "hidden_size"
+    factor = f"(2 if {file.segment(value.value)}.bidirectional else 1)" if is_size else "2"  # type: ignore[attr-defined]
+    return [edit_of(file, value, f"{operand(file, value)} * {factor}")]
 
 
 def _flag_beside(width: ast.expr, flag: ast.expr, file: SourceFile) -> str | None:

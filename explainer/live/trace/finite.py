@@ -38,6 +38,13 @@ UNBOUNDED = frozenset(
     ("log", "log2", "log10", "div", "__truediv__", "__rtruediv__", "reciprocal", "rsqrt", "tan", "atanh", "logit")
 )
 
+# Whose derivative may be infinite or NaN where what they give is finite.
+STEEP = frozenset(
+    ("pow", "__pow__", "__rpow__", "float_power", "sqrt", "rsqrt", "div", "__truediv__", "__rtruediv__", "true_divide", "reciprocal",
+     "log", "log2", "log10", "log1p", "xlogy", "norm", "vector_norm", "std", "var", "acos", "asin", "arccos", "arcsin", "atan2", "acosh",
+     "atanh", "cdist", "pairwise_distance", "normalize", "cosine_similarity", "exp", "prod", "cumprod", "svd", "eigh", "eig", "qr",
+     "inverse", "solve", "cholesky", "logit", "dist")
+)  # fmt: skip
 QUOTIENTS = frozenset(("div", "div_", "__truediv__", "true_divide"))
 
 
@@ -210,6 +217,7 @@ class Finite:
                 key=lambda taker: taker[0],
             )
             makers = [(one, operation) for one, operation in takers if one not in bad]
+            makers = [one for one in makers if one[1].name in STEEP] or makers
             if makers:
                 one, operation = makers[-1]
                 return {"direction": "backward", "kind": kind, "number": one, "operation": operation}

@@ -1,0 +1,31 @@
+"""Whether floats that were given where indices are taken have fractions: a cast to integers would change what they say."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+MAX_VALUES = 1_000_000
+_TAKEN = ("target", "input", "index", "indices")
+_REFUSED = re.compile(r"\b(?:Long|Int|int64|int32/int64)\b")
+
+
+def fractions(torch: Any, frames: list[FrameType], message: str) -> str | None:
+    """The argument of torch's innermost Python function that holds fractions, `target`; None where none does.
+
+    Only of a failure whose message asks for integers; the one bit is all that is read of the values.
+    """
+    if not frames or not _REFUSED.search(message):
+        return None
+    given = frames[-1].f_locals
+    if "torch/nn/functional.py" not in frames[-1].f_code.co_filename.replace("\\", "/"):
+        return None
+    for name in _TAKEN:
+        value = given.get(name)
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and (name != "input" or "target" not in given):
+            with suppress(Exception):  # a subclass may refuse anything
+                some = value.detach().flatten()[:MAX_VALUES]
+                return name if bool((some != some.round()).any()) else None
+    return None
