@@ -27,7 +27,7 @@ KEYS = (
 CHANGE_KEYS = ("kind", "of", "old", "new", "added", "deprecated", "removed", "write", "note", "checked")
 CONDITIONS = {
     "message": {"pattern", "contains", "fields", "anywhere"},
-    "frames": {"file", "function", "code", "library", "at", "stack"},
+    "frames": {"fields", "file", "function", "code", "library", "at", "stack"},
     "warnings": {"pattern", "contains", "file", "category", "code"},
     "log": {"pattern", "contains", "fact", "value", "metric", "anywhere"},
     "environment": {"package", "version", "gpu", "has"},

@@ -50,6 +50,9 @@ def _observe(rule: EvidenceRule, scene: Scene) -> Evidence | None:
     wanted = [signature] if isinstance(signature, str) else signature
     if isinstance(wanted, list) and scene.match.signature not in wanted:
         return None
+    fields = rule.conditions.get("fields")
+    if rule.reads != "message" and isinstance(fields, Mapping) and not _fields_hold(fields, scene.match.fields):
+        return None
     seen = reader(rule.conditions, scene)
     if seen is None:
         return None

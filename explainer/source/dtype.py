@@ -34,6 +34,7 @@ _FUNCTIONS = frozenset(
 _COUNTS = frozenset(
     {"bincount", "arange", "argsort", "nonzero", "flatnonzero", "digitize", "searchsorted"} | {"random.randint"}
 )  # fmt: skip
+_BOUNDS = ("numpy.maximum", "numpy.minimum", "numpy.clip")
 _OF_COUNTS = frozenset({"sin", "cos", "exp", "log", "log1p", "sqrt", "tanh", "mean", "std"})
 _TO_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 # Functions of torch whose result has the dtype of one argument, by its place and name.
@@ -148,7 +149,10 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
 
 def _is_share(node: ast.BinOp, value: Value, program: Program) -> bool:
     """Whether a quotient is one of counts and numbers alone: beside a tensor it is no array of NumPy's."""
-    sides = [one for one in (node.left, node.right) if not isinstance(one, ast.Constant)]
+    names = program.names(value.file)
+    sides = [
+        one for one in (node.left, node.right) if not isinstance(one, ast.Constant) and not names.is_call(one, "len")
+    ]
     return bool(sides) and all(_is_count(one, value, program, 0) for one in sides)
 
 
@@ -161,18 +165,20 @@ def _is_count(node: ast.expr, value: Value, program: Program, depth: int) -> boo
     return any(
         (_is_count(one.node.value, one, program, depth + 1) if isinstance(one.node, ast.Subscript) else False)
         or (isinstance(one.node, ast.BinOp) and _is_count(one.node, one, program, depth + 1))
-        or _counts(one, program)
+        or _counts(one, program, depth)
         for one in origins(replace(value, node=node), program)
         if one.pick is None
     )
 
 
-def _counts(value: Value, program: Program) -> bool:
+def _counts(value: Value, program: Program, depth: int) -> bool:
     """A call of NumPy that counts or numbers: `np.bincount(x)`, `np.arange(n)`; nothing that is told a dtype or weights."""
     node = value.node
     if not isinstance(node, ast.Call) or stated_dtype(node, program.names(value.file)) is not None:
         return False
     called = program.names(value.file).qualified(node.func) or ""
+    if called in _BOUNDS and node.args:
+        return _is_count(node.args[0], value, program, depth + 1)
     is_weighted = any(one.arg == "weights" for one in node.keywords)
     fractions = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in node.args)
     return (
