@@ -47,7 +47,7 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     if not facts["modules"]["trainable"] or "empty parameter list" in str(error):
         facts["modules"]["names"] = names.parameter_names()
     if _SEEKS_LAYERS.search(str(error)):
-        facts["modules"]["layers"] = names.layer_names()
+        facts["modules"].update(names.layer_names())
     whose = fractions(torch, frames, str(error))
     if whose is not None:
         facts["fractions"] = whose
@@ -228,17 +228,17 @@ class _Names:
         found = {name for root in self.roots for name, _ in root.named_parameters()}
         return sorted(found) if len(found) <= MAX_PARAMETERS else []
 
-    def layer_names(self) -> list[str]:
-        """The kinds of layers with weights, by path with each number as `*`: `encoder.layer.*.attention.q_proj`."""
-        found: set[str] = set()
+    def layer_names(self) -> dict[str, list[str]]:
+        """The kinds of layers with weights, by path with each number as `*`, and of blocks: `encoder.layer.*.attention.q_proj`."""
+        found: dict[str, set[str]] = {"layers": set(), "blocks": set()}
         for root in self.roots:
             for name, one in root.named_modules():
                 weight = getattr(one, "weight", None)
-                if isinstance(weight, self._torch.nn.Parameter) and weight.dim() > 1:
-                    found.add(re.sub(r"(?<![^.])\d+(?![^.])", "*", name))
-                if len(found) >= MAX_LAYERS:
-                    return sorted(found)
-        return sorted(found)
+                is_layer = isinstance(weight, self._torch.nn.Parameter) and weight.dim() > 1
+                kinds = found["layers" if is_layer else "blocks"]
+                if name and len(kinds) < MAX_LAYERS:
+                    kinds.add(re.sub(r"(?<![^.])\d+(?![^.])", "*", name))
+        return {kind: sorted(names) for kind, names in found.items()}
 
     def _adapters(self) -> list[str]:
         """The adapters that peft has put on the live modules, by name."""

@@ -130,8 +130,9 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"live_{key}", ", ".join(modules[key])
     if modules.get("names"):
         yield "live_parameter_names", " ".join(modules["names"])
-    if modules.get("layers"):
-        yield "live_layers", " ".join(modules["layers"])
+    for key in ("layers", "blocks"):
+        if modules.get(key):
+            yield f"live_{key}", " ".join(modules[key])
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     if "fractions" in seen:

@@ -153,6 +153,9 @@ KEPT = {
     "called labels": DEBATES.replace("LABEL", '"labels"'),
     "read elsewhere": DEBATES.replace("LABEL", '"stance"') + "print(train['stance'])\n",
     "nothing is mapped": DEBATES.replace("LABEL", '"stance"').partition("train =")[0],
+    "made when they are read": DEBATES.replace("LABEL", '"stance"').replace(
+        "map(encode, batched=True", "with_transform(encode"
+    ),
     "another column is left too": DEBATES.replace("LABEL", '"source": 1, "stance"'),
 }
 

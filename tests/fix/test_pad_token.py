@@ -101,3 +101,24 @@ def test_a_head_is_told_by_its_configuration(tmp_path) -> None:
     other = source.replace("build(tokenizer)", "build()")
     assert rewritten(tmp_path, "pad_token", other, "return model", message=NO_PAD) == other
     assert rewritten(tmp_path, "pad_token", source, "return model", message="index out of range in self") == source
+
+
+CLASSIFIER = """from transformers import LlamaConfig, LlamaForSequenceClassification
+
+
+def main(options):
+    BEFORE
+    model = LlamaForSequenceClassification(LlamaConfig(**options))
+    AFTER
+    train(model, tokenizer)
+"""
+
+
+def test_a_head_whose_configuration_comes_from_a_file(tmp_path) -> None:
+    """The tokenizer of its scope tells it, where that is there by then."""
+    source = CLASSIFIER.replace("BEFORE", "tokenizer = build()").replace("AFTER", "pass")
+    after = rewritten(tmp_path, "pad_token", source, "train(model", message=NO_PAD)
+    assert changed_lines(source, after) == ["model.config.pad_token_id = tokenizer.pad_token_id"]
+    assert rewritten(tmp_path, "pad_token", after, "train(model", message=NO_PAD) == after
+    late = CLASSIFIER.replace("BEFORE", "pass").replace("AFTER", "tokenizer = build()")
+    assert rewritten(tmp_path, "pad_token", late, "train(model", message=NO_PAD) == late

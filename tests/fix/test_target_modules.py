@@ -298,6 +298,44 @@ def test_the_live_model_comes_first(tmp_path) -> None:
     ]
 
 
+LIVE = (
+    Fact(name="live_layers", value="model.language_model.layers.*.q_proj model.vision_tower.layers.*.q_proj out.*.dense attn.out"),
+    Fact(name="live_blocks", value="out model"),
+)  # fmt: skip
+UNFIT, UNSUPPORTED = "Target modules x not found in the base model", "Target module Sequential() is not supported."
+PATHS = {
+    "a pattern in code": (
+        "train.py", HEAD + 'config = LoraConfig(target_modules=r"language_model\\.model\\.layers\\.\\d+\\.q_proj")\n', UNFIT,
+        ['config = LoraConfig(target_modules=r"model\\.language_model\\.layers\\.\\d+\\.q_proj")'],
+    ),
+    "a pattern in a file": (
+        "lora.yaml", "target_modules: language_model\\.model\\.layers\\.\\d+\\.q_proj\n", UNFIT,
+        ["target_modules: model\\.language_model\\.layers\\.\\d+\\.q_proj"],
+    ),
+    "a block of that name": (
+        "train.py", HEAD + 'config = LoraConfig(target_modules=["q_proj", "out"])\n', UNSUPPORTED,
+        ['config = LoraConfig(target_modules=["q_proj", "attn.out"])'],
+    ),
+    "a block of that name, in a file": ("lora.yaml", "target_modules: [q_proj, out]\n", UNSUPPORTED, ["target_modules: [q_proj, attn.out]"]),
+    "layers that fit": ("train.py", HEAD + 'config = LoraConfig(target_modules=["q_proj"])\n', UNSUPPORTED, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "source", "message", "wanted"), PATHS.values(), ids=PATHS)
+def test_paths_of_a_live_model(tmp_path, name: str, source: str, message: str, wanted: list[str]) -> None:
+    """A head of another tree gives way to the model's own, and a name that fits a block gets the part before it."""
+    files = {"train.py": HEAD, name: source}
+    incident = replace(failed({"train.py": 1}, message), facts=LIVE)
+    proposal = best("target_modules", write(tmp_path, files), incident=incident)
+    assert (changed_lines(source, splice(source, proposal.edits)) if proposal else []) == wanted
+
+
+def test_a_head_that_chooses_a_tower_is_not_opened(tmp_path) -> None:
+    """An open pattern would adapt the other tower as well."""
+    source = HEAD + 'config = LoraConfig(target_modules=r"language_model\\.model\\.layers\\.\\d+\\.q_proj")\n'
+    assert rewritten(tmp_path, "target_modules", source) == source
+
+
 @pytest.mark.torch
 def test_layers_are_told_where_they_are_sought() -> None:
     """The kinds of layers with weights, of a model in the frame of such a failure alone."""
@@ -313,5 +351,6 @@ def test_layers_are_told_where_they_are_sought() -> None:
         except ValueError as error:
             return look(error)["modules"]
 
-    assert fail("Target modules {'query'} not found in the base model")["layers"] == ["layer.*"]
+    told = fail("Target modules {'query'} not found in the base model")
+    assert (told["layers"], told["blocks"]) == (["layer.*"], ["layer", "norm"])
     assert "layers" not in fail("something else")

@@ -45,6 +45,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     wanted = _forward_names(context)
+    if any(_is_transformed(file) for file in context.program.parsed()):
+        return
     for file in context.program.parsed():
         for node in file.walk():
             if isinstance(node, ast.Dict):
@@ -54,6 +56,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         if not wanted:
             yield from _given_a_name(file)
             yield from _left_over(file, context)
+
+
+def _is_transformed(file: SourceFile) -> bool:
+    """Whether columns are read under their names when a row is asked for: `dataset.with_transform(read)`."""
+    calls = (node.func for node in file.walk() if isinstance(node, ast.Call))
+    return any(isinstance(one, ast.Attribute) and one.attr in ("with_transform", "set_transform") for one in calls)
 
 
 def _forward_names(context: Context) -> list[str]:

@@ -27,14 +27,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         if is_head:
             yield from _configured(file, context)
             for statement, name, _ in _made(file, context, *_HEADS):
-                if tokenizer is not None and not _sets(f"{name}.config.pad_token_id", file):
-                    token = f"{tokenizer[1]}.pad_token_id"
-                    yield _proposal(
-                        statement,
-                        f"{name}.config.pad_token_id = {token}",
-                        file,
-                        f"`{name}` does not know the padding token",
-                    )
+                known = tokenizer[1] if tokenizer is not None else _tokenizer_before(statement, file)
+                if known is not None and not _sets(f"{name}.config.pad_token_id", file):
+                    text = f"{name}.config.pad_token_id = {known}.pad_token_id"
+                    yield _proposal(statement, text, file, f"`{name}` does not know the padding token")
         elif tokenizer is not None and not _sets(f"{tokenizer[1]}.pad_token", file):
             statement, name, node = tokenizer
             if _has_pad(node):
@@ -73,6 +69,14 @@ def _tokenizer(scope: ast.AST) -> str | None:
     given = all_parameters(scope) if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else set()
     found = sorted(name for name in {*given, *(one.name for one in bounds_of(scope))} if "tokenizer" in name.lower())
     return found[0] if len(found) == 1 and "." not in found[0] else None
+
+
+def _tokenizer_before(statement: ast.stmt, file: SourceFile) -> str | None:
+    """What the scope of a statement calls its tokenizer, where it has it by then."""
+    scope = scope_of(statement, file)
+    name = _tokenizer(scope)
+    is_late = any(one.name == name and one.node.lineno >= statement.lineno for one in bounds_of(scope))
+    return None if is_late else name
 
 
 def _proposal(statement: ast.stmt, text: str, file: SourceFile, why: str) -> Proposal:

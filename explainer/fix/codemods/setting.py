@@ -5,7 +5,7 @@ The rule's options:
 - `swap`: what must be written and what is to be written for it (`explainer/fix/setting_choice.py` says how);
 - `add` with `owner`: a setting that is added to the one call of an owner (`TrainingArguments`), or to the file from which
   that call takes its `**options`, where it is not written anywhere;
-- `only_with`: names of which the program must have one, as an argument or a function;
+- `only_with`: names of which the program must have one, as an argument, a function or a method that it calls;
 - `not_in_place`: the fix is refused where the program writes tensors in place (non-reentrant checkpointing does not notice);
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
 - `spares`: owners in Python that mean something else by the name;
@@ -62,7 +62,10 @@ def _words(option: object) -> list[str]:
 def _mentions(file: SourceFile, names: list[str]) -> bool:
     given = {node.arg for node in file.walk() if isinstance(node, ast.keyword)}
     made = {node.name for node in file.walk() if isinstance(node, ast.FunctionDef)}
-    return bool((given | made) & set(names))
+    called = {
+        node.func.attr for node in file.walk() if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    return bool((given | made | called) & set(names))
 
 
 def _swapped(swap: Swap, context: Context) -> Iterator[Proposal]:

@@ -1,13 +1,18 @@
-"""Gives `target_modules` names that the model has: those of its architecture, a list for one string, an open pattern."""
+"""Gives `target_modules` names that the model has: those of its architecture, a list for one string, an open pattern.
+
+With the paths of a live model also the head of a pattern for another release's tree, and a longer name where one fits a block too.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import message_of
+from explainer.fix.layer_path import narrowed, repathed
 from explainer.fix.projection import (
     architecture_of_class,
     architecture_of_release,
@@ -25,6 +30,9 @@ from explainer.source.resolve import resolver_of
 from explainer.source.setting import Setting
 
 _LAYERS = ("torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d")
+_TOWERS = re.compile(
+    r"language|text|vision|visual|image|audio|speech|tower"
+)  # a head that chooses one of several models
 _DEPTH = 4
 _LATER = 0.4  # a second answer for the same list
 
@@ -53,14 +61,27 @@ def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
         why = f'"{value}" is one pattern for PEFT, which no module is called'
     elif isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         new = _fitting(value, context) if _is_meant(value, context) else []
-        why = f"names {', '.join(value)}, which this model does not have"
+        why = _why(value, context)
+    elif isinstance(value, str) and (moved := repathed(value, _live("live_layers", context) or ())) is not None:
+        yield from _placed(
+            set_value(setting, value.replace(*moved, 1)), setting, "spells a path that this model does not have"
+        )
+        return
     else:
         return
     for at, names in enumerate(new):
-        edit = set_value(setting, names)
-        if isinstance(edit, Edit):
-            culprit = culprit_at(setting.file, setting.span, why)
-            yield Proposal(edits=(edit,), culprit=culprit, belief=2.0 - at * _LATER)
+        for one in _placed(set_value(setting, names), setting, why):
+            yield replace(one, belief=2.0 - at * _LATER)
+
+
+def _placed(edit: Edit | str, setting: Setting, why: str) -> Iterator[Proposal]:
+    if isinstance(edit, Edit):
+        yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=2.0)
+
+
+def _live(name: str, context: Context) -> list[str] | None:
+    """The paths that a live model was seen to have; None where none was seen."""
+    return next((one.value.split() for one in context.incident.facts if one.name == name), None)
 
 
 def _is_enumeration(text: str) -> bool:
@@ -129,7 +150,7 @@ def _string(
             culprit=culprit_of(file, node, f'"{text}" is a pattern for a whole path, which no module has'),
             belief=2.0,
         )
-    elif (edit := _opened(node, text, file)) is not None:
+    elif (edit := _moved(node, text, file, context) or _opened(node, text, file)) is not None:
         yield Proposal(
             edits=(edit,),
             culprit=culprit_of(file, node, "spells a path that this class of model does not have"),
@@ -145,16 +166,28 @@ def _cut_string(node: ast.Constant, text: str, file: SourceFile, context: Contex
     for at, new in enumerate(_fitting(names, context) if _is_meant(names, context) else ()):
         yield Proposal(
             edits=(edit_of(file, node, f"{quote}{separator.join(new)}{quote}"),),
-            culprit=culprit_of(file, node, f"names {', '.join(names)}, which this model does not have"),
+            culprit=culprit_of(file, node, _why(names, context)),
             belief=2.0 - at * _LATER,
         )
+
+
+def _moved(node: ast.Constant, text: str, file: SourceFile, context: Context) -> Edit | None:
+    """The pattern with the head that the live model has."""
+    moved, raw = repathed(text, _live("live_layers", context) or ()), file.segment(node)
+    return edit_of(file, node, raw.replace(*moved, 1)) if moved is not None and moved[0] in raw else None
 
 
 def _opened(node: ast.Constant, text: str, file: SourceFile) -> Edit | None:
     """The pattern from its `layers` on, open before."""
     found = re.search(r"(?:layers|blocks|h|layer)\\\.", text)
     raw = file.segment(node)
-    if found is None or found.start() == 0 or text.startswith(".*") or text[found.start() :] not in raw:
+    if (
+        found is None
+        or found.start() == 0
+        or _TOWERS.search(text[: found.start()])
+        or text.startswith(".*")
+        or text[found.start() :] not in raw
+    ):
         return None
     head, quote = re.match(r"[rR]?", raw).group(), raw.rstrip()[-1]  # type: ignore[union-attr]
     return edit_of(file, node, f"{head}{quote}.*{text[found.start() :]}{quote}")
@@ -168,9 +201,14 @@ def _listed(node: ast.expr, file: SourceFile, context: Context) -> Iterator[Prop
     for at, new in enumerate(_fitting(names, context)):
         yield Proposal(
             edits=(edit_of(file, node, _spelled(new, node, file)),),
-            culprit=culprit_of(file, node, f"names {', '.join(names)}, which this model does not have"),
+            culprit=culprit_of(file, node, _why(names, context)),
             belief=2.0 - at * _LATER,
         )
+
+
+def _why(names: Sequence[str], context: Context) -> str:
+    is_block = "is not supported" in message_of(context)
+    return f"names {', '.join(names)}, {'which fits a block too' if is_block else 'which this model does not have'}"
 
 
 def _spelled(names: Sequence[str], node: ast.List | ast.Tuple | ast.Set, file: SourceFile) -> str:
@@ -192,7 +230,10 @@ def _is_meant(names: Sequence[str], context: Context) -> bool:
 
 def _fitting(names: Sequence[str], context: Context) -> list[list[str]]:
     """The lists of names that the wrapped model has, the likeliest first: as the live model calls them, where it was seen."""
-    told = next((one.value.split() for one in context.incident.facts if one.name == "live_layers"), None)
+    told = _live("live_layers", context)
+    if "is not supported" in message_of(context):
+        longer = narrowed(names, told or (), _live("live_blocks", context) or ())
+        return [longer] if longer is not None else []
     live = names_among(told, names) if told is not None else None
     if live is not None:
         return [live]

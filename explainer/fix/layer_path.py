@@ -1,0 +1,63 @@
+"""Paths of modules, as `target_modules` selects them: a pattern for another tree of modules, a last name that fits too much.
+
+Paths come from the live model, with each number as `*`: `model.language_model.layers.*.self_attn.q_proj`. PEFT matches a pattern
+with the whole path, and a name of a list with its last parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_PART = re.compile(r"\w+|\(\w+(?:\|\w+)*\)|\\d\+|\[0-9\]\+|\\w\+")
+_DOT = r"\."
+
+
+def repathed(pattern: str, layers: Sequence[str]) -> tuple[str, str] | None:
+    """The head of a pattern that no layer has, and what the model has in its place: the tree of another release.
+
+    The part behind it fits as it is. Of several places the one that shares most words with the old head; None where that is none.
+    """
+    parts = pattern.split(_DOT)
+    paths = [path.replace("*", "0") for path in layers]
+    if (
+        len(parts) < 2
+        or not all(_PART.fullmatch(one) for one in parts)
+        or any(re.fullmatch(pattern, one) for one in paths)
+    ):
+        return None
+    for cut in range(1, len(parts)):
+        old, behind = parts[:cut], _DOT.join(parts[cut:])
+        found = [re.fullmatch(rf"(?:(?P<head>.+)\.)?{behind}", path) for path in paths]
+        heads = {one["head"] or "" for one in found if one is not None}
+        if not heads:
+            continue
+        shared = sorted(heads, key=lambda head: len(set(head.split(".")) & set(old)))
+        most = [len(set(head.split(".")) & set(old)) for head in shared[-2:]]
+        is_clear = len(shared) == 1 or most[1] > most[0]
+        if not is_clear or not all(re.fullmatch(r"\w+", one) for one in old) or re.search(r"\d", shared[-1]):
+            return None
+        new = "".join(f"{one}{_DOT}" for one in shared[-1].split(".") if one)
+        return "".join(f"{one}{_DOT}" for one in old), new
+    return None
+
+
+def narrowed(names: Sequence[str], layers: Sequence[str], blocks: Sequence[str]) -> list[str] | None:
+    """The names, with those that also fit a block told by the part before them: `attn.out` for `out`.
+
+    None where no name fits both, or the part before a layer differs.
+    """
+    new = list(names)
+    for at, name in enumerate(names):
+        if not _fits(name, blocks):
+            continue
+        owners = {path.removesuffix(name).rstrip(".").rpartition(".")[2] for path in _fits(name, layers)}
+        longer = f"{next(iter(owners))}.{name}" if len(owners) == 1 else ""
+        if not re.match(r"\w", longer) or _fits(longer, blocks):
+            return None
+        new[at] = longer
+    return new if new != list(names) else None
+
+
+def _fits(name: str, paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if path == name or path.endswith(f".{name}")]
