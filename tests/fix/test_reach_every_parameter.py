@@ -165,6 +165,37 @@ model = DDP(Net())
 }
 
 
+TOWERS = (
+    HEAD
+    + """class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.image_tower, self.text_tower = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.image_proj = nn.Linear(4, 2)
+        self.text_proj = nn.Linear(4, 2)
+
+    def forward(self, images, ids):
+        photo = FIRST
+        caption = self.text_proj(self.text_tower(ids))
+        return photo @ caption.T
+
+
+model = DDP(Pair())
+"""
+)
+WRONG |= {
+    "a line that was copied and not adapted": (
+        TOWERS.replace("FIRST", "self.text_proj(self.image_tower(images))"), "", ["photo = self.image_proj(self.image_tower(images))"],
+    ),
+    "one layer for both, and a spare one": (
+        TOWERS.replace("FIRST", "self.text_proj(self.text_tower(images))").replace("self.image_tower, self.text", "self.text").replace(
+            "nn.Linear(4, 4), nn.Linear(4, 4)", "nn.Linear(4, 4)"
+        ).replace("images", "x"),
+        "", ["self.image_proj = nn.Linear(4, 2).requires_grad_(False)"],
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
     """Models whose every layer is used in each step are left alone."""

@@ -1,5 +1,7 @@
 """Lets DistributedDataParallel wait for no gradient that never comes: a layer that is never used is frozen.
 
+Where the line that was to use it is a copy that runs the layer beside it, that line gets the layer.
+
 Where the forward takes one of several branches from batch to batch, and only there, `find_unused_parameters=True`.
 """
 
@@ -8,9 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.source.binding import Value, bounds_of, walk_scope
+from explainer.source.copied import copied_use
 from explainer.source.file import SourceFile
 from explainer.source.module import parts_of
 from explainer.source.resolve import resolver_of
@@ -39,10 +42,20 @@ def _unused(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator
     """Layers that `__init__` makes and no other method names."""
     used = _used(owner, file)
     made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
-    for part in parts_of(owner, file, context.program) if made is not None else ():
+    parts = list(parts_of(owner, file, context.program)) if made is not None else []
+    for part in parts:
         bound = next(one for one in bounds_of(made) if one.name == f"self.{part}")
         is_frozen = isinstance(bound.node, ast.Call) and getattr(bound.node.func, "attr", "") == "requires_grad_"
-        if part not in used and not is_frozen:
+        if part not in used and not is_frozen and (copied := copied_use(owner, part, parts, file)) is not None:
+            yield Proposal(
+                edits=(edit_of(file, copied, f"{file.segment(copied.value)}.{part}"),),
+                culprit=culprit_of(file, copied, f"runs `{copied.attr}` where `{part}` is meant, which nothing uses"),
+                belief=2.5,
+                applicability="unsafe",
+                because="the model computes something else then; older checkpoints were trained the other way",
+                title=f"Use `{part}`, which is made for it",
+            )
+        elif part not in used and not is_frozen:
             yield Proposal(
                 edits=(put_method(file, bound.node, ".requires_grad_(False)"),),
                 culprit=culprit_of(
