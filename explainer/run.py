@@ -292,7 +292,9 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
     if seen is None or (
         incident is None
-        and not any(seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared"))
+        and not any(
+            seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared", "counted")
+        )
     ):
         return None
     return with_trace(incident or Incident(), seen)

@@ -9,9 +9,11 @@ from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine
 from explainer.model.trace import (
+    AGAIN,
     CARRIED,
     CLEARED,
     CONSTANT,
+    COUNTED,
     CROSSED,
     CUT,
     DEAD_TERM,
@@ -36,7 +38,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -134,6 +136,13 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         many = f"{one['count']} backwards" if one["count"] > 1 else "a backward"
         says = f"`{one['operation']}` throws away the gradients of {many} before each step: only the last one trains"
         yield from _line(CLEARED, one, says)
+    for one in traced.get("counted") or ():
+        again = one["again"]
+        says = f"this `backward` leaves gradients to which that of line {again['line']} adds the same ones: they count twice"
+        yield from _line(COUNTED, one, says)
+        yield from _line(
+            AGAIN, {"operation": "backward", **again}, f"adds to the gradients of line {one['line']} what is in them"
+        )
     for one in traced.get("dead_terms") or ():
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
         yield from _line(DEAD_TERM, one, says)

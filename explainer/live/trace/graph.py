@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,8 +105,13 @@ class Graphs:
 
 def walk(roots: Any) -> Iterator[Any]:
     """The nodes below some tensors, at most 20,000."""
+    return below([root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None])
+
+
+def below(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Some nodes and those below them, at most 20,000."""
     seen: set[Any] = set()
-    queue = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+    queue = list(nodes)
     while queue and len(seen) < MAX_NODES:
         node = queue.pop()
         if node in seen:

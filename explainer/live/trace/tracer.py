@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from .account import MAX_TOLD, Account, operation_told
 from .cleared import Cleared
+from .counted import Counted
 from .crossed import Crossed
 from .dead_terms import DeadTerms
 from .drawn import Drawn
@@ -76,6 +77,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.drawn = Drawn()
         self.dead_terms = DeadTerms(self.flow)
         self.cleared = Cleared()
+        self.counted = Counted()
         self._shared = Shared()
         self.early = Early(self.flow)
         self._told_places: list[Place | None] = []
@@ -128,6 +130,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """The name of an access to an attribute: of `.data`, which is an operation, and of a flag, which is noted."""
         if attribute == "grad" and not self._places.is_torchs(3):
             self.cleared.saw_read()
+        if attribute == "grad" and name != "__get__":
+            self.counted.forget()
         if attribute == "requires_grad" and name == "__set__":
             self._see_flag(args, {})
         if attribute != "data":
@@ -256,6 +260,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.drawn.follow(number, operation, is_scored=self._places.distribution(5) is not None)
 
     def _log_writes(self, written: list[Any], name: str, place: Place | None, sequence: int, number: int) -> None:
+        if name == "zero_":
+            self.counted.forget()
         thread, grad_mode = threading.get_ident(), self._grad_mode()
         for one in written:
             storage = storage_of(one)
@@ -343,6 +349,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             __tracebackhide__ = True
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
                 saw(this, self._places.here(2))
+                self.counted.forget()
             return clear(this, *arguments, **keywords)
 
         return cleared
@@ -353,6 +360,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             self.starved.saw_step(optimizer)
             self.cleared.saw_step(optimizer, has_closure=has_closure)
+            self.counted.forget()
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -388,8 +396,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """A backward is about to go through the graph of some tensors; never in its way."""
         try:
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                keeps, inputs = (arguments[at] if len(arguments) > at else None for at in (1, 3))
+                keeps, makes, inputs = (arguments[at] if len(arguments) > at else None for at in (1, 2, 3))
                 self._before_engine(roots, inputs, keeps=bool(keeps))
+                if not inputs:
+                    self.counted.saw_backward(roots, self.graphs.passes[-1], makes_graph=bool(makes))
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"backward: {type(fault).__name__}: {fault}"[:200]
 
@@ -445,6 +455,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["starved"] = self.account.starved(self.starved)
             told["cleared"] = [
                 {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
+            ]
+            told["counted"] = [
+                {"operation": "backward", **describe(early), "again": describe(late)}
+                for early, late in self.counted.told()
             ]
         else:
             told["writes"] = self.account.written(moved)

@@ -1,0 +1,49 @@
+"""`gradfix run --fix` on programs that run through and train wrongly: what is said, and what the step uses afterwards."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from tests.verification.programs import gradfix
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+COUNTED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(12):
+    x = torch.randn(8, 4)
+    optimizer.zero_grad()
+    out = model(x)
+    terms = {"fit": (out - x[:, :2]).square().mean(), "size": out.square().mean()}
+    for name, term in terms.items():
+        term.backward(retain_graph=True)
+        norm = model.weight.grad.norm()
+    loss = sum(terms.values())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_gradients_that_count_twice(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """Line, cause and cure of gradients that a report leaves behind."""
+    monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path / "state"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(COUNTED)
+    command = ("run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(folder, *command).stdout)
+    (finding,) = told["report"]["findings"]
+    assert (told["status"], finding["cause"]) == ("verified", "backward/called-twice")
+    assert finding["culprits"][0]["line"] == 13
+    assert (folder / "train.py").read_text() == COUNTED.replace(
+        "    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"
+    )
