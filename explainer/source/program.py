@@ -80,17 +80,28 @@ class Program:
 
     def find_class(self, name: str) -> tuple[SourceFile, ast.ClassDef] | None:
         """The class of that name (the last part of a dotted one) where the program has exactly one."""
-        wanted = name.rpartition(".")[2]
-        found = [
-            (file, self.names(file).classes[wanted]) for file in self.parsed() if wanted in self.names(file).classes
-        ]
+        found = self._classes.get(name.rpartition(".")[2], ())
         return found[0] if len(found) == 1 else None
 
     def find_function(self, name: str) -> tuple[SourceFile, Function] | None:
         """The function of that name (the last part of a dotted one) where the program has exactly one."""
-        wanted = name.rpartition(".")[2]
-        found = [(file, function) for file, function in self.functions() if function.name == wanted]
+        found = self._functions.get(name.rpartition(".")[2], ())
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _classes(self) -> dict[str, list[tuple[SourceFile, ast.ClassDef]]]:
+        found: dict[str, list[tuple[SourceFile, ast.ClassDef]]] = {}
+        for file in self.parsed():
+            for name, one in self.names(file).classes.items():
+                found.setdefault(name, []).append((file, one))
+        return found
+
+    @cached_property
+    def _functions(self) -> dict[str, list[tuple[SourceFile, Function]]]:
+        found: dict[str, list[tuple[SourceFile, Function]]] = {}
+        for file, function in self.functions():
+            found.setdefault(function.name, []).append((file, function))
+        return found
 
     def at(self, file: str, line: int) -> ast.stmt | None:
         """The innermost statement that covers a line of a file."""
@@ -111,6 +122,7 @@ def read_program(root: str, named: Iterable[str]) -> Program:
     root = os.path.realpath(root)
     queue = [path for name in named if (path := place_of(name, root))]
     seen: dict[str, SourceFile] = {}
+    looked_for: set[str] = set()
     faults: list[str] = []
     size = 0
     while queue and len(seen) < MAX_FILES and size < MAX_BYTES:
@@ -124,7 +136,7 @@ def read_program(root: str, named: Iterable[str]) -> Program:
             continue
         seen[path] = file
         size += len(file.text)
-        queue.extend(imported for imported in _imported(file, root) if imported not in seen)
+        queue.extend(imported for imported in _imported(file, root, looked_for) if imported not in seen)
     return Program(root, seen.values(), tuple(faults))
 
 
@@ -134,8 +146,8 @@ def module_name(path: str, root: str) -> str:
     return relative.removesuffix(".__init__")
 
 
-def _imported(file: SourceFile, root: str) -> Iterator[str]:
-    """The project's files that a file imports, looked for beside it, at the root and in `src`."""
+def _imported(file: SourceFile, root: str, looked_for: set[str]) -> Iterator[str]:
+    """The project's files that a file imports, looked for beside it, at the root and in `src`, each place once."""
     here = os.path.dirname(file.path)
     for node in file.walk():
         if isinstance(node, ast.Import):
@@ -151,7 +163,9 @@ def _imported(file: SourceFile, root: str) -> Iterator[str]:
         for module in filter(None, wanted):
             for place in places:
                 stem = os.path.join(place, *module.split("."))
+                if stem in looked_for:
+                    continue
+                looked_for.add(stem)
                 for path in (f"{stem}.py", os.path.join(stem, "__init__.py")):
-                    real = os.path.realpath(path)
-                    if is_inside(real, root) and os.path.isfile(real):
+                    if os.path.isfile(path) and is_inside(real := os.path.realpath(path), root):
                         yield real

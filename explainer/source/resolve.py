@@ -25,6 +25,7 @@ from explainer.source.program import Program
 
 DEPTH = 14
 _BUDGET = 40_000  # steps a program: a large one is read in part rather than for minutes
+_MAX_MADE = 32  # calls that may have made one object; more say nothing any more
 _SAME = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "double", "float", "half", "bfloat16", "requires_grad_", "compile", "apply", "module"}
 )  # fmt: skip
@@ -44,6 +45,7 @@ class Resolver:
         self._made: dict[tuple[int, int | str | None, bool, int], list[Value]] = {}
         self._kept: list[object] = []
         self._left = _BUDGET
+        self._returns: dict[ast.AST, list[tuple[ast.Return | ast.Yield, ast.expr]]] = {}
         self._modules: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] | None = None
 
     @cached_property
@@ -267,7 +269,11 @@ class Resolver:
             return []
         self._kept += [value.node, value.arguments]  # an id stands for its object only while that lives
         self._made[key] = []  # what is made of itself is made of nothing
-        self._made[key] = self._find_constructors(value, depth)
+        found = {
+            (id(one.node), one.pick, one.is_element, id(one.arguments) if one.arguments else 0): one
+            for one in self._find_constructors(value, depth)
+        }
+        self._made[key] = list(found.values())[:_MAX_MADE]
         return self._made[key]
 
     def _find_constructors(self, value: Value, depth: int) -> list[Value]:
@@ -419,8 +425,10 @@ class Resolver:
         """What a function returns in a call, its parameters bound to the arguments."""
         file, function = target
         arguments = bind_call(call, function, value, skip)
-        scope = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
-        return [Value(one.value, file, arguments, statement=one) for one in scope if one.value is not None]
+        if function not in self._returns:
+            own = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
+            self._returns[function] = [(one, one.value) for one in own if one.value is not None]
+        return [Value(value, file, arguments, statement=one) for one, value in self._returns[function]]
 
 
 def _is_of_class(function: Function) -> bool:
