@@ -439,6 +439,7 @@ SCALED = EARLY.format(
 )
 
 
+@pytest.mark.slow
 def test_a_warning_that_tells_is_suspect(tmp_path: pathlib.Path) -> None:
     """A program that ends well, and has warned that it trains otherwise than meant; silencing the warning is no repair."""
     (tmp_path / "train.py").write_text(PLAIN)
