@@ -11,6 +11,9 @@ from collections.abc import Sequence
 
 _PART = re.compile(r"\w+|\(\w+(?:\|\w+)*\)|\\d\+|\[0-9\]\+|\\w\+")
 _DOT = r"\."
+_CHILD = re.compile(r"(?P<indent> +)\((?P<name>[^)]{1,80})\): (?P<kind>\w+)\(")
+_ADAPTED = ("Linear", "Embedding", "Conv1d", "Conv2d", "Conv3d", "Conv1D")
+MAX_WITHIN = 16
 
 
 def repathed(pattern: str, layers: Sequence[str]) -> tuple[str, str] | None:
@@ -57,6 +60,54 @@ def narrowed(names: Sequence[str], layers: Sequence[str], blocks: Sequence[str])
             return None
         new[at] = longer
     return new if new != list(names) else None
+
+
+def layers_within(message: str) -> list[str]:
+    """The layers of the block that PEFT prints as not supported, by their paths in it; none where their names are numbers."""
+    found: list[str] = []
+    above: list[tuple[int, str]] = []
+    for line in message.splitlines():
+        child = _CHILD.match(line)
+        if child is None:
+            continue
+        depth = len(child["indent"])
+        above = [one for one in above if one[0] < depth]
+        if not child["name"].isidentifier():
+            return []
+        above.append((depth, child["name"]))
+        if child["kind"] in _ADAPTED:
+            found.append(".".join(name for _, name in above))
+    return found
+
+
+def entered(
+    names: Sequence[str], within: Sequence[str], layers: Sequence[str], blocks: Sequence[str]
+) -> list[str] | None:
+    """The names, with those of blocks told by the layers in them: `q_proj.linear` for `q_proj`; None where one has others."""
+    if len(within) > MAX_WITHIN:
+        return None
+    if len(names) == 1 and not layers:
+        return [f"{names[0]}.{one}" for one in within] or None
+    new: list[str] = []
+    for name in names:
+        if _fits(name, layers) or not _fits(name, blocks):
+            new.append(name)
+            continue
+        longer = [f"{name}.{one}" for one in within]
+        if not longer or not all(_fits(one, layers) for one in longer):
+            return None
+        new += longer
+    return new if new != list(names) else None
+
+
+def inside(pattern: str, within: Sequence[str], layers: Sequence[str]) -> str | None:
+    """The pattern of a block, as one of the layers in it; None where that would leave out layers that the old one fits."""
+    block = pattern.removesuffix("$").removesuffix(".*").removesuffix(_DOT)
+    if not within or len(within) > MAX_WITHIN or "|" in block or not re.search(r"\w\)?$", block):
+        return None
+    new = f"{block}{_DOT}({'|'.join(one.replace('.', _DOT) for one in within)})"
+    fits = [path for path in (one.replace("*", "0") for one in layers) if re.fullmatch(pattern, path)]
+    return new if all(re.fullmatch(new, one) for one in fits) else None
 
 
 def _fits(name: str, paths: Sequence[str]) -> list[str]:

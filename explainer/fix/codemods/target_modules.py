@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import message_of
-from explainer.fix.layer_path import narrowed, repathed
+from explainer.fix.layer_path import entered, inside, layers_within, narrowed, repathed
 from explainer.fix.projection import (
     architecture_of_class,
     architecture_of_release,
@@ -150,6 +150,17 @@ def _string(
             culprit=culprit_of(file, node, f'"{text}" is a pattern for a whole path, which no module has'),
             belief=2.0,
         )
+    elif "is not supported" in message_of(context):
+        inner, raw = (
+            inside(text, layers_within(message_of(context)), _live("live_layers", context) or ()),
+            file.segment(node),
+        )
+        if inner is not None and raw.startswith(("r", "R")):
+            yield Proposal(
+                edits=(edit_of(file, node, f"{raw[:2]}{inner}{raw[-1]}"),),
+                culprit=culprit_of(file, node, "fits a block, beside the layers in it"),
+                belief=2.0,
+            )
     elif (edit := _moved(node, text, file, context) or _opened(node, text, file)) is not None:
         yield Proposal(
             edits=(edit,),
@@ -232,7 +243,9 @@ def _fitting(names: Sequence[str], context: Context) -> list[list[str]]:
     """The lists of names that the wrapped model has, the likeliest first: as the live model calls them, where it was seen."""
     told = _live("live_layers", context)
     if "is not supported" in message_of(context):
-        longer = narrowed(names, told or (), _live("live_blocks", context) or ())
+        blocks = _live("live_blocks", context) or ()
+        longer = narrowed(names, told or (), blocks)
+        longer = longer or entered(names, layers_within(message_of(context)), told or (), blocks)
         return [longer] if longer is not None else []
     live = names_among(told, names) if told is not None else None
     if live is not None:

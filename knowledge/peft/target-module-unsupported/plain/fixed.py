@@ -8,7 +8,7 @@ torch.manual_seed(0)
 model = LlamaForCausalLM(
     LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
 )
-model = get_peft_model(model, LoraConfig(r=4, target_modules=r".*self_attn\.\w+_proj", task_type="CAUSAL_LM"))
+model = get_peft_model(model, LoraConfig(r=4, target_modules=r".*self_attn\.(q_proj|k_proj|v_proj|o_proj)", task_type="CAUSAL_LM"))
 
 tokens = torch.randint(0, 32, (2, 8))
 model(input_ids=tokens, labels=tokens).loss.backward()
