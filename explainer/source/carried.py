@@ -32,6 +32,7 @@ TENSOR, TUPLE, LIST, UNKNOWN = "tensor", "tuple", "list", "unknown"
 _PAIRS = ("torch.nn.LSTM", "torch.nn.LSTMCell")
 _SINGLE = ("torch.nn.GRU", "torch.nn.RNN", "torch.nn.GRUCell", "torch.nn.RNNCell", "torch.nn.Linear")
 _DEPTH = 4
+_MAX_FORWARDS = 6  # what a module that is handed in may run: of many, each of which may run many, nothing is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +191,11 @@ def _returned(call: ast.Call, place: int, file: SourceFile, program: Program, de
     target = flow.target_of(call, file)
     if target is not None:
         return _of_function(target, place, program, depth)
-    forms = {_of_function(each, place, program, depth) for each in _forwards(program)} - {UNKNOWN}
-    return forms.pop() if len(forms) == 1 and made is None else UNKNOWN
+    forwards = list(_forwards(program)) if made is None else []
+    if len(forwards) > _MAX_FORWARDS:
+        return UNKNOWN
+    forms = {_of_function(each, place, program, depth) for each in forwards} - {UNKNOWN}
+    return forms.pop() if len(forms) == 1 else UNKNOWN
 
 
 def _forwards(program: Program) -> Iterator[tuple[SourceFile, Function]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
@@ -180,15 +181,32 @@ def grad_state(node: ast.expr, names: Names) -> bool | None:
     return None
 
 
+@lru_cache(maxsize=1024)
+def _plain_calls(scope: ast.AST) -> tuple[ast.Call, ...]:
+    """The calls that are statements of a scope and named like one which switches grad mode."""
+    wanted = {mode.rpartition(".")[2] for mode in _MODES}
+    return tuple(
+        one.value
+        for one in walk(scope)
+        if isinstance(one, ast.Expr)
+        and isinstance(one.value, ast.Call)
+        and getattr(one.value.func, "attr", getattr(one.value.func, "id", "")) in wanted
+    )
+
+
+@lru_cache(maxsize=256)
+def _is_switching(file: SourceFile) -> bool:
+    return "set_grad_enabled" in file.text
+
+
 def _switched(scope: ast.AST, node: ast.AST, file: SourceFile, names: Names) -> Cut | None:
     """The last plain `torch.set_grad_enabled(False)` of a scope before a node, where none switches it on again."""
-    if not any(mode.rpartition(".")[2] in file.text for mode in _MODES):
+    if not _is_switching(file):
         return None  # asked of every expression on a path: most files hold no such statement at all
     last: Cut | None = None
     place = getattr(node, "lineno", 0)
-    for one in walk(scope):
-        if not isinstance(one, ast.Expr) or one.lineno > place or not isinstance(one.value, ast.Call):
-            continue
-        if (names.qualified(one.value.func) or "") in _MODES and names.function_of(one) is names.function_of(node):
-            last = Cut(GRAD_MODE, one, file) if grad_state(one.value, names) is False else None
+    here = names.function_of(node)
+    for call in _plain_calls(scope):
+        if call.lineno <= place and (names.qualified(call.func) or "") in _MODES and names.function_of(call) is here:
+            last = Cut(GRAD_MODE, file.parents[call], file) if grad_state(call, names) is False else None
     return last

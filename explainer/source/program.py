@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_FILES = 200
-MAX_BYTES = 16 << 20
+MAX_BYTES = 384 << 10
 
 
 class Program:

@@ -30,7 +30,9 @@ from explainer.source.program import Program
 from explainer.source.resolve import DEPTH, Resolver, resolver_of
 from explainer.source.tree import children
 
-_STEPS = 6000
+_STEPS = 6000  # of one trace
+_ALL_STEPS = 24_000  # of all traces of a program: in a large one the later ones are cut short
+_LEAST_STEPS = 200
 _CHAINS = 16
 _LOADERS = frozenset({"from_pretrained", "from_config", "create_model", "load_model"})
 _BLIND_ATTRIBUTES = frozenset({"shape", "dtype", "device", "grad", "ndim", "training"})
@@ -59,13 +61,16 @@ class Provenance:
         self.program = program
         self.resolver: Resolver = resolver_of(program)
         self._steps = 0
+        self._left = _ALL_STEPS
         self._open: set[tuple[int, int | str | None, int]] = set()
 
     def trace(self, value: Value) -> Trace:
         """The trace of an expression that stands in `value.file`."""
-        self._steps = 0
+        self._steps = most = max(_LEAST_STEPS, min(_STEPS, self._left))
         self._open.clear()
-        return self._entered(value, 0)
+        found = self._entered(value, 0)
+        self._left -= most - self._steps
+        return found
 
     def _entered(self, value: Value, depth: int) -> Trace:
         """The trace of what a statement computes: grad mode is that of the statement."""
@@ -75,9 +80,9 @@ class Provenance:
 
     def _value(self, value: Value, depth: int) -> Trace:
         key = (id(value.node), value.pick, id(value.arguments))
-        if depth > DEPTH * 4 or self._steps > _STEPS or key in self._open:
+        if depth > DEPTH * 4 or self._steps <= 0 or key in self._open:
             return Trace()
-        self._steps += 1
+        self._steps -= 1
         self._open.add(key)
         try:
             return self._node(value, depth + 1)

@@ -133,11 +133,17 @@ class Resolver:
         """A module-level name of another file of the project."""
         target = self.program.names(value.file).imports.get(name, "")
         module, _, last = target.rpartition(".")
-        for file in self.program.parsed() if module else ():
-            if self.program.names(file).module == module and file.tree is not None:
-                for one in bounds_of(file.tree):
-                    if one.name == last:
-                        yield Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+        for file in self._by_module.get(module, ()):
+            for one in bounds_of(file.tree) if file.tree is not None else ():
+                if one.name == last:
+                    yield Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+
+    @cached_property
+    def _by_module(self) -> dict[str, list[SourceFile]]:
+        found: dict[str, list[SourceFile]] = {}
+        for file in self.program.parsed():
+            found.setdefault(self.program.names(file).module, []).append(file)
+        return found
 
     def _parameter(self, name: str, function: Function | ast.Lambda, value: Value) -> Iterator[Value]:
         """What a parameter stands for: the argument of the call that is followed, else of every call in sight."""
@@ -180,10 +186,16 @@ class Resolver:
             yield from self._calls.get(function.name, ())
 
     def _derived(self, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+        yield from self._by_base.get(owner.name, ())
+
+    @cached_property
+    def _by_base(self) -> dict[str, list[tuple[SourceFile, ast.ClassDef]]]:
+        found: dict[str, list[tuple[SourceFile, ast.ClassDef]]] = {}
         for file in self.program.parsed():
             for one in self.program.names(file).classes.values():
-                if any((dotted_name(base) or "").rpartition(".")[2] == owner.name for base in one.bases):
-                    yield file, one
+                for base in {(dotted_name(base) or "").rpartition(".")[2] for base in one.bases}:
+                    found.setdefault(base, []).append((file, one))
+        return found
 
     def _super_calls(self, file: SourceFile, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.Call]]:
         for called, call in self._calls.get("__init__", ()):
