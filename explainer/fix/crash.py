@@ -8,24 +8,32 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import is_file
 from explainer.fix.codemod import Context
+from explainer.model.incident import ExceptionRecord
 from explainer.source.file import SourceFile
 
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
+_REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")
 _FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _CELL_STATE = re.compile(r"Input batch size (\d+) doesn't match hidden\d? ?batch size (\d+)")
 
 
 def crash_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
-    """The statements that the traceback names, innermost frame first."""
-    for record in reversed(context.incident.exceptions):
+    """The statements that the traceback names, innermost frame first, those of a worker before those that wait for it."""
+    for record in _records(context):
         for frame in reversed(record.frames):
             if frame.library is None and frame.line:
                 yield from _at(frame.file, frame.line, context)
 
 
+def _records(context: Context) -> list[ExceptionRecord]:
+    """The exceptions, the last one first, and behind all others those that repeat what a worker raised."""
+    last_first = context.incident.exceptions[::-1]
+    return sorted(last_first, key=lambda one: _REPEATED.match(one.message) is not None)
+
+
 def raised_at(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     """The statement of the user's innermost frame of each exception, the last one first: a launcher repeats its worker's."""
-    for record in reversed(context.incident.exceptions):
+    for record in _records(context):
         frame = next((one for one in reversed(record.frames) if one.library is None and one.line), None)
         if frame is not None and frame.line:
             yield from _at(frame.file, frame.line, context)

@@ -100,12 +100,14 @@ def traced_places(kind: str, context: Context) -> Iterator[tuple[SourceFile, ast
         yield file, statement
 
 
-def traced_statements(kind: str, context: Context) -> Iterator[tuple[TracedLine, SourceFile, ast.stmt]]:
-    """The traced lines of a kind, each with its statement."""
+def traced_statements(
+    kind: str, context: Context, *, guesses: bool = False
+) -> Iterator[tuple[TracedLine, SourceFile, ast.stmt]]:
+    """The traced lines of a kind, each with its statement; those that the tracer concluded where they are asked for."""
     for one in context.incident.traced:
         path = place_of(one.file, context.program.root)
         statement = context.program.at(path, one.line) if path is not None else None
-        if one.kind == kind and not one.is_guess and path is not None and statement is not None:
+        if one.kind == kind and (guesses or not one.is_guess) and path is not None and statement is not None:
             yield one, context.program.files[path], statement
 
 

@@ -349,8 +349,8 @@ def _looking(closure: Callable[..., Any], look: Callable[[], None]) -> Callable[
 
 
 def parameters_of(optimizer: Any) -> list[Any]:
-    """The parameters of all its groups."""
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    """The parameters of all its groups, each once: a list may name one twice."""
+    return list({id(one): one for group in optimizer.param_groups for one in group["params"]}.values())
 
 
 def is_void(optimizer: Any) -> bool:

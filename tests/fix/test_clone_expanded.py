@@ -39,6 +39,11 @@ y += x
     ),
 }
 WRONG = {
+    "a method that writes": (
+        "import torch\nwave[1:].sub_(wave[:-1], alpha=0.97)\n",
+        "wave[1:]",
+        ["-wave[1:].sub_(wave[:-1], alpha=0.97)", "+wave[1:].sub_(wave[:-1].clone(), alpha=0.97)"],
+    ),
     "expand": (
         """import torch
 from torch import nn, optim

@@ -80,6 +80,16 @@ WRONG = {
         "w =",
         ["w = nn.Parameter(torch.tensor(1.0))"],
     ),
+    "a value that is handed in": (
+        HEAD
+        + """class Scale(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(scale))
+""",
+        "self.scale =",
+        ["self.scale = nn.Parameter(torch.tensor(scale, dtype=torch.float32))"],
+    ),
     "positions as parameter": (
         HEAD
         + """class Table(nn.Module):

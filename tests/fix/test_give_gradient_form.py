@@ -9,6 +9,11 @@ import pytest
 from tests.fix.rewriting import diff_lines, rewritten
 
 RIGHT = {
+    "one loss and a row of gradients": (
+        "import torch\ntorch.autograd.backward(loss, grad_tensors=weights)\n",
+        "torch.autograd.backward",
+        "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([]).",
+    ),
     "in its form": (
         """import torch
 from torch import nn, optim
@@ -68,7 +73,32 @@ loss.backward(g.squeeze())
         "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of torch.Size([]).",
     ),
 }
+OF_EACH = (
+    "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([])."
+)
+OF_ONE = "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of torch.Size([])."
 WRONG = {
+    "weights of several losses": (
+        "import torch\nlosses = [f(x) for x in batch]\ntorch.autograd.backward(losses, grad_tensors=weights)\n",
+        "torch.autograd.backward",
+        OF_EACH,
+        [
+            "-torch.autograd.backward(losses, grad_tensors=weights)",
+            "+torch.autograd.backward(losses, grad_tensors=list(weights))",
+        ],
+    ),
+    "weights by position": (
+        "import torch\ntorch.autograd.grad([a, b, c], p, w.softmax(0))\n",
+        "torch.autograd.grad",
+        OF_EACH,
+        ["-torch.autograd.grad([a, b, c], p, w.softmax(0))", "+torch.autograd.grad([a, b, c], p, list(w.softmax(0)))"],
+    ),
+    "a one and its opposite": (
+        "import torch\none = torch.FloatTensor([1])\nmone = one * -1\nreal.backward(mone)\nfake.backward(one)\n",
+        "real.backward",
+        OF_ONE,
+        ["-one = torch.FloatTensor([1])", "+one = torch.tensor(1.0)"],
+    ),
     "a flat piece": (
         """import torch
 from torch import nn, optim

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import make_patch
+from explainer.model.patch import Patch
+from explainer.source.program import read_program
+from tests.fix.rewriting import changed_lines, failed, rewritten
 
 HEAD = "import torch\nfrom torch import nn\nfrom transformers import AutoModel\n"
 HALF = {"options": {"dtypes": ["float16"]}}
@@ -52,3 +58,36 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "leave_weights_uncast", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "leave_weights_uncast", after, None if at not in after else at or None, **given) == after
+
+
+BY_SETTING = """import json
+import torch
+from torch import nn
+
+cfg = json.load(open("settings.json"))
+dtype = getattr(torch, cfg["model"]["dtype"])
+net = nn.Linear(2, 2).to(dtype)
+"""
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("float16", "float32"), ("float64", None)])
+def test_a_setting_that_casts(dtype: str, wanted: str | None, tmp_path: pathlib.Path) -> None:
+    """It is the file that asks for the dtype, and the file that is edited."""
+    (tmp_path / "settings.json").write_text(
+        f'{{"model": {{"dtype": "{dtype}"}}, "precision": {{"dtype": "float16"}}}}\n'
+    )
+    (tmp_path / "train.py").write_text(BY_SETTING)
+    program = read_program(str(tmp_path), ["train.py"])
+    found = list(
+        find_codemod("leave_weights_uncast")(
+            Context(program=program, incident=failed({"train.py": 7}), options=HALF["options"])
+        )
+    )
+    if wanted is None:
+        assert found == []
+        return
+    (one,) = found
+    patch = make_patch(one.edits, program.editable(edit.file for edit in one.edits), program.root)
+    assert isinstance(patch, Patch)
+    (change,) = patch.files
+    assert change.after.decode() == f'{{"model": {{"dtype": "{wanted}"}}, "precision": {{"dtype": "float16"}}}}\n'

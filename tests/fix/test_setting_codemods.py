@@ -158,3 +158,23 @@ INPLACE = {
 def test_inplace_from_settings(files: dict, wanted: tuple, tmp_path: pathlib.Path) -> None:
     """An `inplace` that comes from a setting is switched off there."""
     assert proposed("inplace_argument_off", tmp_path, files) == [dict([wanted])]
+
+
+@pytest.mark.parametrize(
+    ("text", "applicability"),
+    [
+        ("best: true\nsave: epoch\neval: steps\n", "display"),
+        ("best: true\nsave: epoch\neval: 'no'\n", None),
+        ("best: true\nsave: epoch\n", None),
+    ],
+    ids=["both are written", "switched off", "left out"],
+)
+def test_a_value_of_the_author(text: str, applicability: str | None, tmp_path: pathlib.Path) -> None:
+    """Of two that do not fit, what was written on purpose is shown as it could be, and not changed."""
+    (tmp_path / "config.yaml").write_text(text)
+    (tmp_path / "train.py").write_text("")
+    options = {**BEST, "yours": ["eval"]}
+    context = Context(program=read_program(str(tmp_path), ["train.py"]), incident=FAILED, options=options)
+    (one,) = find_codemod("setting")(context)
+    assert one.applicability == applicability
+    assert one.edits

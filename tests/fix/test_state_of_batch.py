@@ -34,12 +34,26 @@ METHOD = """
         out, _ = self.rnn(x, self.initial())
         return out
 """
+STATES = """
+    def initial(self):
+        return torch.zeros(self.batch_size, 8)
+
+    def forward(self, x):
+        h = self.initial()
+        for frame in x.unbind(1):
+            h = torch.tanh(self.rnn(frame) + h)
+        return h
+"""
 WRONG = {
     "beside the call": ("GRU(4, 8, 2, batch_first=True)", BESIDE, FULL, ["h = torch.zeros(2, x.size(0), 8)"]),
     "sequence first": ("GRU(4, 8, 2)", BESIDE, FULL, ["h = torch.zeros(2, x.size(1), 8)"]),
     "a method": (
         "LSTM(4, 8, 2, batch_first=True)", METHOD, FULL,
         ["def initial(self, batch):", "shape = (2, batch, 8)", "out, _ = self.rnn(x, self.initial(x.size(0)))"],
+    ),
+    "a layer of its own": (
+        "Linear(4, 8)", STATES, "The size of tensor a (3) must match the size of tensor b (5) at non-singleton dimension 0",
+        ["def initial(self, batch):", "return torch.zeros(batch, 8)", "h = self.initial(x.size(0))"],
     ),
     "a cell": (
         "GRUCell(4, 8)",
@@ -51,6 +65,11 @@ WRONG = {
 RIGHT = {
     "another width": ("GRU(4, 8, 2, batch_first=True)", BESIDE, "Expected hidden[0] size (2, 5, 8), got [2, 5, 16]"),
     "the size of the input": ("GRU(4, 8, 2, batch_first=True)", BESIDE.replace("self.batch_size", "x.size(0)"), FULL),
+    "a mismatch of widths": (
+        "Linear(4, 8)",
+        STATES,
+        "The size of tensor a (8) must match the size of tensor b (4) at non-singleton dimension 1",
+    ),
     "no recurrent layer": ("Linear(4, 8)", BESIDE, FULL),
 }
 
@@ -59,16 +78,28 @@ RIGHT = {
 def test_the_size_of_the_input(layer: str, body: str, message: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
     """The state is made for the input; a second time nothing is left to do."""
     source = NET.format(layer=layer, body=body)
-    after = rewritten(tmp_path, "state_of_batch", source, "self.rnn(x, ", message=message)
+    after = rewritten(
+        tmp_path, "state_of_batch", source, None if layer == "Linear(4, 8)" else "self.rnn(x, ", message=message
+    )
     assert changed_lines(source, after) == wanted
-    assert rewritten(tmp_path, "state_of_batch", after, "self.rnn(x, ", message=message) == after
+    assert (
+        rewritten(
+            tmp_path, "state_of_batch", after, None if layer == "Linear(4, 8)" else "self.rnn(x, ", message=message
+        )
+        == after
+    )
 
 
 @pytest.mark.parametrize(("layer", "body", "message"), RIGHT.values(), ids=RIGHT)
 def test_left_alone(layer: str, body: str, message: str, tmp_path: pathlib.Path) -> None:
     """What differs in another dimension, or is no state of a recurrent layer."""
     source = NET.format(layer=layer, body=body)
-    assert rewritten(tmp_path, "state_of_batch", source, "self.rnn(x, ", message=message) == source
+    assert (
+        rewritten(
+            tmp_path, "state_of_batch", source, None if layer == "Linear(4, 8)" else "self.rnn(x, ", message=message
+        )
+        == source
+    )
 
 
 @pytest.mark.torch
@@ -78,7 +109,9 @@ def test_the_last_batch_goes_through(name: str, tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
     layer, body, message, _ = WRONG[name]
     source = NET.format(layer=layer, body=body)
-    after = rewritten(tmp_path, "state_of_batch", source, "self.rnn(x, ", message=message)
+    after = rewritten(
+        tmp_path, "state_of_batch", source, None if layer == "Linear(4, 8)" else "self.rnn(x, ", message=message
+    )
     before, mended = {}, {}
     exec(source, before)
     exec(after, mended)

@@ -67,7 +67,7 @@ def _sharing(value: ast.expr | None) -> ast.Call | None:
 
 def _own_part(name: str, statement: ast.stmt, file: SourceFile) -> Iterator[Proposal]:
     """`x[1:] = x[:-1]`: the part that is read is copied first."""
-    value = value_of(statement)
+    value = statement.value if isinstance(statement, ast.Expr) else value_of(statement)
     for node in walk(value) if value is not None else ():
         if not isinstance(node, ast.Subscript) or dotted_name(node.value) != name or not isinstance(node.ctx, ast.Load):
             continue

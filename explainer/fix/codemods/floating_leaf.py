@@ -80,6 +80,8 @@ def _floating(node: ast.expr, file: SourceFile, names: Names) -> tuple[Edit, ...
         )
         return (edit_of(file, dtype.value, f"{_torch(names)}.float32"),) if is_integer else ()
     if names.is_call(node, *_LITERALS) and node.args:
+        if isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Subscript)):
+            return (add_argument(file, node, f"dtype={_torch(names)}.float32"),)  # an integer, by the message
         numbers = [
             one
             for one in walk(node.args[0])

@@ -1,7 +1,7 @@
 """A gradient gets the form of what it belongs to: `p.grad = piece.view_as(p)`, and a loss of one number needs none at all.
 
 Only a flat piece is viewed: one of two dimensions may be transposed, and a view would hide that. A gradient that is not one
-(`-1` in a Wasserstein loss) keeps its value and loses its dimension.
+(`-1` in a Wasserstein loss) keeps its value and loses its dimension. A tensor of weights for a list of losses becomes a list.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places, message_of
 from explainer.fix.loss import drop_argument
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of, value_of
@@ -25,6 +25,11 @@ _FLAT = re.compile(r"assign a gradient of size '\[\d+\]'")
 _SCALAR = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[1\]\) and output\[0\] has a shape of torch\.Size\(\[\]\)"
 )
+_OF_EACH = re.compile(
+    r"grad_output\[0\] has a shape of torch\.Size\(\[\d+\]\) and output\[0\] has a shape of torch\.Size\(\[\]\)"
+)
+_ENGINES = {"torch.autograd.backward": ("grad_tensors", 1), "torch.autograd.grad": ("grad_outputs", 2)}
+_DEPTH = 4
 _MADE_OF = ("torch.tensor", "torch.FloatTensor", "torch.Tensor")
 
 
@@ -38,7 +43,36 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _assigned(file, statement)
         elif _SCALAR.search(message):
             yield from _given(file, statement, context.program)
+        if _OF_EACH.search(message):
+            yield from _of_each(file, statement, context.program)
         return
+
+
+def _of_each(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[Proposal]:
+    """One tensor for several losses is taken for the gradient of the first: `list(weights)` gives each its own number."""
+    for call in (node for node in walk(statement) if isinstance(node, ast.Call)):
+        keyword, place = _ENGINES.get(program.names(file).qualified(call.func) or "", ("", 0))
+        if not keyword or not call.args or _is_one_tensor(call.args[0], statement, file, program):
+            continue
+        given = next((one.value for one in call.keywords if one.arg == keyword), None)
+        given = given or (call.args[place] if len(call.args) > place else None)
+        is_list = isinstance(given, ast.Call) and dotted_name(given.func) in ("list", "tuple")
+        if isinstance(given, (ast.Name, ast.Attribute, ast.Call)) and not is_list:
+            yield Proposal(
+                edits=(edit_of(file, given, f"list({file.segment(given)})"),),
+                culprit=culprit_of(
+                    file, call, "gives several losses one tensor as their gradients, where each wants its own"
+                ),
+                belief=1.5,
+            )
+
+
+def _is_one_tensor(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether what is differentiated is not known to be a list."""
+    name, scope = dotted_name(node), scope_of(at, file, program)
+    made = definitions(name, at, scope) if name and scope is not None else []
+    value = value_of(made[-1], name or "") if made else None if name else node
+    return not isinstance(value, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _assigned(file: SourceFile, statement: ast.stmt) -> Iterator[Proposal]:
@@ -59,6 +93,22 @@ def _given(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward" or len(call.args) != 1:
             continue
         given = call.args[0]
+        made = _root(given, statement, file, program)
+        inner = made.args[0] if made is not None else None
+        if isinstance(inner, ast.Constant):
+            continue  # a number, without a dimension
+        part = inner.elts[0] if isinstance(inner, ast.List) and len(inner.elts) == 1 else None
+        number = part.value if isinstance(part, ast.Constant) else None
+        uses = sum(1 for one in file.walk() if _is_given(one))
+        if made is not None and isinstance(number, (int, float)) and uses > 1:
+            new = f"{spell(program.names(file), 'torch.tensor')}({float(number)})"
+            yield Proposal(
+                edits=(edit_of(file, made, new),),
+                culprit=culprit_of(
+                    file, made, "makes a gradient with a dimension, for losses that are one number each"
+                ),
+                belief=1.8,
+            )
         if isinstance(given, ast.Call) and getattr(given.func, "attr", "") == "squeeze":
             continue
         is_one = _is_one(given, statement, file, program)
@@ -69,6 +119,27 @@ def _given(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[
             culprit=culprit_of(file, call, f"gives `{loss}`, one number, a gradient with a dimension"),
             belief=1.5,
         )
+
+
+def _is_given(node: ast.AST) -> bool:
+    """Whether a node is a backward that is given a gradient by name."""
+    is_backward = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
+    return is_backward and len(node.args) == 1 and isinstance(node.args[0], ast.Name)  # type: ignore[attr-defined]
+
+
+def _root(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program, depth: int = 0) -> ast.Call | None:
+    """The call that made the tensor behind a gradient such as `one * -1`."""
+    if isinstance(node, ast.BinOp):
+        names = [one for one in (node.left, node.right) if isinstance(one, (ast.Name, ast.Attribute))]
+        return _root(names[0], at, file, program, depth) if len(names) == 1 else None
+    if isinstance(node, ast.UnaryOp):
+        return _root(node.operand, at, file, program, depth)
+    if isinstance(node, ast.Call):
+        return node if program.names(file).is_call(node, *_MADE_OF) and len(node.args) == 1 else None
+    name, scope = dotted_name(node), scope_of(at, file, program)
+    made = definitions(name, at, scope) if name and scope is not None and depth < _DEPTH else []
+    value = value_of(made[-1], name or "") if len(made) == 1 else None
+    return _root(value, made[-1], file, program, depth + 1) if value is not None else None
 
 
 def _is_one(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:

@@ -10,13 +10,17 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.blame import crash_frames
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, remove_statement
 from explainer.fix.rewrite import spell
+from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.precision import is_module
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.setting_flow import settings_behind
 
 _METHODS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 
@@ -31,12 +35,30 @@ def propose(context: Context) -> Iterator[Proposal]:
             if not isinstance(node, ast.Call):
                 continue
             edit = _edit(node, [str(one) for one in dtypes], file, context.program)
-            if edit is not None:
+            if edit is None:
+                yield from _by_setting(node, [str(one) for one in dtypes], file, context.program)
+            else:
                 yield Proposal(
                     edits=(edit,),
                     culprit=culprit_of(file, node, "casts the weights of the model"),
                     belief=1.5 if node.lineno in crash_frames(file, context) else 1.0,
                 )
+
+
+def _by_setting(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """Where a setting says what the weights are cast to, `net.to(getattr(torch, cfg["dtype"]))`, it says float32."""
+    is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) == 1
+    if not is_cast or not is_module(node.func.value, file, program):  # type: ignore[attr-defined]
+        return
+    values = [Value(node.args[0], file), *resolver_of(program).behind(Value(node.args[0], file))]
+    for one in values:
+        made = one.node
+        if isinstance(made, ast.Call) and dotted_name(made.func) == "getattr" and len(made.args) == 2:
+            for setting in settings_behind(made.args[1], one.file, program):
+                edit = set_value(setting, "float32") if str(setting.value) in dtypes else ""
+                if isinstance(edit, Edit):
+                    why = "asks for weights in float16, which the scaler is not for"
+                    yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=1.5)
 
 
 def _edit(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Program) -> Edit | None:

@@ -10,6 +10,7 @@ The rule's options:
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
 - `spares`: owners in Python that mean something else by the name;
 - `gpu`: an ability that the GPU must have; not known, the fix is unsafe;
+- `yours`: settings whose written value is the author's: an edit that changes one is shown, not made;
 - `why`: what the line does, for the finding.
 """
 
@@ -30,6 +31,7 @@ from explainer.source.setting_python import read_python
 from explainer.source.write import find_writes
 
 _MAX_PLACES = 4
+_YOURS = "both are written, and which of them gives way decides what the run does: that is yours to say"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -73,7 +75,20 @@ def _swapped(swap: Swap, context: Context) -> Iterator[Proposal]:
     for number, met in enumerate(_met(swap, settings)):
         edits = _edits(swap, met, settings)
         if edits and number < _MAX_PLACES:
-            yield _proposal(context, edits, met[0], _belief(met[0], context) - 0.1 * number)
+            one = _proposal(context, edits, met[0], _belief(met[0], context) - 0.1 * number)
+            yield (
+                replace(one, applicability="display", because=_YOURS)
+                if _is_choice(swap, met, settings, context)
+                else one
+            )
+
+
+def _is_choice(swap: Swap, met: tuple[Setting, ...], settings: list[Setting], context: Context) -> bool:
+    """Whether a swap changes a value that the author wrote, where another of the two could give way."""
+    place = place_of_setting(met[0], swap.conditions[0])
+    yours = _words(context.options.get("yours"))
+    written = [one for result in swap.results if result.name in yours for one in _beside(result, place, settings)]
+    return any(one.value is not None and not has_value(one, False) for one in written)  # noqa: FBT003 - the value it has
 
 
 def _proposal(context: Context, edits: list[Edit], first: Setting, belief: float) -> Proposal:

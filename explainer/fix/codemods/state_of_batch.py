@@ -14,7 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters
+from explainer.source.binding import Value, all_parameters, find_calls
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
@@ -25,13 +25,16 @@ _LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
 _BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
 _NAME = "batch"
+_MAKERS = ("zeros", "ones", "randn", "rand", "full", "new_zeros", "new_ones", "empty")
+_ROWS = re.compile(r"size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension 0")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit where the failing line gives a recurrent layer a state of another batch size."""
-    if batches_of(message_of(context)) is None:
-        return
     program = context.program
+    if batches_of(message_of(context)) is None:
+        yield from _elsewhere(context) if _ROWS.search(message_of(context)) else ()
+        return
     for file, statement in list(raised_at(context))[:1]:
         for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
             axis = _batch_axis(call, file, program)
@@ -43,6 +46,31 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if edits:
                     why = "makes the state for the batch size of the settings; the last batch of an epoch is smaller"
                     yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.0)
+
+
+def _elsewhere(context: Context) -> Iterator[Proposal]:
+    """What a forward, or a method that it calls, makes for the batch size of the settings, where two batches do not fit."""
+    program = context.program
+    for file, call in find_calls(program):
+        size = call.args[0] if call.args else None
+        if isinstance(size, (ast.Tuple, ast.List)) and size.elts:
+            size = size.elts[0]
+        if (
+            size is None
+            or getattr(call.func, "attr", "") not in _MAKERS
+            or not _BATCH.search((dotted_name(size) or "").rpartition(".")[2])
+        ):
+            continue
+        maker = program.names(file).function_of(call)
+        calls = resolver_of(program).calls_of(maker, file) if maker is not None and maker.name != "forward" else []
+        where, used = calls[0] if len(calls) == 1 else (file, call)
+        user = program.names(where).function_of(used)
+        if user is None or user.name != "forward" or len(user.args.args) < 2:
+            continue
+        edits = _edits(Value(size, file), (where, used), f"{user.args.args[1].arg}.size(0)", program)
+        if edits:
+            why = "is made for the batch size of the settings; the last batch of an epoch is smaller"
+            yield Proposal(edits=edits, culprit=culprit_of(file, size, why), belief=1.5)
 
 
 def _batch_axis(call: ast.Call, file: SourceFile, program: Program) -> int | None:

@@ -1,0 +1,73 @@
+"""A step of a trainer returns its loss: under the key `loss` beside its other results, or at all.
+
+    return {"objective": objective, "kl": kl.detach()}
+    return {"loss": objective, "objective": objective, "kl": kl.detach()}
+
+Only where one value alone still has a graph, or is called the loss.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.model.patch import Edit
+from explainer.source.binding import Value, bounds_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import Function, dotted_name
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+
+_RESULTS = {"training_step": "loss", "compute_loss": "(loss, outputs) if return_outputs else loss"}
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each step that does not return its loss."""
+    if not context.has_failed and not context.incident.warnings:
+        return
+    for file, function in context.program.functions():
+        if function.name in _RESULTS and context.program.names(file).class_of(function) is not None:
+            returns = [one for one in walk_scope(function) if isinstance(one, ast.Return) and one.value is not None]
+            if not returns:
+                yield from _returned(function, file, context)
+            for one in returns if function.name == "training_step" else ():
+                yield from _named(one, file, context)
+
+
+def _returned(function: Function, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """A `return` at the end, for what the step binds to `loss`."""
+    names = {one.name for one in bounds_of(function)}
+    needed = {"loss"} | ({"outputs"} if function.name == "compute_loss" else set())
+    bound = [one for one in bounds_of(function) if one.name == "loss"]
+    is_live = any(provenance_of(context.program).trace(Value(one.node, file)).live for one in bound)
+    if needed <= names and is_live and not isinstance(function.body[-1], ast.Return):
+        yield Proposal(
+            edits=(insert_after(file, function.body[-1], f"return {_RESULTS[function.name]}"),),
+            culprit=culprit_of(file, function, "computes a loss and returns nothing"),
+            belief=1.5,
+        )
+
+
+def _named(returned: ast.Return, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """The entry `loss` of a dictionary that is returned, for the one value with a graph."""
+    assert returned.value is not None
+    values = [Value(returned.value, file), *resolver_of(context.program).behind(Value(returned.value, file))]
+    made = next((one for one in values if isinstance(one.node, ast.Dict) and one.node.keys), None)
+    if made is None or not isinstance(made.node, ast.Dict):
+        return
+    keys = [one.value for one in made.node.keys if isinstance(one, ast.Constant)]
+    if len(keys) != len(made.node.keys) or "loss" in keys:
+        return
+    provenance = provenance_of(context.program)
+    live = [one for one in made.node.values if provenance.trace(Value(one, made.file)).live]
+    if len(live) != 1 or dotted_name(live[0]) is None:
+        return
+    start, _ = made.file.span(made.node)
+    quote = made.file.segment(made.node.keys[0])[-1]  # type: ignore[arg-type]
+    text = f"{quote}loss{quote}: {made.file.segment(live[0])}, "
+    yield Proposal(
+        edits=(Edit(file=made.file.path, start=start + 1, end=start + 1, new=text),),
+        culprit=culprit_of(made.file, made.node, "returns what is to be minimised under another name than `loss`"),
+        belief=1.8,
+    )

@@ -1,0 +1,34 @@
+"""Which statements a failure names, and in what order."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.fix.codemod import Context
+from explainer.fix.crash import crash_places, raised_at
+from explainer.model.incident import ExceptionRecord, Frame, Incident
+from tests.fix.rewriting import write
+
+SOURCE = "for x in loader:\n    step(x)\nwave.sub_(wave)\n"
+
+
+def record(line: int, message: str) -> ExceptionRecord:
+    return ExceptionRecord(type="RuntimeError", message=message, frames=(Frame(file="train.py", line=line, code=""),))
+
+
+@pytest.mark.parametrize(
+    ("outer", "wanted"),
+    [
+        ("Caught RuntimeError in DataLoader worker process 0.", [3, 1]),
+        ("Caught RuntimeError in replica 1 on device 1.", [3, 1]),
+        ("it failed as well", [1, 3]),
+    ],
+)
+def test_a_worker_comes_before_those_that_wait(outer: str, wanted: list[int], tmp_path: pathlib.Path) -> None:
+    """The process that only repeats what a worker raised names the loop, not the fault."""
+    incident = Incident(exceptions=(record(3, "overlap"), record(1, outer)))
+    context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=incident)
+    assert [one.lineno for _, one in crash_places(context)] == wanted
+    assert [one.lineno for _, one in raised_at(context)] == wanted
