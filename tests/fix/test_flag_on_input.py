@@ -116,6 +116,23 @@ out = net(mixed)
         "autograd.grad",
         ["mixed = (0.5 * x + 0.5 * torch.rand_like(x)).requires_grad_(True)"],
     ),
+    "what a loader brings": (
+        HEAD
+        + """def penalty(scores, images):
+    (g,) = torch.autograd.grad(scores.sum(), images, create_graph=True)
+    return g.square().sum()
+
+
+def fit(loader, opt):
+    for step, real in enumerate(loader):
+        print(len(real))
+        scores = net(real)
+        loss = scores.mean() + penalty(scores, real)
+        loss.backward()
+""",
+        "autograd.grad",
+        ["real.requires_grad_(True)"],
+    ),
     "frozen parameters in the list": (
         HEAD
         + """out = net(x).sum()

@@ -7,6 +7,7 @@ before its first use; `model.parameters()` of a model that is frozen in part bec
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
@@ -68,21 +69,24 @@ def _listed(node: ast.expr, file: SourceFile) -> Iterator[Proposal]:
 def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> Iterator[Proposal]:
     """The flag at the binding of the input; before its first use where it is a parameter of the function."""
     name, file = dotted_name(wanted.node), wanted.file
-    if name is None or "." in name or depth > 4 or provenance_of(context.program).trace(wanted).live:
+    if name is None or "." in name or depth > 4:
         return
     scope = scope_of(wanted.node, file)
     bound = [one for one in bounds_of(scope) if one.name == name and one.statement.lineno <= wanted.node.lineno]  # type: ignore[attr-defined]
-    if len(bound) == 1 and isinstance(bound[0].statement, ast.Assign) and bound[0].pick is None and not bound[0].fills:
-        value = bound[0].node
-        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-            edit = edit_of(file, value, f"{file.segment(value)}.detach().requires_grad_(True)")
-        else:
-            edit = put_method(file, value, ".requires_grad_(True)")
-        yield Proposal(edits=(edit,), culprit=culprit_of(file, bound[0].statement, _why(name)), belief=2.0)
-        return
-    handed = _handed_on(wanted, output, context)
+    only = bound[0] if len(bound) == 1 else None
+    handed = _handed_on(wanted, output, context) if not bound else None
     if handed is not None:
         yield from _flagged(*handed, context, depth + 1)
+    elif only is not None and isinstance(only.statement, (ast.For, ast.AsyncFor)):
+        yield from _before_its_run(name, only.statement, file)  # what a loader brings requires no grad
+    elif provenance_of(context.program).trace(wanted).live:
+        return
+    elif only is not None and isinstance(only.statement, ast.Assign) and only.pick is None and not only.fills:
+        if isinstance(only.node, (ast.Name, ast.Attribute, ast.Subscript)):
+            edit = edit_of(file, only.node, f"{file.segment(only.node)}.detach().requires_grad_(True)")
+        else:
+            edit = put_method(file, only.node, ".requires_grad_(True)")
+        yield Proposal(edits=(edit,), culprit=culprit_of(file, only.statement, _why(name)), belief=2.0)
     elif not isinstance(scope, ast.Module):
         first = _first_use(name, scope)
         if first is not None:
@@ -91,6 +95,23 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
                 culprit=culprit_of(file, first, _why(name)),
                 belief=1.8,
             )
+
+
+def _before_its_run(name: str, loop: ast.For | ast.AsyncFor, file: SourceFile) -> Iterator[Proposal]:
+    """The flag before the statement of a loop's own block that hands what the loop brings to a model first."""
+    flags = (f"{name}.requires_grad_", f"{name}.requires_grad")
+    if any(isinstance(one, ast.Attribute) and dotted_name(one) in flags for one in walk(loop)):
+        return
+    for statement in loop.body:
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            is_built_in = isinstance(call.func, ast.Name) and call.func.id in dir(builtins)
+            if not is_built_in and any(isinstance(one, ast.Name) and one.id == name for one in call.args):
+                yield Proposal(
+                    edits=(insert_before(file, statement, f"{name}.requires_grad_(True)"),),
+                    culprit=culprit_of(file, statement, _why(name)),
+                    belief=1.8,
+                )
+                return
 
 
 def _why(name: str) -> str:
