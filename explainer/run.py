@@ -293,7 +293,8 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     if seen is None or (
         incident is None
         and not any(
-            seen.get(kind) for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared", "counted")
+            seen.get(kind)
+            for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared", "counted", "redrawn")
         )
     ):
         return None

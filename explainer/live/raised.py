@@ -13,6 +13,9 @@ from typing import Any
 from .frame import leave_no_frame
 
 MAX_OPERATIONS = 50
+STOPS_REPLAY = (
+    "_StopRecomputationError"  # how torch ends a checkpoint's replay that has what backward needs: no failure
+)
 
 
 def watch(recorder: Any) -> ExitStack:
@@ -34,6 +37,8 @@ def of_operations(recorder: Any) -> Callable[[Exception], None]:
 
     def note(error: Exception) -> None:
         nonlocal left
+        if type(error).__name__ == STOPS_REPLAY:
+            return
         left -= 1
         if left >= 0:
             recorder.note(error, "raised")

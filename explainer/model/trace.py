@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
+    "redrawn",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -34,6 +35,7 @@ class TracedLine:
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
     - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
+    - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
       optimizer without parameters that train)

@@ -27,6 +27,7 @@ from explainer.model.trace import (
     NOT_FINITE,
     PARTED,
     READ,
+    REDRAWN,
     RESULTS,
     SHARING,
     STARVING_CUT,
@@ -38,7 +39,7 @@ from explainer.model.trace import (
 
 MAX_LINES = 8
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -143,6 +144,9 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(
             AGAIN, {"operation": "backward", **again}, f"adds to the gradients of line {one['line']} what is in them"
         )
+    for one in traced.get("redrawn") or ():
+        says = f"`{one['operation']}` runs a segment whose replay draws other random numbers than its first pass"
+        yield from _line(REDRAWN, one, says)
     for one in traced.get("dead_terms") or ():
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
         yield from _line(DEAD_TERM, one, says)

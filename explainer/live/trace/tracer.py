@@ -66,7 +66,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
         self.flow = Flow()
         self._exits = Exits()
-        self.replays = Replays()
+        self.replays = Replays(torch, self._places.here)
         self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -456,6 +456,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["cleared"] = [
                 {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
             ]
+            told["redrawn"] = [{"operation": "checkpoint", **describe(place)} for place in self.replays.redrawn()]
             told["counted"] = [
                 {"operation": "backward", **describe(early), "again": describe(late)}
                 for early, late in self.counted.told()
