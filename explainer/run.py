@@ -97,6 +97,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
 MIN_MESSAGE, MAX_MESSAGE = 20, 200  # characters of a message by which it is known in a line
 _NO = frozenset({"0", "f", "false", "n", "no", "off"})
 LATE = 124  # what `timeout` of coreutils ends with
+MAX_TRACED = 400  # steps of a run that ended well, with values that are not finite
 
 
 def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Incident], late_at: float | None) -> Run:
@@ -241,8 +242,13 @@ def steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], .
 
 
 def first_steps(run: Run, job: Job) -> tuple[tuple[str, int], ...]:
-    """A few steps of each optimizer of a run that ended well: also of those that begin where an earlier stage has ended."""
-    return tuple((name, min(count, job.watch.steps)) for name, count in steps_so_far(run.processes))
+    """A few steps of each optimizer of a run that ended well: also of those that begin where an earlier stage has ended.
+
+    Where values stopped being finite, all of a short run: that may have come late.
+    """
+    cause = run.report.findings[0].cause if run.report is not None and run.report.findings else ""
+    most = MAX_TRACED if cause.startswith("nan/") else job.watch.steps
+    return tuple((name, min(count, most)) for name, count in steps_so_far(run.processes))
 
 
 def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput | None = None) -> Run:

@@ -12,19 +12,22 @@ import math
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
+from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.resolve import resolver_of
+from explainer.source.setting_flow import settings_behind
 from explainer.source.tree import walk
 
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _SHAPES = re.compile(r"\((\d+)x(\d+) and (\d+)x(\d+)\)")
+_BECAUSE = "changes the number of parameters, so that older state dicts no longer fit; right only where the input is as it was meant"
 _Layer = tuple[SourceFile, ast.Call]
 
 
@@ -34,6 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if shapes is None:
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
+    yield from _by_setting(got, wanted, out, context)
     fit = [one for one in _linears(context) if _number(one, 1, context) in {None, out}]
     exact = [one for one in fit if _number(one, 0, context) == wanted]
     called = _run_by_failure(fit, context)
@@ -55,7 +59,29 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(file, node, f"is built for {wanted} features and gets {got}"),
             belief=1.0,
             applicability="unsafe",
-            because="changes the number of parameters, so that older state dicts no longer fit; right only where the input is as it was meant",
+            because=_BECAUSE,
+        )
+
+
+def _by_setting(got: int, wanted: int, out: int, context: Context) -> Iterator[Proposal]:
+    """A width that a configuration gives: `nn.Linear(cfg["flat_features"], 10)`, where no layer says another number."""
+    found = {}
+    for file, call in _linears(context):
+        if _number((file, call), 0, context) is None and _number((file, call), 1, context) in {None, out}:
+            for one in settings_behind(call.args[0], file, context.program):
+                if one.value == wanted:
+                    found[one.file.path, one.span] = one
+    if len(found) != 1 or any(_number(one, 0, context) == wanted for one in _linears(context)):
+        return
+    (setting,) = found.values()
+    edit = set_value(setting, got)
+    if isinstance(edit, Edit):
+        yield Proposal(
+            edits=(edit,),
+            culprit=culprit_at(setting.file, setting.span, f"asks for {wanted} features where {got} come"),
+            belief=1.0,
+            applicability="unsafe",
+            because=_BECAUSE,
         )
 
 

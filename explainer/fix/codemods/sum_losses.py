@@ -1,20 +1,22 @@
 """Two backward calls through one shared part become one: `(a + b).backward()` gives the same gradients in one pass.
 
 Where an optimizer that owns no part of both losses steps between the calls, or something reads gradients there, the first
-call keeps its graph instead: that is then what the program means.
+call keeps its graph instead: that is then what the program means. Where the shared part is the first loss's optimizer's, and
+the second loss has networks and an optimizer of its own, it takes what they share detached.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.crash import is_crash
 from explainer.fix.loss import add_keyword, term
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, find_backwards
+from explainer.source.backward import Backward, calls_of, find_backwards
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, binds, block_of, reads, scope_of, statements_of
 from explainer.source.name import dotted_name
@@ -22,6 +24,7 @@ from explainer.source.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
+_OWNED = "the second loss has an optimizer of its own, which does not own what both go through; where that is to learn from both, keep the graph instead"
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
 
@@ -34,9 +37,42 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(edits=_sum(row), culprit=_culprit(row[0]), belief=_belief(row, context))
     for pair in pairs:
         if not any(runs(owned, pair.second, pair.shared, context.program) for _, owned in pair.steps) or not pair.steps:
-            yield _kept(pair, context)
+            cut = _detached(pair, context.program)
+            if cut:
+                yield Proposal(
+                    edits=cut,
+                    culprit=culprit_of(
+                        pair.file,
+                        pair.second.call,
+                        "trains what the first loss's optimizer owns, and its graph is used up",
+                    ),
+                    belief=_belief([pair], context),
+                    applicability="unsafe",
+                    because=_OWNED,
+                    title="Give the second loss what both share detached: what the first optimizer owns learns from its own loss",
+                )
+            yield replace(_kept(pair, context), applicability="display") if cut else _kept(pair, context)
     for one in find_backwards(context.program):
         yield from _of_loop(one, context)
+
+
+def _detached(pair: Pair, program: Program) -> tuple[Edit, ...]:
+    """`.detach()` on what the second loss's own networks are given of what the first one's optimizer owns."""
+    owners = [owned for _, owned in (*pair.steps, *pair.later) if owned]
+    others = {one for one in owners if not runs(one, pair.first, pair.first_lines, program)}
+    owns = {one for one in owners if any(calls_of(one, line, pair.file, program) for line in pair.shared)}
+    own = frozenset().union(*others)
+    if not owns or not own or own & frozenset().union(*owns):
+        return ()
+    names = set().union(*(binds(one) for one in pair.shared))
+    found: dict[int, Edit] = {}
+    for line in (one for one in pair.second_lines if one not in pair.first_lines):
+        for call in calls_of(own, line, pair.file, program):
+            for given in (*call.args, *(one.value for one in call.keywords)):
+                if dotted_name(given) in names:
+                    end = pair.file.span(given)[1]
+                    found[end] = Edit(file=pair.file.path, start=end, end=end, new=".detach()")
+    return tuple(found[end] for end in sorted(found))
 
 
 def _share_a_graph(pair: Pair, program: Program) -> bool:
