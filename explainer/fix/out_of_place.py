@@ -104,8 +104,7 @@ def _method(write: Write) -> tuple[Edit, ...]:
     if outer is not call and isinstance(file.parents.get(outer), ast.Expr):
         return _chain(write, outer)
     if not is_statement:
-        is_plain = name not in _WHOLE and name not in _NO_PLAIN_FORM
-        return (_without_underscore(write, call),) if is_plain and _is_taken(write, call) else ()
+        return _in_expression(write, call, outer)
     target = file.segment(call.func.value)
     arguments = ", ".join(file.segment(one) for one in (*call.args, *call.keywords))
     if name in _WHOLE:
@@ -113,6 +112,16 @@ def _method(write: Write) -> tuple[Edit, ...]:
             (edit_of(file, call, f"{target} = {_WHOLE[name].format(x=target, args=arguments)}"),) if _fits(call) else ()
         )
     return _assigned(write, call)
+
+
+def _in_expression(write: Write, call: ast.Call, outer: ast.Call) -> tuple[Edit, ...]:
+    """`return x.relu_()`, `return x.mul_(a).add_(b)`: without underscores, where all read the tensor through the value."""
+    links = _links(outer) if outer is not call else []
+    if links and _is_taken(write, outer):
+        return tuple(_bare(write.file, one) for one in links)
+    name = call.func.attr  # type: ignore[attr-defined]
+    is_plain = name not in _WHOLE and name not in _NO_PLAIN_FORM
+    return (_without_underscore(write, call),) if is_plain and _is_taken(write, call) else ()
 
 
 def _assigned(write: Write, call: ast.Call) -> tuple[Edit, ...]:
@@ -173,18 +182,26 @@ def _outermost(call: ast.Call, file: SourceFile) -> ast.Call:
     return call
 
 
-def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
-    """`x.mul_(a).add_(b)` as `x = x.mul(a).add(b)`, where no argument reads the tensor as the chain has changed it."""
-    file = write.file
+def _links(call: ast.Call) -> list[ast.Attribute]:
+    """The methods of a chain that writes throughout, where no argument reads the tensor as the chain has changed it; else none."""
     links: list[ast.Attribute] = []
     node: ast.expr = call
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in _WHOLE or not node.func.attr.endswith("_"):
-            return ()
+            return []
         links.append(node.func)
         node = node.func.value
-    if not isinstance(node, ast.Name) or sum(getattr(one, "id", "") == node.id for one in walk(call)) != 1:
+    is_alone = isinstance(node, ast.Name) and sum(getattr(one, "id", "") == node.id for one in walk(call)) == 1
+    return links if is_alone else []
+
+
+def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
+    """`x.mul_(a).add_(b)` as `x = x.mul(a).add(b)`."""
+    file, links = write.file, _links(call)
+    if not links:
         return ()
+    node = links[-1].value
+    assert isinstance(node, ast.Name)
     start, end = file.span(call)
     text = file.text[start:end]
     for one in links:
@@ -212,5 +229,10 @@ def _is_chained(call: ast.Call) -> bool:
 
 def _without_underscore(write: Write, call: ast.Call) -> Edit:
     assert isinstance(call.func, ast.Attribute)
-    end = write.file.span(call.func)[1]
-    return Edit(file=write.file.path, start=end - 1, end=end, new="")
+    return _bare(write.file, call.func)
+
+
+def _bare(file: SourceFile, method: ast.Attribute) -> Edit:
+    """The edit that takes the underscore off a method's name."""
+    end = file.span(method)[1]
+    return Edit(file=file.path, start=end - 1, end=end, new="")

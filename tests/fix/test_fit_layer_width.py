@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import make_patch
+from explainer.model.patch import Patch
+from explainer.source.program import read_program
+from tests.fix.rewriting import changed_lines, failed, rewritten
 
 HEAD = "from torch import nn\n"
 SHAPES = {"message": "mat1 and mat2 shapes cannot be multiplied (2x196 and 256x10)"}
@@ -137,3 +143,23 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "fit_layer_width", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "fit_layer_width", after, None if at not in after else at or None, **given) == after
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"), [('cfg["flat"], cfg["hidden"]', "flat: 196\nhidden: 10\n"), ('cfg["hidden"], 10', None)]
+)
+def test_a_width_of_a_file(code: str, wanted: str | None, tmp_path: pathlib.Path) -> None:
+    """The configuration that names the width is edited, where no layer says another number."""
+    (tmp_path / "net.yaml").write_text("flat: 256\nhidden: 10\n")
+    text = f"import yaml\nfrom torch import nn\ncfg = yaml.safe_load(open('net.yaml'))\nhead = nn.Linear({code})\ny = head(x)\n"
+    (tmp_path / "train.py").write_text(text)
+    program = read_program(str(tmp_path), ["train.py"])
+    incident = failed({"train.py": 5}, SHAPES["message"])
+    found = list(find_codemod("fit_layer_width")(Context(program=program, incident=incident)))
+    if wanted is None:
+        assert found == []
+        return
+    (one,) = found
+    patch = make_patch(one.edits, program.editable(edit.file for edit in one.edits), program.root)
+    assert isinstance(patch, Patch)
+    assert [change.after.decode() for change in patch.files] == [wanted]

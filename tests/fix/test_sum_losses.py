@@ -262,6 +262,27 @@ for step in range(2):
             "+    total_loss.backward()",
         ],
     ),
+    "a part that the first optimizer owns": (
+        """import torch
+from torch import nn, optim
+enc, critic, actor = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 2)
+critic_opt = optim.SGD([*enc.parameters(), *critic.parameters()], 0.1)
+actor_opt = optim.SGD(actor.parameters(), 0.1)
+x = torch.randn(3, 4)
+z = enc(x)
+first = critic(z).square().mean()
+logits = actor(z)
+critic_opt.zero_grad()
+first.backward()
+actor_opt.zero_grad()
+second = logits.square().mean()
+second.backward()
+critic_opt.step()
+actor_opt.step()
+""",
+        "second.backward",
+        ["-logits = actor(z)", "+logits = actor(z.detach())"],
+    ),
     "clipping between": (
         """import torch
 from torch import nn, optim

@@ -11,6 +11,7 @@ from tests.fix.rewriting import diff_lines, rewritten
 TOP = "import torch\nimport collections\nclass N(torch.nn.Module):\n"
 # The body of a method.
 RIGHT = {
+    "a chain that reads what it has changed": "h = torch.tanh(x)\nreturn h.mul_(2).add_(h)",
     "a count in a dictionary": "seen = {}\nseen['n'] += 1\nreturn x",
     "a weight of another module": "self.lin.weight.mul_(2)\nreturn x",
     "the value is used and the name read": "h = torch.tanh(x)\ng = h.mul_(2) + 1\nreturn h + g",
@@ -24,6 +25,10 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "a chain that is returned": (
+        "h = torch.tanh(x)\nw = torch.sigmoid(h)\nreturn h.mul_(1 - w).add_(w)",
+        ["-return h.mul_(1 - w).add_(w)", "+return h.mul(1 - w).add(w)"],
+    ),
     "an entry through a method": (
         "out = {'h': torch.tanh(x)}\nout['h'].clamp_(max=1)\nreturn out['h']",
         ["-out['h'].clamp_(max=1)", "+out['h'] = out['h'].clamp(max=1)"],

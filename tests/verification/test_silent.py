@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+import types
 
 import pytest
 
+from explainer.run import MAX_TRACED, first_steps
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -47,3 +49,15 @@ def test_gradients_that_count_twice(tmp_path: pathlib.Path, monkeypatch) -> None
     assert (folder / "train.py").read_text() == COUNTED.replace(
         "    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "steps"), [("nan/division-by-zero", MAX_TRACED), ("no-graph/detached", 3), (None, 3)], ids=str
+)
+def test_how_far_a_run_that_ended_well_is_traced(cause: str | None, steps: int) -> None:
+    """A few steps; where values stopped being finite, which may come late, as far as it went, within a bound."""
+    report = types.SimpleNamespace(findings=[types.SimpleNamespace(cause=cause)] if cause else [])
+    processes = [types.SimpleNamespace(steps=(("0 SGD", 900), ("1 Adam", 2)))]
+    job = types.SimpleNamespace(watch=types.SimpleNamespace(steps=3))
+    run = types.SimpleNamespace(report=report, processes=processes)
+    assert first_steps(run, job) == (("0 SGD", steps), ("1 Adam", 2))
