@@ -39,6 +39,7 @@ def arm(recorder: Any, options: dict[str, Any]) -> None:
         from .trace import arm as tracing
 
         recorder.tracer, _ = tracing.arm(sys.modules["torch"])
+        recorder.tracer.begins()
         recorder.tracer.on_error = raised.of_operations(recorder)
         recorder.at_end.append(lambda: recorder.parts.update(traced=recorder.tracer.explain(None, "")))
     step.watch(recorder, options)

@@ -190,6 +190,8 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
     if bad.get("input"):
         if bad["input"] == "loaded":
             return f"`{bad['operation']}` reads what is not finite, and it is loaded into a parameter"
+        if bad["input"] == "untouched":
+            return f"`{bad['operation']}` was given a parameter that is not finite before any step"
         given = "a parameter" if bad["input"] == "parameter" else "data"
         return f"`{bad['operation']}` was given {given} that is not finite"
     value = "NaN" if bad["kind"] == "nan" else "infinity"

@@ -61,7 +61,11 @@ class Finite:
         self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
         self._views: set[int] = set()
         self._by_count: set[int] = set()  # quotients by whole numbers
+        self._given: dict[
+            int, list[Any]
+        ] = {}  # the parameters that an operation took, also those that were loaded in sight
         self._types = (torch.Tensor, torch.nn.Parameter)
+        self.may_have_stepped = True  # whether an optimizer may have made the parameters what they are
 
     def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
         """Note the sum of an output, and of its gradient once that is there; a view of what is watched needs none of its own."""
@@ -85,7 +89,9 @@ class Finite:
             output.register_hook(functools.partial(self._take, number))
 
     def saw_operands(self, name: str, number: int, tensors: list[Any]) -> None:
-        """Note a quotient by whole numbers: what is counted is 0 or 1 at least."""
+        """Note the parameters that an operation takes, and a quotient by whole numbers: what is counted is 0 or 1 at least."""
+        if own := [one for one in tensors if type(one) is self._types[1]]:
+            self._given[number] = own
         if name in QUOTIENTS and len(tensors) == 2 and not tensors[1].is_floating_point():
             self._by_count.add(number)
 
@@ -103,10 +109,12 @@ class Finite:
         """Drop what was noted: the step that ends here was in order."""
         self._flags.clear()
         self._narrow, self._seen, self._views, self._by_count = set(), set(), set(), set()
+        self._given = {}
 
     def read(self) -> dict[str, Any] | None:
         """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
         flags, narrow, views, by_count = list(self._flags), self._narrow, self._views, self._by_count
+        given = self._given
         self.forget()
         bad = list(self._bad(flags))
         forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
@@ -115,7 +123,7 @@ class Finite:
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
             return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient}, views)
-        found = self._first_forward(forward, views)
+        found = self._first_forward(forward, views, given)
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         if found is not None and found["number"] in by_count:
@@ -138,7 +146,9 @@ class Finite:
         for index in sorted(bad):
             yield flags[index][0], flags[index][1], bad[index]
 
-    def _first_forward(self, bad: dict[int, str], views: set[int]) -> dict[str, Any] | None:
+    def _first_forward(
+        self, bad: dict[int, str], views: set[int], given: dict[int, list[Any]]
+    ) -> dict[str, Any] | None:
         """The operation that made the first NaN, or the infinity behind it."""
         number = min((one for one, kind in bad.items() if kind == "nan"), default=None)
         if number is None:
@@ -149,14 +159,20 @@ class Finite:
         told = {"direction": "forward", "kind": "nan", "number": number, "operation": operation}
         for leaf in self._leaves(operation):
             if leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
-                kind = "parameter" if leaf.requires_grad else "data"
+                kind = self._parameter() if leaf.requires_grad else "data"
                 return {**told, "input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
+        for one in given.get(number, ()):
+            if one.is_floating_point() and not bool(one.detach().isfinite().all()):
+                return {**told, "input": self._parameter(), "shape": list(one.shape)}
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
             return {**told, "input": "data", **self._loaded(number, operation)}
         for source, maker in self._sources(operation, bad, views):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
         return told
+
+    def _parameter(self) -> str:
+        return "parameter" if self.may_have_stepped else "untouched"
 
     def _leaves(self, operation: Operation) -> list[Any]:
         return [leaf for one in operation.leaves if (leaf := self._flow.leaf(one)) is not None]

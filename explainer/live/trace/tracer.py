@@ -374,11 +374,18 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if not has_closure:
             self._local.depth = 1
 
+    def begins(self) -> None:
+        """The program begins with this: no step was made that the tracer has not seen."""
+        if self.finite is not None:
+            self.finite.may_have_stepped = False
+
     def after_step(self, optimizer: Any) -> None:
         """The step wrote its parameters: one write each, on the line that called it."""
         if not getattr(self._local, "depth", 0):
             return
         self._local.depth = 0
+        if self.finite is not None:
+            self.finite.may_have_stepped = True
         self._shared.forget()
         self._exits.saw("step")
         place = self._places.here(3)

@@ -1,0 +1,56 @@
+"""A parameter that is not finite before any step: weights that were loaded so, or never initialised."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from explainer.live.trace import arm as tracing  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def told(*, begins: bool, steps: int = 0, loads: bool = True) -> str | None:
+    """What the trace says of the input of the operation that gave the first NaN."""
+    torch.manual_seed(0)
+    tracer, undo = tracing.arm(torch)
+    if begins:
+        tracer.begins()
+    with undo:
+        net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            net(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+        if loads:
+            state = {name: value.clone() for name, value in net.state_dict().items()}
+            state["2.weight"][0, 1] = float("nan")
+            net.load_state_dict(state)
+        tracer.forget()  # so long ago that what was loaded is no longer watched
+        x = torch.randn(2, 4)
+        if not loads:
+            x[0, 0] = float("nan")
+        net(x).sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    return bad.get("input") if bad is not None else None
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"begins": True}, "untouched"),
+        ({"begins": True, "steps": 1}, "parameter"),
+        ({"begins": False}, "parameter"),
+    ],
+    ids=["no step yet", "a step before", "a trace that began later"],
+)
+def test_whose_values_they_are(given: dict, wanted: str) -> None:
+    """Only where all of the program was seen is it known that no optimizer made them."""
+    assert told(**given) == wanted
+
+
+def test_data_are_not_weights() -> None:
+    """A NaN in the input is none of the parameters'."""
+    assert told(begins=True, loads=False) not in ("untouched", "parameter")
