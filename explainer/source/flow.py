@@ -67,9 +67,6 @@ class Flow:
         self._called: set[ast.AST] = set()
         self._targets: dict[ast.Call, tuple[SourceFile, Function] | None] = {}
         self._made = {file.path: dict(constructors(file, program.names(file))) for file in program.parsed()}
-        self._functions: dict[str, list[tuple[SourceFile, Function]]] = {}
-        for file, function in program.functions():
-            self._functions.setdefault(function.name, []).append((file, function))
         self._carriers: list[_Carrier] = []
         # When a name, by its last part, or what a function returns has last changed; the clock counts carriers.
         self._changed: dict[object, int] = {}
@@ -197,7 +194,7 @@ class Flow:
             found = self.program.find_class(names.qualified(made.func) or "")
             body = _method(found[1], "forward", "__call__") if found else None
             return (found[0], body) if found and body else None
-        found_here = self._functions.get(last, ())
+        found_here = self.program.functions_named(last)
         if len(found_here) == 1 and "self" not in owner and "." not in owner:
             return found_here[0]
         if not owner or not any(isinstance(where.parents.get(one), ast.ClassDef) for where, one in found_here):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,8 +85,12 @@ class Program:
 
     def find_function(self, name: str) -> tuple[SourceFile, Function] | None:
         """The function of that name (the last part of a dotted one) where the program has exactly one."""
-        found = self._functions.get(name.rpartition(".")[2], ())
+        found = self.functions_named(name.rpartition(".")[2])
         return found[0] if len(found) == 1 else None
+
+    def functions_named(self, name: str) -> Sequence[tuple[SourceFile, Function]]:
+        """The functions and methods of that name, each with its file."""
+        return self._functions.get(name, ())
 
     @cached_property
     def _classes(self) -> dict[str, list[tuple[SourceFile, ast.ClassDef]]]:

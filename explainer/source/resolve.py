@@ -49,13 +49,6 @@ class Resolver:
         self._modules: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] | None = None
 
     @cached_property
-    def _functions(self) -> dict[str, list[tuple[SourceFile, Function]]]:
-        found: dict[str, list[tuple[SourceFile, Function]]] = {}
-        for file, function in self.program.functions():
-            found.setdefault(function.name, []).append((file, function))
-        return found
-
-    @cached_property
     def _calls(self) -> dict[str, list[tuple[SourceFile, ast.Call]]]:
         found: dict[str, list[tuple[SourceFile, ast.Call]]] = {}
         for file, call in find_calls(self.program):
@@ -402,7 +395,7 @@ class Resolver:
 
     def _named(self, name: str, file: SourceFile) -> tuple[SourceFile, Function] | None:
         names = self.program.names(file)
-        here = [one for where, one in self._functions.get(name, ()) if where is file]
+        here = [one for where, one in self.program.functions_named(name) if where is file]
         plain = [one for one in here if not isinstance(file.parents.get(one), ast.ClassDef)]
         if plain:
             return file, plain[0]
@@ -412,7 +405,7 @@ class Resolver:
         wanted = target.rpartition(".")[2]
         found = [
             (where, one)
-            for where, one in self._functions.get(wanted, ())
+            for where, one in self.program.functions_named(wanted)
             if not isinstance(where.parents.get(one), ast.ClassDef)
         ]
         return found[0] if len(found) == 1 else None

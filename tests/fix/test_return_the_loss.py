@@ -68,6 +68,10 @@ RIGHT = {
     "by its name": (STEP, '        return {"loss": loss, "b": 2 * loss}'),
     "the loss": (STEP, "        return loss"),
     "an expression": (STEP, '        return {"a": loss * 2}'),
+    "optimized by hand, with the usual name": (
+        STEP.replace("super().__init__()", "super().__init__()\n        self.automatic_optimization = False"),
+        "        self.manual_backward(loss)",
+    ),
     "optimized by hand": (STEP.replace("loss =", "error ="), "        self.manual_backward(error)"),
 }
 
