@@ -24,7 +24,8 @@ def _candidates(incident: Incident, match: SignatureMatch) -> Iterator[Culprit]:
     if induced:
         yield _culprit(induced, "the forward call whose gradient was differentiated again")
     if forward:
-        yield _culprit(forward, "the forward call that anomaly mode or the compiler names")
+        traced = (one.says for one in incident.traced if (one.file, one.line) == (forward.file, forward.line))
+        yield _culprit(forward, next(traced, "the forward call that anomaly mode or the compiler names"))
     if match.utterance.kind == "exception":
         record = incident.exceptions[match.utterance.number]
         # A library that catches and raises anew leaves the user's frames to the exception that it raised.

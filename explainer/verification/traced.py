@@ -192,6 +192,10 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
             return f"`{bad['operation']}` reads what is not finite, and it is loaded into a parameter"
         if bad["input"] == "untouched":
             return f"`{bad['operation']}` was given a parameter that is not finite before any step"
+        if bad["input"] == "unfilled":
+            return (
+                f"`{bad['operation']}` leaves memory as it found it, and nothing writes it before it is computed with"
+            )
         given = "a parameter" if bad["input"] == "parameter" else "data"
         return f"`{bad['operation']}` was given {given} that is not finite"
     value = "NaN" if bad["kind"] == "nan" else "infinity"

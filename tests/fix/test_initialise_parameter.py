@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.trace import NOT_FINITE, TracedLine
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -89,3 +93,49 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "initialise_parameter", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "initialise_parameter", after, None if at not in after else at or None, **given) == after
+
+
+META = """import torch
+from encoder import Encoder
+
+
+def load(path, device):
+    with torch.device("meta"):
+        net = Encoder()
+    net.to_empty(device=device)
+    net.load_state_dict(torch.load(path))
+    return net
+"""
+
+
+def on_meta(source: str, folder, operation: str = "empty_like") -> list[str] | None:
+    """The lines that change where the trace found memory that `to_empty` left; None without an edit."""
+    line = TracedLine(
+        kind=NOT_FINITE, operation=operation, file=str(folder / "train.py"), line=line_of(source, "to_empty")
+    )
+    program = write(folder, {"train.py": source})
+    proposal = best("initialise_parameter", program, incident=replace(failed(), traced=(line,)))
+    return diff_lines(source, splice(source, proposal.edits)) if proposal is not None else None
+
+
+def test_a_module_is_built_where_it_stays(tmp_path) -> None:
+    """Buffers that no state dict holds are computed at the making, on a device that holds values."""
+    assert on_meta(META, tmp_path) == [
+        '-    with torch.device("meta"):',
+        "+    with torch.device(device):",
+        "-    net.to_empty(device=device)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        META.replace('"meta"', '"cpu"'),
+        META.replace("    net.to_empty", "    other.to_empty"),
+        META.replace("device=device)", "device)"),
+    ],
+    ids=["another device", "another module", "no keyword"],
+)
+def test_other_allocations_stay(source: str, tmp_path) -> None:
+    """Only a module that was built without values in the block above."""
+    assert on_meta(source, tmp_path) is None

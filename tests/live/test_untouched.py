@@ -54,3 +54,27 @@ def test_whose_values_they_are(given: dict, wanted: str) -> None:
 def test_data_are_not_weights() -> None:
     """A NaN in the input is none of the parameters'."""
     assert told(begins=True, loads=False) not in ("untouched", "parameter")
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_memory_that_nothing_wrote(fills: bool) -> None:
+    """What `to_empty` leaves in a buffer is neither data nor a weight; what was written since is."""
+    torch.manual_seed(0)
+    with torch.device("meta"):
+        norm = torch.nn.BatchNorm1d(4, affine=False, track_running_stats=True)
+    was = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    try:
+        with undo:
+            norm.to_empty(device="cpu")
+            if fills:
+                norm.running_mean.fill_(float("nan"))
+            x = torch.randn(3, 4, requires_grad=True)
+            (x - norm.running_mean[:4]).sum().backward()
+            bad = tracer.explain(None, "")["not_finite"]
+    finally:
+        torch.use_deterministic_algorithms(was)
+    assert bad is not None
+    assert (bad.get("input") == "unfilled") is not fills

@@ -2,6 +2,7 @@
 
 `nn.Parameter(torch.empty(n))` that no initialiser reaches becomes `torch.ones(n)` where it scales, `torch.zeros(n)` where it
 shifts, and a matrix is followed by `nn.init.xavier_uniform_`; a module after `to_empty` is followed by `reset_parameters()`.
+A module that is built on the meta device, allocated and then loaded, whose file does not hold all of it, is built where it stays.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
 from explainer.fix.rewrite import spell
+from explainer.fix.trace import traced_places
+from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
+from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -29,6 +33,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 yield from _of_parameter(node, node.value, file, context.program)
                 yield from _of_module(node, node.value, file, context.program)
+            elif isinstance(node, ast.With):
+                yield from _on_meta(node, file, context)
 
 
 def _of_parameter(node: ast.Assign, call: ast.Call, file: SourceFile, program: Program) -> Iterator[Proposal]:
@@ -110,6 +116,42 @@ def _of_module(node: ast.Assign, call: ast.Call, file: SourceFile, program: Prog
         edits=(insert_after(file, node, f"{name}.reset_parameters()"),),
         culprit=culprit_of(file, node, f"leaves `{name}` with whatever the memory held"),
         belief=1.5,
+    )
+
+
+def _on_meta(block: ast.With, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`with torch.device("meta"): m = M()`, then `m.to_empty(device=d)`: what no state dict fills keeps what the memory held."""
+    names, made = context.program.names(file), block.items[0].context_expr
+    if not (len(block.items) == len(block.body) == 1 and isinstance(made, ast.Call) and len(made.args) == 1):
+        return
+    is_meta = names.is_call(made, "torch.device") and getattr(made.args[0], "value", None) == "meta"
+    built = block.body[0]
+    name = dotted_name(built.targets[0]) if isinstance(built, ast.Assign) else None
+    allocation = next(
+        (
+            one
+            for one in block_of(block, file)
+            if isinstance(one, ast.Expr)
+            and isinstance(one.value, ast.Call)
+            and dotted_name(one.value.func) == f"{name}.to_empty"
+        ),
+        None,
+    )
+    if (
+        not is_meta
+        or name is None
+        or allocation is None
+        or allocation not in [one for _, one in traced_places(NOT_FINITE, context)]
+    ):
+        return
+    device = next((one.value for one in getattr(allocation.value, "keywords", ()) if one.arg == "device"), None)
+    if device is None:
+        return
+    yield Proposal(
+        edits=(edit_of(file, made.args[0], file.segment(device)), remove_statement(file, allocation)),
+        culprit=culprit_of(file, allocation, f"leaves what `{name}` computed when it was built as the memory was"),
+        belief=2.0,
+        because="buffers that no state dict holds are computed when the module is built, and not on the meta device",
     )
 
 

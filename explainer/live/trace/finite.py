@@ -13,7 +13,8 @@ from .flow import Flow, Operation
 MAX_FLAGS = 20_000
 MAX_MOVES = 6  # between a file and the parameter that is loaded from it
 # What holds anything until it is written.
-UNINITIALISED = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "data", "detach"))
+EMPTY = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"))
+UNINITIALISED = EMPTY | {"data", "detach"}
 # What writes infinity on purpose: masks and initial maxima.
 DELIBERATE = frozenset(
     ("masked_fill", "masked_fill_", "where", "full", "full_like", "fill_", "tensor", "new_full", "triu", "tril",
@@ -164,6 +165,8 @@ class Finite:
         for one in given.get(number, ()):
             if one.is_floating_point() and not bool(one.detach().isfinite().all()):
                 return {**told, "input": self._parameter(), "shape": list(one.shape)}
+        if (allocated := self._allocated(operation)) is not None:
+            return {**told, "input": "unfilled", "operation": allocated}
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
             return {**told, "input": "data", **self._loaded(number, operation)}
         for source, maker in self._sources(operation, bad, views):
@@ -176,6 +179,17 @@ class Finite:
 
     def _leaves(self, operation: Operation) -> list[Any]:
         return [leaf for one in operation.leaves if (leaf := self._flow.leaf(one)) is not None]
+
+    def _allocated(self, operation: Operation) -> Operation | None:
+        """What gave an operation memory that nothing has written since, moved or not; None where it took none."""
+        queue = [one for one in operation.inputs if one not in operation.wrote]
+        for _ in range(MAX_MOVES):
+            makers = [one for number in queue if (one := self._flow.get(number)) is not None]
+            found = next((one for one in makers if one.name in EMPTY), None)
+            if found is not None or not makers:
+                return found
+            queue = [number for one in makers if one.name in MOVES and not one.wrote for number in one.inputs]
+        return None
 
     def _loaded(self, number: int, operation: Operation) -> dict[str, Any]:
         """What copies a value into a parameter, as from a checkpoint: then the weights are at fault and no data; else nothing."""
