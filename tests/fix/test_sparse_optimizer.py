@@ -40,6 +40,45 @@ WRONG = {
 }
 
 
+LOOP = (
+    HEAD
+    + """from net import Net
+
+net = Net(sparse=True)
+opt = torch.optim.SparseAdam(net.parameters(), lr=0.1)
+for x in range(3):
+    opt.zero_grad()
+    net(x).backward()
+    opt.step()
+"""
+)
+REFUSED = {"message": "SparseAdam does not support dense gradients, please consider Adam instead"}
+
+
+def test_dense_layers_get_an_optimizer_beside(tmp_path) -> None:
+    """Each steps its own: the rows that a batch does not look up stay as they are, as their author chose."""
+    after = rewritten(tmp_path, "sparse_optimizer", LOOP, None, **REFUSED)
+    assert changed_lines(LOOP, after) == [
+        'sparse = {p for m in net.modules() if getattr(m, "sparse", False) for p in m.parameters()}'.replace('"', "'"),
+        "opt = torch.optim.SparseAdam([p for p in net.parameters() if p in sparse], lr=0.1)",
+        "dense_opt = torch.optim.Adam([p for p in net.parameters() if p not in sparse], lr=0.1)",
+        "dense_opt.zero_grad()",
+        "dense_opt.step()",
+    ]
+    assert rewritten(tmp_path, "sparse_optimizer", after, None, **REFUSED) == after
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["sched = make(opt)\n", "opt.step(closure)\n", "state = opt.state_dict()\n"],
+    ids=["scheduler", "closure", "state"],
+)
+def test_an_optimizer_that_others_take_stays(line: str, tmp_path) -> None:
+    """What a scheduler or a file holds of one optimizer would miss the second."""
+    source = LOOP + line
+    assert rewritten(tmp_path, "sparse_optimizer", source, None, **REFUSED) == source
+
+
 @pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
     """Dense embeddings, SparseAdam, and dense layers in SparseAdam are left alone."""

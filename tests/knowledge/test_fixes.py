@@ -42,7 +42,7 @@ BY_HAND: dict[str, str] = {
     "nan/bad-input/target-outside-0-and-1": "the scale of the data is known where they are made",
     "nan/ill-conditioned-linear-algebra/equal-singular-values": "a tie is broken by noise, or the formula changed",
     "optimizer/option-conflict/tied-weight-in-two-groups": "which group keeps the tied weight is the author's choice",
-    "optimizer/sparse-gradient/dense-in-sparse-adam": "the dense layers need an optimizer of their own, with options of its own",
+    "optimizer/sparse-gradient/dense-in-sparse-adam": "its optimizers stand in a list",
     "peft/weights-shape-mismatch/other-base": "which base the adapter was trained on stands beside the adapter",
     "precision/scaler-misuse/optimizer-without-gradients": "the optimizer is built too early; where it belongs is not local",
     "shape/index-out-of-range/token-id": "the number of rows comes from the tokenizer",

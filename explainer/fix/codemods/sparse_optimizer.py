@@ -1,7 +1,8 @@
 """An embedding with sparse gradients gets an optimizer that takes them: `SparseAdam` for it, Adam for the rest.
 
 `Adam(table.parameters())` becomes `SparseAdam(table.parameters())` where the table is all that it has; where dense layers are
-beside it, `sparse=True` goes instead, or the setting that it comes from.
+beside it, `sparse=True` goes instead, or the setting that it comes from. `SparseAdam(model.parameters())` keeps the sparse ones,
+and an Adam beside it steps the others.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.rewrite import remove_argument, spell
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.rewrite import free_name, remove_argument, spell
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
+from explainer.source.freeze import owner_of
+from explainer.source.name import dotted_name
 from explainer.source.setting_flow import settings_behind
 
 _DENSE = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.NAdam", "torch.optim.RAdam")
@@ -24,7 +27,10 @@ _KEPT = ("lr", "betas", "eps")
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each optimizer that is given a sparse embedding alone, and one that makes each embedding dense."""
     message = " ".join(one.message for one in context.incident.exceptions)
-    if not context.has_failed or "dense gradients" in message or not _has_dense(context):
+    if context.has_failed and "dense gradients" in message:
+        yield from _beside_sparse(context)
+        return
+    if not context.has_failed or not _has_dense(context):
         return
     for file in context.program.parsed():
         names = context.program.names(file)
@@ -42,6 +48,56 @@ def propose(context: Context) -> Iterator[Proposal]:
                 for keyword in node.keywords:
                     if keyword.arg == "sparse":
                         yield from _dense(node, keyword, file, context)
+
+
+def _beside_sparse(context: Context) -> Iterator[Proposal]:
+    """A second optimizer for what is dense, stepped and cleared where the sparse one is; not where anything else takes that one."""
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            call, name = node.value, dotted_name(node.targets[0])
+            owner = owner_of(call.args[0]) if len(call.args) == 1 else None
+            model = dotted_name(owner) if owner is not None else None
+            if not names.is_call(call, "torch.optim.SparseAdam") or model is None or name is None:
+                continue
+            used = _driven(name, node, file)
+            if used is None or any(one.arg not in _KEPT for one in call.keywords):
+                continue
+            owned, dot, last = name.rpartition(".")
+            sparse, other = free_name("sparse", file.tree), f"{owned}{dot}{free_name(f'dense_{last}', file.tree)}"
+            rest = "".join(f", {file.segment(one)}" for one in call.keywords)
+            chosen = (
+                f"{sparse} = {{p for m in {model}.modules() if getattr(m, 'sparse', False) for p in m.parameters()}}"
+            )
+            dense = f"{other} = {spell(names, 'torch.optim.Adam')}([p for p in {model}.parameters() if p not in {sparse}]{rest})"
+            yield Proposal(
+                edits=(
+                    insert_before(file, node, chosen),
+                    edit_of(file, call.args[0], f"[p for p in {model}.parameters() if p in {sparse}]"),
+                    insert_after(file, node, dense),
+                    *(insert_after(file, one, file.segment(one).replace(name, other, 1)) for one in used),
+                ),
+                culprit=culprit_of(file, node, "gives SparseAdam parameters whose gradients are dense"),
+                belief=1.5,
+            )
+
+
+def _driven(name: str, made: ast.Assign, file: SourceFile) -> list[ast.stmt] | None:
+    """The statements that step or clear an optimizer; None where it is used in another way."""
+    used: list[ast.stmt] = []
+    for node in file.walk():
+        if not isinstance(node, (ast.Name, ast.Attribute)) or dotted_name(node) != name or file.statement(node) is made:
+            continue
+        statement = file.statement(node)
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or dotted_name(call.func) not in (f"{name}.step", f"{name}.zero_grad"):
+            return None
+        if call.args and dotted_name(call.func) == f"{name}.step":
+            return None
+        used.append(statement)
+    return used
 
 
 def _dense(node: ast.Call, keyword: ast.keyword, file: SourceFile, context: Context) -> Iterator[Proposal]:
