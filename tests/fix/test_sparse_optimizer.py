@@ -59,7 +59,7 @@ def test_dense_layers_get_an_optimizer_beside(tmp_path) -> None:
     """Each steps its own: the rows that a batch does not look up stay as they are, as their author chose."""
     after = rewritten(tmp_path, "sparse_optimizer", LOOP, None, **REFUSED)
     assert changed_lines(LOOP, after) == [
-        'sparse = {p for m in net.modules() if getattr(m, "sparse", False) for p in m.parameters()}'.replace('"', "'"),
+        "sparse = {p for m in net.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.sparse for p in m.parameters()}",
         "opt = torch.optim.SparseAdam([p for p in net.parameters() if p in sparse], lr=0.1)",
         "dense_opt = torch.optim.Adam([p for p in net.parameters() if p not in sparse], lr=0.1)",
         "dense_opt.zero_grad()",

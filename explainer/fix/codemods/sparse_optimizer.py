@@ -65,12 +65,13 @@ def _beside_sparse(context: Context) -> Iterator[Proposal]:
             used = _driven(name, node, file)
             if used is None or any(one.arg not in _KEPT for one in call.keywords):
                 continue
+            scope = file.tree or node
             owned, dot, last = name.rpartition(".")
-            sparse, other = free_name("sparse", file.tree), f"{owned}{dot}{free_name(f'dense_{last}', file.tree)}"
+            sparse, other = free_name("sparse", scope), f"{owned}{dot}{free_name(f'dense_{last}', scope)}"
             rest = "".join(f", {file.segment(one)}" for one in call.keywords)
-            chosen = (
-                f"{sparse} = {{p for m in {model}.modules() if getattr(m, 'sparse', False) for p in m.parameters()}}"
-            )
+            tables = f"({spell(names, 'torch.nn.Embedding')}, {spell(names, 'torch.nn.EmbeddingBag')})"
+            is_sparse = f"isinstance(m, {tables}) and m.sparse"
+            chosen = f"{sparse} = {{p for m in {model}.modules() if {is_sparse} for p in m.parameters()}}"
             dense = f"{other} = {spell(names, 'torch.optim.Adam')}([p for p in {model}.parameters() if p not in {sparse}]{rest})"
             yield Proposal(
                 edits=(
