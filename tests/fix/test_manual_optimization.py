@@ -95,3 +95,44 @@ def test_the_backward_of_a_training_step_is_the_line(tmp_path: pathlib.Path) -> 
     (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
     line = source.splitlines()[(proposal.culprit.line or 1) - 1]
     assert "self.manual_backward(" in line
+
+
+PARTS = (
+    MADE
+    + "\n    def training_step(self, batch, batch_idx{index}):\n        {loss}\n"
+    + "\n    def configure_optimizers(self):\n        {made}\n"
+)
+BOTH = "return [torch.optim.SGD(self.a.parameters(), lr=1), torch.optim.SGD(self.b.parameters(), lr=1)]"
+PLANNED = BOTH + ", [scheduler]"
+REFUSED = {
+    "message": "Training with multiple optimizers is only supported with manual optimization.",
+    "options": {"several": True},
+}
+SEVERAL = {
+    "each in turn": (
+        ", optimizer_idx", "return self.part(batch).mean()", BOTH,
+        [FLAG, "def training_step(self, batch, batch_idx):", "for optimizer_idx, optimizer in enumerate(self.optimizers()):",
+         "self.toggle_optimizer(optimizer)", "loss = self.loss_of_optimizer(batch, batch_idx, optimizer_idx)", "optimizer.zero_grad()",
+         "self.manual_backward(loss)", "optimizer.step()", "self.untoggle_optimizer(optimizer)",
+         "def loss_of_optimizer(self, batch, batch_idx, optimizer_idx):"],
+    ),
+    "one loss": (
+        "", "return self.part(batch).mean()", BOTH,
+        [FLAG, "loss = self.part(batch).mean()", "for optimizer in self.optimizers():", "optimizer.zero_grad()",
+         "self.manual_backward(loss)", "for optimizer in self.optimizers():", "optimizer.step()", "return loss"],
+    ),
+    "schedulers hang on them": ("", "return self.part(batch).mean()", PLANNED, []),
+    "a dictionary": (", optimizer_idx", "return {'loss': self.part(batch).mean()}", BOTH, []),
+    "a loss of each": ("", "return self.part(batch).mean(), self.part(batch).sum()", BOTH, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("index", "loss", "made", "wanted"), SEVERAL.values(), ids=SEVERAL)
+def test_several_optimizers_step_by_hand(
+    index: str, loss: str, made: str, wanted: list[str], tmp_path: pathlib.Path
+) -> None:
+    """As Lightning 1 stepped them; nothing is written where what hangs on them would be lost."""
+    source = module(PARTS.format(index=index, loss=loss, made=made))
+    after = rewritten(tmp_path, "manual_optimization", source, **REFUSED)
+    assert changed_lines(source, after) == wanted
+    assert rewritten(tmp_path, "manual_optimization", after, **REFUSED) == after

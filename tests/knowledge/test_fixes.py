@@ -53,7 +53,6 @@ BY_HAND: dict[str, str] = {
     "checkpoint/recompute-mismatch/python-random": "the draw moves out of the segment, into what calls it",
     "checkpoint/recompute-mismatch/table-cached-in-another-dtype": "which dtype the table is kept in is the author's choice",
     "checkpoint/use-cache-conflict/cache-extended-by-recomputation": "a cache of the program's own, not a setting",
-    "trainer/manual-optimization-misuse/several-optimizers": "how the step drives its optimizers is the author's to write",
     "trainer/ragged-batch/default-collate": "what stands for the padding, and how it is masked, is the author's to say",
     "trainer/ragged-batch/plain": "without a tokenizer the padding token is the author's choice",
     "trainer/columns-removed/plain": "the columns are renamed, which only the author can do",

@@ -1,4 +1,8 @@
-"""Switches a Lightning module to manual optimization where it steps its optimizers by itself: `self.automatic_optimization = False`."""
+"""Switches a Lightning module to manual optimization where it steps its optimizers by itself: `self.automatic_optimization = False`.
+
+A module with several optimizers, which Lightning 2 steps no more, steps them as Lightning 1 did: each in turn with the loss that
+`training_step` computes for its index; where there is one loss, one backward for all. Not where schedulers hang on them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.crash import message_of
+from explainer.fix.rewrite import free_name
 from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
@@ -17,11 +23,16 @@ from explainer.source.tree import walk
 
 _BY_HAND = frozenset(("manual_backward", "toggle_optimizer", "untoggle_optimizer"))
 _FLAG = "automatic_optimization"
+_INDEX = "optimizer_idx"
 _WHY = "steps its optimizers by itself, and leaves automatic optimization on"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each Lightning module that optimizes by hand and does not say so."""
+    if context.options.get("several"):
+        if "Training with multiple optimizers" in message_of(context):
+            yield from _several(context)
+        return
     for owner in find_lightning_modules(context.program):
         chain = list(chain_of(owner, context.program))
         if not any(_optimizes_by_hand(one) for _, one in chain):
@@ -38,6 +49,72 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit = culprit_of(file, second or at, why)
             yield Proposal(edits=edits, culprit=culprit, belief=2.5 if second else 1.5)
             return
+
+
+def _several(context: Context) -> Iterator[Proposal]:
+    """The steps of several optimizers, written out; only the line where schedulers or a loss that is no plain one stand in the way."""
+    for owner in find_lightning_modules(context.program):
+        methods = {
+            node.name: (file, one, node)
+            for file, one in reversed(list(chain_of(owner, context.program)))
+            for node in one.body
+            if isinstance(node, ast.FunctionDef)
+        }
+        if any(_optimizes_by_hand(each) for _, each in chain_of(owner, context.program)):
+            continue
+        if "training_step" not in methods or "configure_optimizers" not in methods:
+            continue
+        file, one, step = methods["training_step"]
+        where, _, made = methods["configure_optimizers"]
+        indexed = any(each.arg == _INDEX for each in step.args.args)
+        places = (file, step) if indexed else (where, next((x for x in walk(made) if isinstance(x, ast.Return)), made))
+        culprit = culprit_of(*places, "takes the index of an optimizer" if indexed else "gives several optimizers")
+        edits = _in_turn(file, one, step) if indexed else _at_once(file, step)
+        if not edits or "sched" in ast.unparse(made).lower() or step.decorator_list:
+            yield Proposal(edits=(), culprit=culprit, belief=1.0)
+            return
+        yield Proposal(edits=(*_added(file, one)[0], *edits), culprit=culprit, belief=1.5)
+        return
+
+
+def _in_turn(file: SourceFile, owner: ast.ClassDef, step: ast.FunctionDef) -> tuple[Edit, ...]:
+    """`training_step(batch, batch_idx)` that goes through the optimizers; the old one gives each its loss."""
+    returned = [one.value for one in walk(step) if isinstance(one, ast.Return) and one.value is not None]
+    given = [one.arg for one in step.args.args]
+    if not returned or any(isinstance(one, (ast.Dict, ast.Tuple)) for one in returned) or given[-1] != _INDEX:
+        return ()
+    name = free_name("loss_of_optimizer", owner)
+    start = file.text.index("training_step", file.span(step)[0])
+    passed = ", ".join(given[1:-1])
+    text = (
+        f"def training_step(self, {passed}):\n"
+        f"    for {_INDEX}, optimizer in enumerate(self.optimizers()):\n"
+        f"        self.toggle_optimizer(optimizer)\n"
+        f"        loss = self.{name}({passed}, {_INDEX})\n"
+        f"        optimizer.zero_grad()\n"
+        f"        self.manual_backward(loss)\n"
+        f"        optimizer.step()\n"
+        f"        self.untoggle_optimizer(optimizer)\n"
+    )
+    rename = Edit(file=file.path, start=start, end=start + len("training_step"), new=name)
+    return (insert_before(file, step, text), rename)
+
+
+def _at_once(file: SourceFile, step: ast.FunctionDef) -> tuple[Edit, ...]:
+    """One backward through the loss that `training_step` returns at its end, and a step of each optimizer."""
+    returns = [one for one in walk(step) if isinstance(one, ast.Return)]
+    last = step.body[-1]
+    if (
+        len(returns) != 1
+        or not isinstance(last, ast.Return)
+        or not isinstance(last.value, (ast.Name, ast.Call, ast.BinOp))
+    ):
+        return ()
+    name = last.value.id if isinstance(last.value, ast.Name) else free_name("loss", step)
+    lines = [] if isinstance(last.value, ast.Name) else [f"{name} = {file.segment(last.value)}"]
+    lines += ["for optimizer in self.optimizers():", "    optimizer.zero_grad()", f"self.manual_backward({name})"]
+    lines += ["for optimizer in self.optimizers():", "    optimizer.step()"]
+    return (insert_before(file, last, "\n".join(lines)), edit_of(file, last.value, name))
 
 
 def _optimizes_by_hand(owner: ast.ClassDef) -> bool:

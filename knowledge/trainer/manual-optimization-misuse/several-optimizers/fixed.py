@@ -9,15 +9,17 @@ from torch.utils.data import DataLoader
 class Pair(L.LightningModule):
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
         self.automatic_optimization = False
+        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
 
     def training_step(self, batch, index):
+        loss = self.second(self.first(batch)).square().mean()
         for optimizer in self.optimizers():
             optimizer.zero_grad()
-        self.manual_backward(self.second(self.first(batch)).square().mean())
+        self.manual_backward(loss)
         for optimizer in self.optimizers():
             optimizer.step()
+        return loss
 
     def configure_optimizers(self):
         return [torch.optim.SGD(part.parameters(), lr=0.1) for part in (self.first, self.second)]
