@@ -15,6 +15,7 @@ from explainer.model.incident import ExceptionRecord, Frame, Incident
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRAPPERS = tuple(os.path.join(_HERE, name, "") for name in ("live", "integrations"))
+_TRACEBACK = "Traceback (most recent call last):"
 _MAX_RECORDS = 60
 _MAX_FRAMES = 2000
 
@@ -23,8 +24,22 @@ def read_exception_object(error: BaseException) -> Incident:
     """The incident of a live exception: origin first, group members after their group."""
     records: list[ExceptionRecord] = []
     _add(records, error, link=None, parent=None, seen=set())
+    if any(_TRACEBACK in one.message for one in records):
+        told = _of_another_process(error)
+        if told is not None:
+            return told
     forward = _dynamo_frames(records)
     return Incident(exceptions=tuple(records), forward_frames=forward)
+
+
+def _of_another_process(error: BaseException) -> Incident | None:
+    """The incident of a failure that a worker or a spawned process has sent as text, which the exception's message is; None for none."""
+    from explainer.ingest.text import read_text
+
+    told = next(iter(read_text("".join(traceback.format_exception(error)))), None)
+    return (
+        told if told is not None and len(told.exceptions) > 1 and any(one.frames for one in told.exceptions) else None
+    )
 
 
 def _add(

@@ -82,3 +82,30 @@ def test_a_chain_that_bites_its_tail() -> None:
         following.__cause__ = last
         last = following
     assert len(read_exception_object(last).exceptions) <= 60
+
+
+def test_what_another_process_sent_as_text() -> None:
+    """A worker's traceback, which the exception's message holds, is the failure; the exception only passes it on."""
+    sent = (
+        "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
+        '  File "/app/train.py", line 9, in work\n    loss.backward()\n'
+        "RuntimeError: grad can be implicitly created only for scalar outputs\n"
+    )
+    try:
+        raise RuntimeError(sent)
+    except RuntimeError as error:
+        incident = read_exception_object(error)
+    inner = next(
+        one for one in incident.exceptions if "implicitly created" in one.message and "Process" not in one.message
+    )
+    assert [(one.file, one.line) for one in inner.frames] == [("/app/train.py", 9)]
+
+
+def test_a_message_that_only_speaks_of_a_traceback() -> None:
+    """What is no traceback leaves the exception as it is."""
+    try:
+        raise ValueError("Traceback (most recent call last): see the log")
+    except ValueError as error:
+        incident = read_exception_object(error)
+    assert [one.type for one in incident.exceptions] == ["ValueError"]
+    assert incident.exceptions[0].frames[-1].function == "test_a_message_that_only_speaks_of_a_traceback"
