@@ -180,7 +180,10 @@ def prove(
         proof = replace(proof, verdict=RED, reasons=(why,))
     if proof.verdict == GREEN and target.is_silent and _is_warned_of(choice.finding.cause, job, proof):
         proof = replace(proof, verdict=RED, reasons=("the program still gives the warning",))
-    is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/")
+    # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
+    is_quiet = (
+        target.is_silent or choice.finding.cause.startswith("inplace/") or "use_reentrant" in (choice.fix.patch or "")
+    )
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")

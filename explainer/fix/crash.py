@@ -46,6 +46,13 @@ def forward_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
             yield from _at(frame.file, frame.line, context)
 
 
+def warned_at(words: str, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """The statements at which a warning with some words was raised."""
+    for warning in context.incident.warnings:
+        if words in warning.message and warning.file and warning.line:
+            yield from _at(warning.file, warning.line, context)
+
+
 def _at(name: str, line: int, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     for file in context.program.parsed():
         statement = context.program.at(file.path, line) if is_file(name, file) else None

@@ -20,6 +20,7 @@ from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without
 from .misscaled import Misscaled
 from .name import Names
 from .skipped import Skipped
+from .unloaded import Unloaded
 from .unowned import Unowned
 
 MAX_STEPS_KEPT = 200
@@ -37,6 +38,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.unowned.note_makers()
     watcher.skipped.watch()
     watcher.misscaled.watch()
+    watcher.unloaded.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -57,10 +59,17 @@ class Watcher:
         self._losses: list[float] = []
         self._told = 0.0
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
-        recorder.at_end += [self.look_at_the_end, self.tell_unowned, self._tell_skipped, self._tell_misscaled]
+        recorder.at_end += [
+            self.look_at_the_end,
+            self.tell_unowned,
+            self._tell_skipped,
+            self._tell_misscaled,
+            self._tell_unloaded,
+        ]
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
         self.misscaled = Misscaled(sys.modules["torch"])
+        self.unloaded = Unloaded(sys.modules["torch"])
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -82,6 +91,7 @@ class Watcher:
 
     def _see(self, optimizer: Any) -> None:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
+        self.unloaded.before_step()
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -145,6 +155,12 @@ class Watcher:
         misscaled = self.misscaled.at_the_end()
         if misscaled:
             self._recorder.parts["misscaled"] = misscaled
+
+    def _tell_unloaded(self) -> None:
+        """The loads that have passed over what they were given."""
+        unloaded = self.unloaded.at_the_end()
+        if unloaded:
+            self._recorder.parts["unloaded"] = unloaded
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""

@@ -11,6 +11,7 @@ GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
+PASSES_OVER = "passes over keys that the model has"  # likewise
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
 SCHEMA = "gradfix.verification/1"
@@ -198,6 +199,26 @@ class Misscaled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix.
+
+    `fit` of the `keys` do without it, or with it in front where it `is_added`. `others` are prefixes by which about as many
+    fit; `clashes` counts keys that would meet another tensor once all are renamed.
+    """
+
+    module: str
+    keys: int
+    fit: int
+    prefix: str
+    is_added: bool = False
+    others: tuple[str, ...] = ()
+    clashes: int = 0
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
@@ -224,6 +245,7 @@ class ProcessReport:
     skipped: tuple[Skipped, ...] = ()
     unowned: tuple[Unowned, ...] = ()
     misscaled: tuple[Misscaled, ...] = ()
+    unloaded: tuple[Unloaded, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

@@ -55,15 +55,21 @@ class Hazard:
     sign: Sign
 
 
-def find_hazards(program: Program, known: Container[ast.stmt] = ()) -> Iterator[Hazard]:
-    """Every hazard of a program through which a gradient may pass, file by file; through the `known` statements one does."""
+def find_hazards(program: Program, known: Container[ast.stmt] = (), *, with_negative: bool = False) -> Iterator[Hazard]:
+    """Every hazard of a program through which a gradient may pass, file by file; through the `known` statements one does.
+
+    `with_negative` asks for powers as `x ** 1.5` too, that are wrong below 0 only.
+    """
     flow = flow_of(program)
     for file in program.parsed():
         names = program.names(file)
         for node in file.walk():
             found = _operand(node, names)
             if found is None:
-                continue
+                power = _of_negative(node, names) if with_negative else None
+                if power is None or value_of(power, file, program).not_negative:
+                    continue
+                found = POWER, power
             kind, argument = found
             assert isinstance(node, ast.expr)
             reach = flow.reach_of(node if kind == QUOTIENT else argument, file)
@@ -148,6 +154,21 @@ def _operand(node: ast.AST, names: Names) -> tuple[str, ast.expr] | None:
         return (POWER, operands[0]) if len(operands) > 1 and _is_singular_power(operands[1], names) else None
     at = 1 if last in ("div", "divide", "true_divide") else 0
     return (kind, operands[at]) if at < len(operands) and number_of(operands[at], names) is None else None
+
+
+def _of_negative(node: ast.AST, names: Names) -> ast.expr | None:
+    """What is raised to a power above 1 that no negative number has: `head` of `head ** 1.5`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, exponent = node.left, node.right
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "pow":
+        operands = [*([] if names.qualified(node.func) == "torch.pow" else [node.func.value]), *node.args]
+        if len(operands) < 2:
+            return None
+        base, exponent = operands[:2]
+    else:
+        return None
+    number = number_of(exponent, names)
+    return base if number is not None and number > 1 and number % 1 else None
 
 
 def _is_foreign(called: str) -> bool:

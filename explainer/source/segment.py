@@ -60,7 +60,7 @@ def writes_in_place(segment: Segment, program: Program) -> bool:
 
     The non-reentrant form does not notice such a write and can compute wrong gradients.
     """
-    run = _functions_run_by(segment, program)
+    run = functions_run_by(segment, program)
     return any(
         program.names(write.file).function_of(write.node) in run
         for write in find_writes(program)
@@ -68,9 +68,9 @@ def writes_in_place(segment: Segment, program: Program) -> bool:
     )
 
 
-def _functions_run_by(segment: Segment, program: Program) -> set[ast.AST]:
-    """The functions of the program that a segment runs, through calls and modules."""
-    run: set[ast.AST] = set()
+def functions_run_by(segment: Segment, program: Program) -> dict[Function, SourceFile]:
+    """The functions of the program that a segment runs, through calls and modules, each with its file."""
+    run: dict[Function, SourceFile] = {}
     todo: list[tuple[SourceFile, Function]] = []
     if segment.body is not None:
         inner = ast.copy_location(ast.Call(func=segment.body, args=[], keywords=[]), segment.node)
@@ -79,7 +79,7 @@ def _functions_run_by(segment: Segment, program: Program) -> set[ast.AST]:
         file, function = todo.pop()
         if function in run:
             continue
-        run.add(function)
+        run[function] = file
         for node in walk_scope(function):
             if isinstance(node, ast.Call):
                 todo += _targets(node, file, program)

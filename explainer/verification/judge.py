@@ -11,10 +11,12 @@ from explainer.model.verification import (
     CLIPS_SCALED,
     GREEN,
     INCONCLUSIVE,
+    PASSES_OVER,
     RED,
     Misscaled,
     ParameterHealth,
     ProcessReport,
+    Unloaded,
 )
 from explainer.verification.command import Ended
 
@@ -75,6 +77,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
         yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
     for wrong in process.misscaled:
         yield f"{_place(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
+    for load in process.unloaded:
+        yield f"{_place(load)} {PASSES_OVER}: {_fitting(load)}"
     left_out = frozenset(process.left_out)
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
@@ -94,8 +98,16 @@ def _faults(process: ProcessReport) -> Iterator[str]:
         yield from _standing(process)
 
 
-def _place(one: Misscaled) -> str:
+def _place(one: Misscaled | Unloaded) -> str:
     return f"{os.path.basename(one.file or '?')}:{one.line}"
+
+
+def _fitting(one: Unloaded) -> str:
+    """How the keys that a load has passed over would fit."""
+    how = "with" if one.is_added else "without"
+    others = "".join(f", about as many by `{prefix}`" for prefix in one.others)
+    clashes = f", {one.clashes} would clash" if one.clashes else ""
+    return f"{one.fit} of {one.keys} fit {one.module} {how} the prefix `{one.prefix}`{others}{clashes}"
 
 
 def _owned(process: ProcessReport) -> dict[str, list[ParameterHealth]]:

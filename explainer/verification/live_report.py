@@ -19,6 +19,7 @@ from explainer.model.verification import (
     ProcessReport,
     Skipped,
     StepRow,
+    Unloaded,
     Unowned,
 )
 from explainer.verification.module import modules_of
@@ -76,6 +77,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         misscaled=tuple(Misscaled(**one) for one in raw.get("misscaled", ())),
+        unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),
         autocast=tuple(raw.get("autocast", ())),

@@ -62,6 +62,12 @@ WRONG = {
         {"fields": {"target_shape": "[6, 1]"}},
         ["loss = F.cross_entropy(out, y.squeeze(-1))"],
     ),
+    "shifted predictions": (
+        HEAD + "logits = net(x)[..., :-1, :].contiguous()\nloss = F.cross_entropy(logits.view(-1, 2), y.view(-1))\n",
+        "loss =",
+        {"fields": {"left": "5", "right": "6"}},
+        ["loss = F.cross_entropy(logits.view(-1, 2), y[..., 1:].contiguous().view(-1))"],
+    ),
     "shifted targets": (
         HEAD + "logits = net(x)\ny = x[:, 1:]\nloss = F.cross_entropy(logits.view(-1, 2), y.reshape(-1))\n",
         "loss =",

@@ -94,6 +94,30 @@ net.register_full_backward_hook(hook)
 }
 
 
+TENSOR = "import torch\nx = torch.ones(2, requires_grad=True)\nnorms = Norms()\n"
+NUMBER = "expected Variable, but hook returned 'float'"
+LOOKS = {
+    "a lambda": (
+        TENSOR + "x.register_hook(lambda grad: norms.update(grad.norm().item()))\n",
+        ["-x.register_hook(lambda grad: norms.update(grad.norm().item()))",
+         "+def hook(grad):", "+    norms.update(grad.norm().item())", "+", "+x.register_hook(hook)"],
+    ),
+    "a function": (
+        TENSOR + "def look(grad):\n    return norms.update(grad.norm().item())\nx.register_hook(look)\n",
+        ["-    return norms.update(grad.norm().item())", "+    norms.update(grad.norm().item())"],
+    ),
+    "a scaled gradient": (TENSOR + "x.register_hook(lambda grad: grad * 2)\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "changes"), LOOKS.values(), ids=LOOKS)
+def test_a_hook_that_looks_gives_nothing_back(source: str, changes: list[str], tmp_path: pathlib.Path) -> None:
+    """What its last call returns is no gradient."""
+    after = rewritten(tmp_path, "contract_of_hook", source, message=NUMBER)
+    assert diff_lines(source, after) == changes
+    assert rewritten(tmp_path, "contract_of_hook", after, message=NUMBER) == after
+
+
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
     """Nothing is proposed where the fault is not."""

@@ -10,7 +10,7 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import GRAD_OFF, STARVING_OFF, TracedLine
-from tests.fix.rewriting import changed_lines, failed, line_of, write
+from tests.fix.rewriting import changed_lines, diff_lines, failed, line_of, rewritten, write
 
 SOURCE = """import torch
 
@@ -65,6 +65,31 @@ def test_a_block(tmp_path: pathlib.Path, words: str, applicability: str | None) 
     assert found == applicability
     compile(after, "train.py", "exec")
     assert "out = net(x)" in changed_lines(SOURCE, after)
+
+
+SEGMENT = """import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Backbone(nn.Module):
+    @torch.no_grad()
+    def forward(self, x):
+        return x * 2
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = Backbone()
+    def forward(self, x):
+        return checkpoint(self.backbone, x, use_reentrant=True)
+"""
+
+
+def test_what_a_segment_runs(tmp_path: pathlib.Path) -> None:
+    """Asked for the segments: no trace is needed, and a function that no segment runs keeps its decorator."""
+    segments = {"options": {"segments": True}}
+    after = rewritten(tmp_path, "leave_traced_grad_mode", SEGMENT, **segments)
+    assert diff_lines(SEGMENT, after) == ["-    @torch.no_grad()"]
+    plain = SEGMENT.replace("checkpoint(self.backbone, x, use_reentrant=True)", "self.backbone(x)")
+    assert rewritten(tmp_path, "leave_traced_grad_mode", plain, **segments) == plain
 
 
 def test_another_line(tmp_path: pathlib.Path) -> None:

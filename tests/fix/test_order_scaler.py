@@ -40,6 +40,13 @@ RIGHT = {
     "no scaler": (HEAD + "    loss.backward()\n    opt.step()\n", "loss =", {}),
 }
 WRONG = {
+    "updated in some rounds": (
+        HEAD
+        + "    scaler.scale(loss).backward()\n    scaler.step(opt)\n    if step % 2:\n        scaler.scale(g).backward()\n        scaler.step(g_opt)\n        scaler.update()\n",
+        "scaler.step(opt)",
+        {"message": "step() has already been called since the last update()."},
+        ["scaler.update()"],
+    ),
     "a loss that is not scaled": (
         HEAD + "    loss.backward()\n    scaler.step(opt)\n    scaler.update()\n",
         "scaler.step",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import WarningRecord
+from tests.fix.rewriting import best, diff_lines, failed, line_of, rewritten, write
 
 ATTACK = """import torch
 
@@ -57,6 +60,20 @@ def attack(model, tokens):
 
 attack(net, x)
 """
+
+
+def test_the_warning_stands_where_the_gradient_is_read(tmp_path: pathlib.Path) -> None:
+    """A helper that is handed None fails elsewhere."""
+    source = HELPER.replace("vectors.grad.sign()", "vectors * 2").replace(
+        "0.1 * direction(vectors)", "direction(vectors.grad)"
+    )
+    said = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed."
+    line = line_of(source, "direction(vectors.grad)")
+    warning = WarningRecord(category="UserWarning", message=said, file=str(tmp_path / "train.py"), line=line)
+    program = write(tmp_path, {"train.py": source})
+    proposal = best("retain_grad", program, incident=replace(failed(), warnings=(warning,)))
+    assert proposal is not None
+    assert diff_lines(source, splice(source, proposal.edits)) == ["+    vectors.retain_grad()"]
 
 
 def test_what_a_helper_reads_is_kept_by_its_caller(tmp_path: pathlib.Path) -> None:

@@ -54,6 +54,10 @@ WRONG = {
         "loss = torch.where(out > 20, out, torch.exp(out)).sum()",
         "loss = torch.where(out > 20, out, torch.exp(torch.where(out > 20, 0, out))).sum()",
     ),
+    "a power that no negative number has": (
+        "loss = torch.where(y > out, 2 * (y - out) ** 1.5, 0).sum()",
+        "loss = torch.where(y > out, 2 * torch.where(y > out, y - out, 1) ** 1.5, 0).sum()",
+    ),
     "filled afterwards": (
         "loss = torch.log(out).masked_fill(out == 0, 0.0).sum()",
         "loss = torch.log(torch.where(out == 0, 1, out)).masked_fill(out == 0, 0.0).sum()",

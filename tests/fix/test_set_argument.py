@@ -16,7 +16,19 @@ RIGHT = {
     "another class of that name": ("from mine import CTCLoss\nloss = CTCLoss()\n", "", CTC),
     "no options": (HEAD + "loss = nn.CTCLoss()\n", "", {}),
 }
+CYCLE = {
+    "options": {"calls": ["torch.optim.lr_scheduler.OneCycleLR"], "argument": "cycle_momentum", "value": "False", "message": "cycle_momentum"},
+    "message": "optimizer must support momentum or beta1 with `cycle_momentum` option enabled",
+}  # fmt: skip
+ONE_CYCLE = "from torch.optim.lr_scheduler import OneCycleLR\ns = OneCycleLR(opt, 0.1, total_steps=9)\n"
+RIGHT["another failure than the option asks for"] = (ONE_CYCLE, "", {**CYCLE, "message": "max_lr must be positive"})
 WRONG = {
+    "a momentum that is not there": (
+        ONE_CYCLE,
+        "",
+        CYCLE,
+        ["s = OneCycleLR(opt, 0.1, total_steps=9, cycle_momentum=False)"],
+    ),
     "without arguments": (HEAD + "loss = nn.CTCLoss()\n", "", CTC, ["loss = nn.CTCLoss(zero_infinity=True)"]),
     "beside others": (
         HEAD + "loss = nn.CTCLoss(blank=0)\n",

@@ -105,6 +105,29 @@ row.mul_(0.5)
 }
 
 
+CANVAS = """import torch
+from torch import nn
+scale = nn.Parameter(torch.ones(3))
+class Canvas:
+    def __init__(self):
+        self.pixels = torch.zeros(4, 3)
+    @torch.no_grad()
+    def window(self, row):
+        return self.pixels[row]
+    def add(self, row):
+        window = self.window(row)
+        window += scale
+"""
+
+
+def test_a_function_that_gives_the_view(tmp_path: pathlib.Path) -> None:
+    """Its decorator goes where what is written has a graph, and stays where it has none."""
+    after = rewritten(tmp_path, "view_beside_its_write", CANVAS, "window += scale")
+    assert diff_lines(CANVAS, after) == ["-    @torch.no_grad()"]
+    plain = CANVAS.replace("window += scale", "window += 1.0")
+    assert rewritten(tmp_path, "view_beside_its_write", plain, "window += 1.0") == plain
+
+
 @pytest.mark.parametrize(("source", "at"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(source: str, at: str | None, tmp_path: pathlib.Path) -> None:
     """Nothing is proposed where the fault is not."""

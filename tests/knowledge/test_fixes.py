@@ -17,10 +17,14 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "backward/gradcheck-failed/float32-inputs": "the dtype of the inputs is the check's own",
     "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",
     "backward/cudnn-rnn-in-eval/plain": "no recording: it needs a GPU",
     "backward/gradient-shape-mismatch/parameter-resized-through-data": "the new parameter belongs into its module and optimizer as well",
     "backward/hook-contract/hook-changes-the-shape": "a mask instead of a selection is another formula",
+    "checkpoint/frozen-segment/plain": "nothing before the segment trains: it is called plainly, which the author decides",
+    "distributed/mode-unsupported/comm-hook-returns-tensor": "the hook is the author's to write",
+    "distributed/mode-unsupported/no-sync-under-zero": "the accumulation moves into a configuration that the program does not have",
     "checkpoint/bad-arguments/saved-tensors-read-twice": "its line asks for the non-reentrant form already; the cure is in the custom backward",
     "compile/mutation-unsupported/aliased-inputs": "which of two names keeps the memory is the author's to say",
     "compile/mutation-unsupported/captured-buffer": "the buffer becomes an argument, and its new value a result",

@@ -55,6 +55,31 @@ def test_several_cuts_that_starve_the_same_parameters() -> None:
     assert second - first == 1
 
 
+@pytest.mark.parametrize(("is_reentrant", "kinds"), [(False, {"starving-cut", "starving-off"}), (True, set())])
+def test_a_block_without_grad_inside_a_checkpoint(is_reentrant: bool, kinds: set[str]) -> None:
+    """The program's own switch starves what stands before it; the first pass of a reentrant segment, without one, starves nothing."""
+    from torch.utils.checkpoint import checkpoint
+
+    prompt, tower, head = (torch.nn.Linear(3, 3) for _ in range(3))
+    tower.requires_grad_(False)
+    optimizer = torch.optim.SGD([*prompt.parameters(), *head.parameters()], lr=0.1)
+
+    def frozen(x: torch.Tensor) -> torch.Tensor:
+        if is_reentrant:
+            return tower(x)
+        with torch.no_grad():
+            return tower(x)
+
+    def train() -> None:
+        for _ in range(3):
+            loss = head(checkpoint(frozen, prompt(torch.randn(2, 3)), use_reentrant=is_reentrant)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    assert {one.kind for one in lines(train, fails=False)} == kinds
+
+
 def test_a_cut_that_starves_parameters() -> None:
     """Half of what the optimizer owns never gets a gradient: the line that keeps it from there."""
     found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)

@@ -51,6 +51,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _one_class_each(loss, context, near)
         else:
             yield from _shifted(loss, context, near)
+            yield from _shifted_back(loss, context, near)
 
 
 def _one_class_each(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:
@@ -223,6 +224,41 @@ def _shifted(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:
         ),
         belief=near,
     )
+
+
+def _shifted_back(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:
+    """`logits[:, :-1]` as predictions: the targets lose their first position."""
+    left, right = (str(context.fields.get(name, "")) for name in ("left", "right"))
+    target, source = _base(loss.target), _base(loss.prediction)
+    if not left.isdigit() or not right.isdigit() or int(left) >= int(right) or source is None or target is None:
+        return
+    cut = definition_of(source, loss.file, context.program) if isinstance(source, ast.Name) else source
+    while isinstance(cut, ast.Call) and isinstance(cut.func, ast.Attribute):
+        cut = cut.func.value
+    whole = definition_of(target, loss.file, context.program) if isinstance(target, ast.Name) else target
+    if not isinstance(cut, ast.Subscript) or isinstance(target, ast.Subscript) or _is_cut(whole):
+        return
+    parts = loss.file.segment(cut.slice).replace(" ", "").strip("()").split(",")
+    if parts[-2:] != [":-1", ":"] and parts != [":", ":-1"]:
+        return
+    above = loss.file.parents.get(target)
+    is_viewed = isinstance(above, ast.Attribute) and above.attr == "view"
+    yield Proposal(
+        edits=(put_method(loss.file, target, "[..., 1:].contiguous()" if is_viewed else "[..., 1:]"),),
+        culprit=culprit_of(
+            loss.file,
+            target,
+            "keeps the first token, which no prediction is for: the predictions lack the last position",
+        ),
+        belief=near,
+    )
+
+
+def _is_cut(node: ast.expr | None) -> bool:
+    """Whether a value is a part of another: `ids[:, 1:]`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Slice, ast.Tuple))
 
 
 def _base(node: ast.expr) -> ast.expr | None:

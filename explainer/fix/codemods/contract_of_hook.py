@@ -1,13 +1,16 @@
-"""A hook keeps to its contract: a module's gives a tuple of gradients or None and is of one kind, a tensor's keeps its shape."""
+"""A hook keeps to its contract: a module's gives a tuple of gradients or None and is of one kind, a tensor's keeps its shape.
+
+A hook that only looks, and hands on what its last call happens to return, returns nothing.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import message_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import free_name, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
@@ -16,8 +19,10 @@ from explainer.source.program import Program
 from explainer.source.selection import ELEMENTWISE
 from explainer.source.tree import walk
 
+_OF_TENSOR = ("register_hook", "register_post_accumulate_grad_hook")
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"
+_SILENT = "A hook that only looks returns nothing"
 _FLATTENS = frozenset({"flatten", "view", "reshape", "ravel", "squeeze", "unsqueeze"})
 
 
@@ -43,11 +48,70 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, node in registered:
         if isinstance(node, ast.Call) and node.args and not is_mixed:
             yield from _wrapped(file, node.args[0], context.program)
-    if "has changed the size of value" in message_of(context):
-        for file in context.program.parsed():
-            for node in file.walk():
-                if _method(node) == "register_hook" and isinstance(node, ast.Call) and node.args:
-                    yield from _reshaped(file, node.args[0], context.program)
+    yield from _of_tensors(context)
+
+
+def _of_tensors(context: Context) -> Iterator[Proposal]:
+    """An edit for each hook of a tensor that gives back what is no gradient, or one of another shape."""
+    message = message_of(context)
+    cure = (
+        _silenced
+        if "but hook returned" in message
+        else _reshaped
+        if "has changed the size of value" in message
+        else None
+    )
+    for file in context.program.parsed() if cure is not None else ():
+        for node in file.walk():
+            if cure is not None and _method(node) in _OF_TENSOR and isinstance(node, ast.Call) and node.args:
+                yield from cure(file, node.args[0], context.program)
+
+
+def _silenced(file: SourceFile, hook: ast.expr, program: Program) -> Iterator[Proposal]:
+    """`return log.update(grad.norm().item())` without its `return`; a lambda of that becomes a function before its statement."""
+    why = "gives back what its call returns, which autograd takes for the gradient"
+    if isinstance(hook, ast.Lambda):
+        own = hook.args.args[0].arg if len(hook.args.args) == 1 else ""
+        if isinstance(hook.body, ast.Call) and _only_reads(hook.body, own):
+            statement = file.statement(hook)
+            name = free_name("hook", file.tree or hook)
+            text = f"def {name}({ast.unparse(hook.args)}):\n    {file.segment(hook.body)}\n"
+            yield Proposal(
+                edits=(insert_before(file, statement, text), edit_of(file, hook, name)),
+                culprit=culprit_of(file, hook, why),
+                belief=2.0,
+                title=_SILENT,
+            )
+        return
+    found = _function_of(file, hook, program)
+    own = next((one.arg for one in found[1].args.args if one.arg != "self"), "") if found is not None else ""
+    for one in statements_of(found[1]) if found is not None else ():
+        if (
+            found is not None
+            and isinstance(one, ast.Return)
+            and isinstance(one.value, ast.Call)
+            and _only_reads(one.value, own)
+        ):
+            where = found[0]
+            yield Proposal(
+                edits=(edit_of(where, one, where.segment(one.value)),),
+                culprit=culprit_of(where, one, why),
+                belief=2.0,
+                title=_SILENT,
+            )
+
+
+def _only_reads(call: ast.Call, gradient: str) -> bool:
+    """Whether a call notes numbers of a gradient somewhere: `norms.append(grad.norm().item())`."""
+    noted = [
+        node
+        for one in call.args
+        for node in walk(one)
+        if _method(node) in ("item", "tolist", "cpu", "numpy", "detach", "clone")
+    ]
+    return bool(gradient) and any(
+        isinstance(one, ast.Name) and one.id == gradient for each in noted for one in walk(each)
+    )
 
 
 def _reshaped(file: SourceFile, hook: ast.expr, program: Program) -> Iterator[Proposal]:

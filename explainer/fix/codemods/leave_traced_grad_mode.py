@@ -3,7 +3,7 @@
 Where layers that an optimizer owns only run under a decorator, it may freeze them on purpose; not so where the function gives
 the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph, nor where the
 program loads and copies no weights: layers that stay as they were drawn at random serve nobody. An evaluation that called the
-function gets the decorator.
+function gets the decorator. With `options["segments"]` the decorators of what activation checkpointing runs, whose input has a graph.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from explainer.source.name import Function, Names
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.segment import find_segments, functions_run_by
 from explainer.source.tree import walk
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
@@ -36,6 +37,10 @@ _MORE = "what else stands in the block is recorded too: a target that was comput
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that switches grad mode off by a decorator or a block."""
+    if context.options.get("segments"):
+        if context.has_failed:
+            yield from _in_segments(context)
+        return
     for one in context.incident.traced:
         path = place_of(one.file, context.program.root) if one.kind in (GRAD_OFF, STARVING_OFF) else None
         file = context.program.files.get(path) if path else None
@@ -53,6 +58,15 @@ def propose(context: Context) -> Iterator[Proposal]:
                         yield replace(found, applicability="unsafe", because=_RANDOM)
             elif one.kind == GRAD_OFF and isinstance(node, ast.With) and node.lineno == one.line:
                 yield from _block(node, file, names)
+
+
+def _in_segments(context: Context) -> Iterator[Proposal]:
+    """A backward that came to a segment has passed what it was given: what switches grad mode off inside it keeps that from training."""
+    for segment in find_segments(context.program):
+        for function, file in functions_run_by(segment, context.program).items():
+            yield from _decorated(
+                function, min((one.lineno for one in function.decorator_list), default=0), file, context
+            )
 
 
 def _draws(function: Function) -> bool:

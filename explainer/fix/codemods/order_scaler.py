@@ -15,6 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.lineage import block_of
 from explainer.source.step import (
     BACKWARD,
     CLIP,
@@ -147,14 +148,36 @@ def _with_clips(unscale: Act, acts: Sequence[Act]) -> list[ast.stmt]:
 
 
 def _without_update(acts: Sequence[Act], message: str) -> Iterator[Proposal]:
-    """A scaler that steps and never updates: the next `unscale_` or `step` finds the last one's state."""
-    steps = _of(acts, SCALER_STEP)
-    if _of(acts, UPDATE) or not steps or "since the last update" not in message:
+    """A scaler that steps and never updates, or not in each round: the next `unscale_` or `step` finds the last one's state."""
+    steps, updates = _of(acts, SCALER_STEP), _of(acts, UPDATE)
+    if not steps or "since the last update" not in message:
         return
     last = steps[-1]
-    edit: Edit = insert_after(last.file, last.statement, f"{last.object}.update()")
+    if not updates:
+        edit: Edit = insert_after(last.file, last.statement, f"{last.object}.update()")
+        yield Proposal(
+            edits=(edit,),
+            culprit=culprit_of(last.file, last.call, "steps; `update()` never follows, so the scaler's state stays"),
+            belief=1.5,
+        )
+        return
+    update, file = updates[-1], updates[-1].file
+    branch = file.enclosing(update.statement, ast.If, ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+    first = (
+        next((one for one in steps if one.statement in block_of(branch, file)), None)
+        if isinstance(branch, ast.If)
+        else None
+    )
+    is_last = isinstance(branch, ast.If) and not branch.orelse and update.statement is branch.body[-1]
+    if first is None or not isinstance(branch, ast.If) or not is_last or len(updates) > 1:
+        return
     yield Proposal(
-        edits=(edit,),
-        culprit=culprit_of(last.file, last.call, "steps; `update()` never follows, so the scaler's state stays"),
-        belief=1.5,
+        edits=(
+            remove_statement(file, update.statement),
+            insert_after(file, branch, file.segment(update.statement)),
+        ),
+        culprit=culprit_of(
+            file, update.call, f"updates in some rounds only, and line {first.call.lineno} steps in each of them"
+        ),
+        belief=1.8,
     )

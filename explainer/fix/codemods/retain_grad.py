@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.crash import warned_at
 from explainer.fix.failure import failing_statements
 from explainer.source.binding import bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
@@ -23,7 +24,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each result whose gradient the failing statement reads."""
     if not context.has_failed:
         return
-    for file, statement in failing_statements(context)[:1]:
+    # A helper that is handed the gradient fails; the warning stands where it is read.
+    for file, statement in [*failing_statements(context)[:1], *warned_at("that is not a leaf Tensor", context)]:
         for node in walk(statement):
             if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
                 yield from _kept(node.value, statement, file, context)

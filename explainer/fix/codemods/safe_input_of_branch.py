@@ -33,7 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     groups: dict[ast.AST, list[tuple[Hazard, Proposal]]] = defaultdict(list)
-    for hazard in find_hazards(context.program):
+    for hazard in find_hazards(context.program, with_negative=True):
         selection = selection_of(hazard.node, hazard.file, context.program) if hazard.kind in _NAMES else None
         if selection is None or _is_safe_already(hazard):
             continue

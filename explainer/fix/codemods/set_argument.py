@@ -1,7 +1,7 @@
 """Sets a keyword argument of a call: `nn.CTCLoss()` becomes `nn.CTCLoss(zero_infinity=True)`.
 
 The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
-sentence about the line. A call that has the argument already, also by position or `**`, stays.
+sentence about the line; `message` are words that the failure has to say. A call that has the argument already, also by position or `**`, stays.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.blame import crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
 
 
@@ -18,6 +19,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each call without the argument; the traceback's own lines first."""
     calls, argument, value = (context.options.get(one) for one in ("calls", "argument", "value"))
     if not context.has_failed or not isinstance(calls, Sequence) or not isinstance(argument, str):
+        return
+    if str(context.options.get("message", "")) not in message_of(context):
         return
     for file in context.program.parsed():
         names = context.program.names(file)

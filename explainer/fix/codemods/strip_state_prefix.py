@@ -1,6 +1,7 @@
 """The keys of a state dict lose a prefix, or get one, where it is loaded: `module.` of DataParallel, `model.` of Lightning.
 
-So do those of a part, the part's name, and of an `AveragedModel`, whose counter is left out.
+So do those of a part, the part's name, and of an `AveragedModel`, whose counter is left out. Where `strict=False` has passed
+over all of them in silence, as a run was seen to do, it goes on passing over what fits nowhere.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ from dataclasses import dataclass
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.model.patch import Edit
+from explainer.model.verification import PASSES_OVER
+from explainer.source.file import SourceFile
 
 _WRAPPERS = ("module.", "_orig_mod.")
 _UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: ([^\n]*)")
+_SEEN = re.compile(
+    rf"(\S+):(\d+) {re.escape(PASSES_OVER)}: \d+ of \d+ fit \S+ (with|without) the prefix `([\w.]+)`(.*)$"
+)
 _MISSING = re.compile(r"Missing key\(s\) in state_dict: ([^\n]*)")
 
 
@@ -35,7 +42,12 @@ class _Rename:
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for the loading that the traceback names, where the keys differ by a prefix."""
+    """An edit for the loading that the traceback names, or that was seen to load nothing, where the keys differ by a prefix."""
+    yield from _failed(context)
+    yield from _silent(context)
+
+
+def _failed(context: Context) -> Iterator[Proposal]:
     rename = next((one for each in context.incident.exceptions if (one := _rename(each.message)) is not None), None)
     if rename is None:
         return
@@ -54,6 +66,56 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, node, f"loads keys that {why} the prefix `{rename.prefix}`"),
                 belief=1.5,
             )
+
+
+def _silent(context: Context) -> Iterator[Proposal]:
+    """The loads that a run was seen to make with `strict=False`; only their line where one renaming does not do."""
+    seen: dict[tuple[str, int], set[_Rename | None]] = {}
+    for found in (one for line in context.incident.log if (one := _SEEN.search(line.text))):
+        rename = _Rename(found[4], is_added=found[3] == "with") if not found[5] else None
+        seen.setdefault((found[1], int(found[2])), set()).add(rename)
+    for file in context.program.parsed() if seen else ():
+        name = file.path.replace("\\", "/").rpartition("/")[2]
+        for (base, line), renames in seen.items():
+            for call, state in _loads(file) if base == name else ():
+                if call.lineno <= line <= (call.end_lineno or call.lineno):
+                    yield _told(file, call, state, renames)
+
+
+def _told(file: SourceFile, call: ast.Call, state: ast.expr, renames: set[_Rename | None]) -> Proposal:
+    rename = next(iter(renames)) if len(renames) == 1 else None
+    if rename is None:
+        return Proposal(edits=(), culprit=culprit_of(file, call, "passes over keys that the model has"), belief=2.0)
+    how = "lack" if rename.is_added else "begin with"
+    title = "Put the prefix `{}` before the keys" if rename.is_added else "Take the prefix `{}` off the keys"
+    return Proposal(
+        edits=_renamed(file, state, rename),
+        culprit=culprit_of(file, call, f"passes over the keys, which {how} the prefix `{rename.prefix}`"),
+        belief=2.0,
+        title=title.format(rename.prefix) + " where they are loaded",
+    )
+
+
+def _loads(file: SourceFile) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """The calls of `load_state_dict` of a file, with the state that each is given."""
+    for one in file.attributes.get("load_state_dict", ()):
+        call = file.parents.get(one)
+        if isinstance(call, ast.Call) and call.func is one:
+            named = [each.value for each in call.keywords if each.arg == "state_dict"]
+            state = next(iter([*call.args, *named]), None)
+            if state is not None and not isinstance(state, ast.Starred):
+                yield call, state
+
+
+def _renamed(file: SourceFile, state: ast.expr, rename: _Rename) -> tuple[Edit, ...]:
+    """The edit of a state dict; of the keys alone where it is written out as a comprehension, which may leave some out."""
+    if not isinstance(state, ast.DictComp):
+        return (edit_of(file, state, rename.written(_text(file.segment(state), state))),)
+    key = file.segment(state.key)
+    if rename.is_added:
+        return (edit_of(file, state.key, f'f"{rename.prefix}{{{key}}}"'),) if isinstance(state.key, ast.Name) else ()
+    removed = f'.removeprefix("{rename.prefix}")'
+    return () if key.endswith(removed) else (edit_of(file, state.key, f"{_text(key, state.key)}{removed}"),)
 
 
 def _text(text: str, node: ast.expr) -> str:

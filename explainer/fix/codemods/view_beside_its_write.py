@@ -1,16 +1,19 @@
 """A view taken under `no_grad` and written outside: both go to the same side of the block.
 
-Outside, where the write is part of the forward; inside, where it only sets the values of a parameter.
+Outside, where the write is part of the forward; inside, where it only sets the values of a parameter. A function that gives such
+a view loses the decorator that switches grad mode off.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
+from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, changes, scope_of, statements_of, value_of
@@ -27,11 +30,35 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, statement in crash_places(context):
         scope = scope_of(statement, file, context.program)
         for name in changes(statement):
+            yield from _undecorated(name, statement, file, context.program)
             for block in statements_of(scope) if scope is not None else ():
                 made = [one for one in getattr(block, "body", ()) if name in binds(one)]
                 if isinstance(block, ast.With) and _mode(block, file, context.program) is not None and made:
                     yield from _proposals(block, made[0], statement, file, context.program)
         return
+
+
+def _undecorated(name: str, write: ast.stmt, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """The function behind `window = self.window(...)` without `@torch.no_grad()`, where what is written into the view has a graph."""
+    scope, value = scope_of(write, file, program), value_of(write)
+    made = next((one for one in statements_of(scope) if name in binds(one)), None) if scope is not None else None
+    call = made.value if isinstance(made, ast.Assign) else None
+    if not isinstance(call, ast.Call) or value is None or flow_of(program).reach_of(value, file) == Reach.NONE:
+        return
+    for callee in callees_of(call.func, file, program):
+        for one in getattr(callee.function, "decorator_list", ()):
+            func = one.func if isinstance(one, ast.Call) else one
+            if program.names(callee.file).qualified(func) in _MODES:
+                start, end = (
+                    callee.file.line_start(one.lineno),
+                    callee.file.line_start((one.end_lineno or one.lineno) + 1),
+                )
+                why = f"takes a view with grad mode off, and line {write.lineno} of {os.path.basename(file.path)} writes it"
+                yield Proposal(
+                    edits=(Edit(file=callee.file.path, start=start, end=end, new=""),),
+                    culprit=culprit_of(callee.file, one, why),
+                    belief=2.0,
+                )
 
 
 def _mode(block: ast.With, file: SourceFile, program: Program) -> ast.expr | None:

@@ -205,7 +205,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
         )
         if took and not operation.grad_mode:
-            operation.off = getattr(self._local, "off", None)
+            self._see_off(operation)
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
@@ -227,6 +227,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.finite.saw_operands(name, number, tensors)
             for output in made:
                 self.finite.watch(name, number, output, inputs)
+
+    def _see_off(self, operation: Operation) -> None:
+        """An operation ran with grad mode off: by the program's own switch, which is no first pass of a reentrant segment."""
+        operation.off = off = getattr(self._local, "off", None)
+        if off is not None and all(off != one.place for one in self.replays.open):
+            operation.in_segment = False
 
     def _sorted(
         self, name: str, tensors: list[Any], outputs: list[Any], written: list[Any], *, grad_mode: bool
