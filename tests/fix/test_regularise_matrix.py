@@ -11,6 +11,18 @@ EYE = "1e-3 * torch.eye(c.shape[-1], dtype=c.dtype, device=c.device)"
 RIGHT = {
     "a sum": (HEAD + "f = torch.linalg.cholesky(c + 0.1 * torch.eye(4))\n", "f =", {}),
     "a matrix of data": (HEAD + "f = torch.linalg.cholesky(x.T @ x)\n", "f =", {}),
+    "the logarithm of a factor's diagonal": (
+        HEAD + "f = torch.linalg.cholesky(c).diagonal().log().sum()\n",
+        "f =",
+        {},
+    ),
+    "a log-determinant": (HEAD + "f = torch.logdet(c)\n", "f =", {}),
+    "a likelihood": (
+        HEAD
+        + "def nll(c):\n    f = torch.linalg.cholesky(c)\n    return torch.log(torch.diagonal(f)).sum()\nnll(h.T @ h)\n",
+        "f =",
+        {},
+    ),
     "another operation": (HEAD + "f = torch.linalg.matrix_norm(c)\n", "f =", {}),
 }
 WRONG = {

@@ -45,6 +45,7 @@ BY_HAND: dict[str, str] = {
     "nan/bad-input/nan-in-rows-outside-the-loss": "what stands for a missing reading is the author's to say",
     "nan/bad-input/target-outside-0-and-1": "the scale of the data is known where they are made",
     "nan/ill-conditioned-linear-algebra/equal-singular-values": "a tie is broken by noise, or the formula changed",
+    "nan/ill-conditioned-linear-algebra/singular-covariance": "how much is added decides the logarithm of the determinant",
     "optimizer/option-conflict/tied-weight-in-two-groups": "which group keeps the tied weight is the author's choice",
     "optimizer/sparse-gradient/dense-in-sparse-adam": "its optimizers stand in a list",
     "peft/weights-shape-mismatch/other-base": "which base the adapter was trained on stands beside the adapter",
