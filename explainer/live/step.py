@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .dropped import Dropped
 from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
@@ -39,6 +40,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.skipped.watch()
     watcher.misscaled.watch()
     watcher.unloaded.watch()
+    watcher.dropped.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -65,11 +67,13 @@ class Watcher:
             self._tell_skipped,
             self._tell_misscaled,
             self._tell_unloaded,
+            self._tell_dropped,
         ]
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
         self.misscaled = Misscaled(sys.modules["torch"])
         self.unloaded = Unloaded(sys.modules["torch"])
+        self.dropped = Dropped()
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -161,6 +165,12 @@ class Watcher:
         unloaded = self.unloaded.at_the_end()
         if unloaded:
             self._recorder.parts["unloaded"] = unloaded
+
+    def _tell_dropped(self) -> None:
+        """The columns that the loss reads and never gets."""
+        dropped = self.dropped.at_the_end()
+        if dropped:
+            self._recorder.parts["dropped"] = dropped
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""

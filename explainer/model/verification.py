@@ -11,6 +11,7 @@ GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
+DROPPED = "reads a column that the Trainer has dropped"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
@@ -219,6 +220,17 @@ class Unloaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A column of the training set that the Trainer took out, since `model`'s forward does not name it, and that the loss reads."""
+
+    column: str
+    model: str
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
@@ -246,6 +258,7 @@ class ProcessReport:
     unowned: tuple[Unowned, ...] = ()
     misscaled: tuple[Misscaled, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from explainer.model.verification import (
     CLIPS_SCALED,
+    DROPPED,
     GREEN,
     INCONCLUSIVE,
     PASSES_OVER,
     RED,
+    Dropped,
     Misscaled,
     ParameterHealth,
     ProcessReport,
@@ -80,6 +82,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     for load in process.unloaded:
         yield f"{_place(load)} {PASSES_OVER}: {_fitting(load)}"
     left_out = frozenset(process.left_out)
+    for column in process.dropped:
+        yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
     if bad is not None:
@@ -98,7 +102,7 @@ def _faults(process: ProcessReport) -> Iterator[str]:
         yield from _standing(process)
 
 
-def _place(one: Misscaled | Unloaded) -> str:
+def _place(one: Misscaled | Unloaded | Dropped) -> str:
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 
 

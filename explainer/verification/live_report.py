@@ -10,6 +10,7 @@ from typing import Any
 
 from explainer.model.incident import TENSOR, Fact, Incident
 from explainer.model.verification import (
+    Dropped,
     Failure,
     FirstStep,
     Gradient,
@@ -77,6 +78,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         misscaled=tuple(Misscaled(**one) for one in raw.get("misscaled", ())),
+        dropped=tuple(Dropped(**one) for one in raw.get("dropped", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),
