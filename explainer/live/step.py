@@ -64,10 +64,7 @@ class Watcher:
         recorder.at_end += [
             self.look_at_the_end,
             self.tell_unowned,
-            self._tell_skipped,
-            self._tell_misscaled,
-            self._tell_unloaded,
-            self._tell_dropped,
+            self._tell_silent,
         ]
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
@@ -148,29 +145,11 @@ class Watcher:
         if unowned:
             self._recorder.parts["unowned"] = unowned
 
-    def _tell_skipped(self) -> None:
-        """The optimizers that a GradScaler has kept from stepping."""
-        skipped = self.skipped.at_the_end()
-        if skipped:
-            self._recorder.parts["skipped"] = skipped
-
-    def _tell_misscaled(self) -> None:
-        """The lines that gave gradients another size than was meant."""
-        misscaled = self.misscaled.at_the_end()
-        if misscaled:
-            self._recorder.parts["misscaled"] = misscaled
-
-    def _tell_unloaded(self) -> None:
-        """The loads that have passed over what they were given."""
-        unloaded = self.unloaded.at_the_end()
-        if unloaded:
-            self._recorder.parts["unloaded"] = unloaded
-
-    def _tell_dropped(self) -> None:
-        """The columns that the loss reads and never gets."""
-        dropped = self.dropped.at_the_end()
-        if dropped:
-            self._recorder.parts["dropped"] = dropped
+    def _tell_silent(self) -> None:
+        """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
+        for name in ("skipped", "misscaled", "unloaded", "dropped"):
+            if told := getattr(self, name).at_the_end():
+                self._recorder.parts[name] = told
 
     def look_at_the_end(self) -> None:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
