@@ -130,6 +130,12 @@ def cuts_graph(fix: Fix) -> bool:
     return len(_cuts_in(fix, "+", spared=_AVERAGE)) > len(_cuts_in(fix, "-", spared=_AVERAGE))
 
 
+def _chooses_form(fix: Fix) -> bool:
+    """Whether a patch writes the form of checkpointing."""
+    lines = (fix.patch or "").splitlines()
+    return any(one.startswith("+") and "use_reentrant" in one for one in lines)
+
+
 def _cuts_in(fix: Fix, sign: str, spared: re.Pattern[str] | None = None) -> list[str]:
     """What cuts the graph in the lines that a patch adds ("+") or takes out ("-"), but for those that are spared."""
     lines = (one for one in (fix.patch or "").splitlines() if one.startswith(sign) and not one.startswith(sign * 3))
@@ -181,9 +187,7 @@ def prove(
     if proof.verdict == GREEN and target.is_silent and _is_warned_of(choice.finding.cause, job, proof):
         proof = replace(proof, verdict=RED, reasons=("the program still gives the warning",))
     # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
-    is_quiet = (
-        target.is_silent or choice.finding.cause.startswith("inplace/") or "use_reentrant" in (choice.fix.patch or "")
-    )
+    is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/") or _chooses_form(choice.fix)
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from explainer.catalog.catalog import Catalog
-from explainer.match.signature import SignatureMatch
+from explainer.match.signature import SignatureMatch, has_frame
 from explainer.match.utterance import Utterance
 from explainer.model.report import Nearest
 
@@ -19,6 +19,7 @@ MIN_NEAR = 60.0
 MIN_LENGTH = 24
 _MAX_LENGTH = 400
 _MAX_LINES = 6
+_TRIED = 4
 _PENALTY = 2.0
 
 
@@ -29,10 +30,34 @@ def find_resembling(catalog: Catalog, utterances: Sequence[Utterance]) -> list[S
     said = said or (lines if len(lines) <= _MAX_LINES else [])
     found: list[SignatureMatch] = []
     for one in said:
-        best = next(iter(nearest(catalog, one.flat, limit=1, cutoff=MIN_LIKENESS)), None)
+        best = next(
+            (
+                near
+                for near in nearest(catalog, one.flat, limit=_TRIED, cutoff=MIN_LIKENESS)
+                if _may_stand(near, one, catalog)
+            ),
+            None,
+        )
         if best is not None:
             found.append(SignatureMatch(best.signature, {}, one, -_PENALTY, proves=False, resembles=best))
     return found
+
+
+def _may_stand(near: Nearest, said: Utterance, catalog: Catalog) -> bool:
+    """Whether a wording that is asked of a library's frames may be meant: not where there are frames, and none of its own."""
+    pattern = _frames_asked(catalog).get((near.signature, near.message))
+    return pattern is None or not said.frames or has_frame(pattern, said)
+
+
+@lru_cache(maxsize=4)
+def _frames_asked(catalog: Catalog) -> dict[tuple[str, str], str]:
+    """The frame that a sample's wording asks for, by signature and text."""
+    return {
+        (name, sample["text"]): form["frame"]
+        for name, form in catalog.forms()
+        if "frame" in form
+        for sample in form.get("sample", ())
+    }
 
 
 def nearest(catalog: Catalog, message: str, *, limit: int, cutoff: float = MIN_NEAR) -> list[Nearest]:

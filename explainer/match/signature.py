@@ -88,7 +88,7 @@ def _in_utterances(name: str, form: dict[str, Any], utterances: Iterable[Utteran
             continue
         if not form.get("contains") and not (one.kind == "exception" and one.type):
             continue
-        if "frame" in form and not _has_frame(form["frame"], one):
+        if "frame" in form and not has_frame(form["frame"], one):
             continue
         fields = _search(form, one.flat)
         if fields is None and one.squeezed is not one.flat:
@@ -105,7 +105,7 @@ def _is_type(name: str, wanted: Sequence[str]) -> bool:
     return any(name == one or name.rpartition(".")[2] == one.rpartition(".")[2] for one in wanted)
 
 
-def _has_frame(pattern: str, utterance: Utterance) -> bool:
+def has_frame(pattern: str, utterance: Utterance) -> bool:
     """Whether the exception went through a frame whose file, function or code the pattern finds."""
     return any(
         compiled(pattern).search(

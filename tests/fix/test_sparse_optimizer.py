@@ -70,8 +70,8 @@ def test_dense_layers_get_an_optimizer_beside(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["sched = make(opt)\n", "opt.step(closure)\n", "state = opt.state_dict()\n"],
-    ids=["scheduler", "closure", "state"],
+    ["sched = make(opt)\n", "def again(opt):\n    opt.step()\n", "opt.step(closure)\n", "state = opt.state_dict()\n"],
+    ids=["scheduler", "another function", "closure", "state"],
 )
 def test_an_optimizer_that_others_take_stays(line: str, tmp_path) -> None:
     """What a scheduler or a file holds of one optimizer would miss the second."""

@@ -19,7 +19,6 @@ from explainer.source.program import Program
 from explainer.source.selection import ELEMENTWISE
 from explainer.source.tree import walk
 
-_OF_TENSOR = ("register_hook", "register_post_accumulate_grad_hook")
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"
 _SILENT = "A hook that only looks returns nothing"
@@ -63,7 +62,7 @@ def _of_tensors(context: Context) -> Iterator[Proposal]:
     )
     for file in context.program.parsed() if cure is not None else ():
         for node in file.walk():
-            if cure is not None and _method(node) in _OF_TENSOR and isinstance(node, ast.Call) and node.args:
+            if cure is not None and _method(node) == "register_hook" and isinstance(node, ast.Call) and node.args:
                 yield from cure(file, node.args[0], context.program)
 
 

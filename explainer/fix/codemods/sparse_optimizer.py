@@ -17,7 +17,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.freeze import owner_of
-from explainer.source.name import dotted_name
+from explainer.source.name import Names, dotted_name
 from explainer.source.setting_flow import settings_behind
 
 _DENSE = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.NAdam", "torch.optim.RAdam")
@@ -62,7 +62,7 @@ def _beside_sparse(context: Context) -> Iterator[Proposal]:
             model = dotted_name(owner) if owner is not None else None
             if not names.is_call(call, "torch.optim.SparseAdam") or model is None or name is None:
                 continue
-            used = _driven(name, node, file)
+            used = _driven(name, node, file, names)
             if used is None or any(one.arg not in _KEPT for one in call.keywords):
                 continue
             scope = file.tree or node
@@ -85,12 +85,14 @@ def _beside_sparse(context: Context) -> Iterator[Proposal]:
             )
 
 
-def _driven(name: str, made: ast.Assign, file: SourceFile) -> list[ast.stmt] | None:
-    """The statements that step or clear an optimizer; None where it is used in another way."""
+def _driven(name: str, made: ast.Assign, file: SourceFile, names: Names) -> list[ast.stmt] | None:
+    """The statements that step or clear an optimizer; None where it is used in another way, or where the second is not known."""
     used: list[ast.stmt] = []
     for node in file.walk():
         if not isinstance(node, (ast.Name, ast.Attribute)) or dotted_name(node) != name or file.statement(node) is made:
             continue
+        if "." not in name and names.function_of(node) is not names.function_of(made):
+            return None
         statement = file.statement(node)
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or dotted_name(call.func) not in (f"{name}.step", f"{name}.zero_grad"):
