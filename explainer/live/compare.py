@@ -11,6 +11,8 @@ from itertools import islice
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
+from .frame import is_ours
+
 MAX_TENSORS, MAX_NAMES, MAX_KEY = 48, 200, 80
 _PACKAGES = ("torch", "transformers", "accelerate", "deepspeed", "lightning", "peft", "numpy", "triton")
 
@@ -79,10 +81,19 @@ def _held(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _own_frame(trace: TracebackType | None) -> FrameType | None:
+    """The program's innermost frame; an exception that is just passing a wrapper of ours has not reached it yet."""
     own = None
+    caller = trace.tb_frame.f_back if trace is not None else None
     while trace is not None:
-        path = trace.tb_frame.f_code.co_filename.replace("\\", "/")
-        if "site-packages/" not in path and "/lib/python" not in path and not path.startswith("<frozen"):
-            own = trace.tb_frame
+        own = trace.tb_frame if _is_programs(trace.tb_frame) else own
         trace = trace.tb_next
+    while own is None and caller is not None:
+        own = caller if _is_programs(caller) else None
+        caller = caller.f_back
     return own
+
+
+def _is_programs(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename.replace("\\", "/")
+    is_library = "site-packages/" in path or "/lib/python" in path or path.startswith("<frozen")
+    return not is_library and not is_ours(frame.f_code.co_filename)

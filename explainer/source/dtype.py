@@ -78,6 +78,42 @@ def float64_births(value: Value, program: Program, depth: int = 0) -> list[Birth
     return found
 
 
+def conversions(value: Value, program: Program) -> list[Birth]:
+    """The conversions from NumPy that a value comes from, of which nothing says that they are of another dtype.
+
+    For a value that is known to be float64: torch makes none by itself.
+    """
+    found: list[Birth] = []
+    for one in origins(value, program):
+        node = one.node
+        while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and _keeps(node, one, program)):
+            node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+        if isinstance(node, ast.Name):
+            found += conversions(replace(one, node=node), program) if node is not one.node else []
+        elif isinstance(node, ast.Call) and _is_of_array(node, one, program):
+            found.append(Birth(kind=CONVERSION, value=replace(one, node=node), is_array=False))
+    return found
+
+
+def _keeps(node: ast.Call, value: Value, program: Program) -> bool:
+    """Whether a call is of a method that hands its tensor on in the dtype it has."""
+    is_method = isinstance(node.func, ast.Attribute) and node.func.attr in KEEP
+    return is_method and stated_dtype(node, program.names(value.file)) is None
+
+
+def _is_of_array(node: ast.Call, value: Value, program: Program) -> bool:
+    names = program.names(value.file)
+    if (names.qualified(node.func) or "") not in _TO_TENSOR or not node.args or stated_dtype(node, names) is not None:
+        return False
+    given = list(origins(replace(value, node=node.args[0]), program))
+    written = (ast.List, ast.Tuple, ast.ListComp, ast.Constant)
+    return not any(
+        isinstance(one.node, written)
+        or (isinstance(one.node, ast.Call) and stated_dtype(one.node, program.names(one.file)) not in (None, FLOAT64))
+        for one in given
+    )
+
+
 def _born(value: Value, program: Program, depth: int) -> list[Birth]:
     node = value.node
     if isinstance(node, ast.BinOp):
@@ -117,7 +153,7 @@ def _of_call(node: ast.Call, value: Value, program: Program, depth: int) -> list
         place, keyword = _HANDS_ON[name]
         given = next((one.value for one in node.keywords if one.arg == keyword), None)
         part = given or (node.args[place] if place < len(node.args) else None)
-        parts = part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part] if part is not None else []
+        parts = _elements(part) if part is not None else []
         return [birth for one in parts for birth in float64_births(replace(value, node=one), program, depth + 1)]
     if name.startswith("numpy."):
         return _of_numpy(node, name.removeprefix("numpy."), value, program, depth)
@@ -140,11 +176,18 @@ def _of_numpy(node: ast.Call, function: str, value: Value, program: Program, dep
         inner = float64_births(replace(value, node=node.args[0]), program, depth + 1)
         return [here] if inner or _is_list_of_floats(node.args[0]) else []
     if function in _MIXES or function in _FUNCTIONS:
-        parts = [one for arg in node.args for one in (arg.elts if isinstance(arg, (ast.List, ast.Tuple)) else [arg])]
+        parts = [one for arg in node.args for one in _elements(arg)]
         is_float = any(float64_births(replace(value, node=one), program, depth + 1) for one in parts)
         is_count = function in _OF_COUNTS and any(_is_count(one, value, program, 0) for one in parts)
         return [here] if is_float or is_count else []
     return []
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    """What a list holds, written out or by a comprehension; what is no list stands for itself."""
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return [node.elt]
+    return node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
 
 
 def _is_share(node: ast.BinOp, value: Value, program: Program) -> bool:

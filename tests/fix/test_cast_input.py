@@ -31,6 +31,11 @@ RIGHT = {
         "net(x)",
         DOUBLE,
     ),
+    "a tensor made of a list": (
+        HEAD + "x = torch.tensor([1.0, 2.0, 3.0])\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+    ),
     "another mismatch": (
         HEAD + "x = torch.from_numpy(raw)\nout = net(x)\n",
         "net(x)",
@@ -122,6 +127,18 @@ WRONG = {
         "net(x)",
         DOUBLE,
         ["return torch.from_numpy((self.rows[i] - self.low).astype(np.float32)), torch.ones(1)"],
+    ),
+    "rows stacked in a comprehension": (
+        HEAD + "x = torch.stack([torch.from_numpy(raw)[i] for i in range(9)])\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+        ["x = torch.stack([torch.from_numpy(raw).float()[i] for i in range(9)])"],
+    ),
+    "an array of which nothing tells the dtype": (
+        HEAD + "from survey import rows\nx = torch.as_tensor(rows.values)\nout = net(x)\n",
+        "net(x)",
+        DOUBLE,
+        ["x = torch.as_tensor(rows.values).float()"],
     ),
     "a half-precision model": (
         HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x)\n",

@@ -92,6 +92,26 @@ loss.backward()
             "+grads = torch.autograd.grad(loss, list(net.parameters()), retain_graph=True)",
         ],
     ),
+    "a second derivative in helpers": (
+        """import torch
+from torch import nn
+net = nn.Linear(1, 1)
+def grad(y, x):
+    return torch.autograd.grad(y, x, torch.ones_like(y))[0]
+def residual(x):
+    u = net(x).tanh()
+    slope = grad(u, x)
+    return grad(slope, x) + u
+x = torch.rand(4, 1, requires_grad=True)
+loss = residual(x).pow(2).mean()
+loss.backward()
+""",
+        "return torch.autograd.grad",
+        [
+            "-    return torch.autograd.grad(y, x, torch.ones_like(y))[0]",
+            "+    return torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]",
+        ],
+    ),
     "a penalty in a helper": (
         """import torch
 from torch import nn, optim

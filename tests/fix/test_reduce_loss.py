@@ -450,6 +450,41 @@ def test_weights_that_tell_nothing_get_the_line_only(source: str, tmp_path: path
     assert "loss" in (found[0].culprit.code or "")
 
 
+SUM_OF_TERMS = """def step(net, batch, args):
+    data = (net(batch.x) - batch.y).pow(2)
+    prior = net.prior()
+    loss = args.weight * data + prior + 0.1 * net.boundary()
+    loss.backward()
+    print(data.item())
+"""
+ITEMS_OF_A_TERM = SUM_OF_TERMS.replace("data.item()", "data[0].item()")
+COLUMN, NUMBER = "[40, 1] float32", "[] float32"
+
+
+def test_the_term_with_several_values_is_reduced(tmp_path: pathlib.Path) -> None:
+    """Where the live program shows which term of the sum it is, and what reads it can do with one number."""
+    given = {"tensors": {"data": COLUMN, "prior": NUMBER}}
+    after = rewritten(tmp_path, "reduce_loss", IMPORTS + SUM_OF_TERMS, "loss.backward()", **given)
+    assert diff_lines(IMPORTS + SUM_OF_TERMS, after)[1] == "+    data = (net(batch.x) - batch.y).pow(2).mean()"
+    whole = "+    loss = (args.weight * data + prior + 0.1 * net.boundary()).mean()"
+    for source, tensors in (
+        (ITEMS_OF_A_TERM, given["tensors"]),
+        (SUM_OF_TERMS, {"data": COLUMN, "prior": COLUMN}),
+        (SUM_OF_TERMS, {}),
+    ):
+        after = rewritten(tmp_path, "reduce_loss", IMPORTS + source, "loss.backward()", tensors=tensors)
+        assert diff_lines(IMPORTS + source, after)[1] == whole
+
+
+def test_the_term_of_an_unreduced_criterion_is_reduced(tmp_path: pathlib.Path) -> None:
+    """The criterion's own words tell without a live program."""
+    source = IMPORTS + SUM_OF_TERMS.replace(
+        "(net(batch.x) - batch.y).pow(2)", 'F.mse_loss(net(batch.x), batch.y, reduction="none")'
+    )
+    after = rewritten(tmp_path, "reduce_loss", source, "loss.backward()")
+    assert diff_lines(source, after)[1].endswith('reduction="none").mean()')
+
+
 @pytest.mark.parametrize(("source", "method"), TOLD.values(), ids=TOLD)
 def test_the_program_says_how_to_reduce(source: str, method: str, tmp_path: pathlib.Path) -> None:
     """The loss is summed or averaged as its weights, or its other uses, say."""

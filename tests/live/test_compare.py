@@ -55,3 +55,19 @@ def test_nothing_of_the_program_is_called_and_the_list_is_bounded() -> None:
     assert len(told) == MAX_TENSORS
     assert "state" not in told
     assert next(iter(told)) == "batch[0]"
+
+
+@pytest.mark.torch
+def test_a_wrapper_of_ours_is_no_frame_of_the_program() -> None:
+    """An exception that is looked at where our wrapper of `backward` saw it has not come to the program's frame yet."""
+    from explainer.live.raised import watch
+
+    class Recorder:
+        def note(self, error: BaseException, where: str) -> None:
+            seen.append(compared(error))
+
+    seen: list[dict[str, Any]] = []
+    loss = torch.zeros(3, requires_grad=True) * 2
+    with watch(Recorder()), pytest.raises(RuntimeError, match="implicitly created"):
+        loss.backward()
+    assert seen[0]["tensors"]["loss"] == "[3] float32 on cpu"

@@ -14,7 +14,7 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method, spell
 from explainer.source.binding import Value
-from explainer.source.dtype import CONVERSION, PROMOTION, Birth, arguments, float64_births, stated_dtype
+from explainer.source.dtype import CONVERSION, PROMOTION, Birth, arguments, conversions, float64_births, stated_dtype
 from explainer.source.file import SourceFile
 from explainer.source.loss import find_losses
 from explainer.source.origin import origins
@@ -41,13 +41,23 @@ def propose(context: Context) -> Iterator[Proposal]:
         if dtypes & _DOUBLE or (is_expected and not _is_in_double(context.program)):
             for one in arguments(call):
                 value = Value(node=one, file=file)
-                births = float64_births(value, context.program)
+                births = float64_births(value, context.program) or _converted(value, call, context)
                 firsts += births[:1]
                 yield from _at_births(births, context, seen, is_model=id(call) not in losses)
                 yield from _at_call(value, births, call, context, seen)
         elif dtypes & _HALF and not _gets_half(context) and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
     yield from _together(firsts, context.program)
+
+
+def _converted(value: Value, call: ast.Call, context: Context) -> list[Birth]:
+    """Where the message says that the input is float64: the conversion that a module's input comes from."""
+    is_meant = _got_double(context) and is_module(call.func, value.file, context.program)
+    return conversions(value, context.program) if is_meant else []
+
+
+def _got_double(context: Context) -> bool:
+    return str(context.fields.get("left_dtype") or context.fields.get("left_type")) in _DOUBLE
 
 
 def _is_in_double(program: Program) -> bool:
@@ -117,9 +127,8 @@ def _at_call(
     file, node = value.file, value.node
     if (file.path, id(node)) in seen or not is_module(call.func, file, context.program):
         return
-    got = str(context.fields.get("left_dtype") or context.fields.get("left_type"))
     is_hidden = not any(isinstance(one.node, ast.Call) for one in origins(value, context.program))
-    if not births and not (is_hidden and got in {"float64", "Double", "double"}):
+    if not births and not (is_hidden and _got_double(context)):
         return
     seen.add((file.path, id(node)))
     yield Proposal(

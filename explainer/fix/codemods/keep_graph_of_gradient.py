@@ -24,6 +24,7 @@ from explainer.source.pair import graph_lines
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
+_DEPTH = 3
 _MEASURED = "right here: the gradient is only measured, and backward goes through the same graph after it"
 
 
@@ -39,10 +40,12 @@ def propose(context: Context) -> Iterator[Proposal]:
             if call in seen or _keeps(call):
                 continue
             seen.add(call)
+            # A gradient of a gradient fails in the second `grad`, before the loss's own backward.
+            is_second = is_part and is_crash(file, call, context)
             yield Proposal(
                 edits=(add_keyword(file, call, "create_graph=True" if is_part else "retain_graph=True"),),
                 culprit=culprit_of(file, call, "frees the graph that the loss's own backward goes through"),
-                belief=belief + (0.3 if is_part else 0.0),
+                belief=(1.5 if is_second else belief) + (0.3 if is_part else 0.0),
                 because=None if is_part else _MEASURED,
             )
 
@@ -50,7 +53,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _traced(context: Context) -> Iterator[Proposal]:
     for kind in (CUT, DEAD_TERM):
         for line, file, statement in traced_statements(kind, context):
-            calls = [one for where, one in _calls(statement, file, context.program, is_nested=False) if where is file]
+            calls = [one for where, one in _calls(statement, file, context.program, depth=0) if where is file]
             if line.operation == "grad" and len(calls) == 1 and not asks_for(calls[0], "create_graph", value=True):
                 yield Proposal(
                     edits=(add_keyword(file, calls[0], "create_graph=True"),),
@@ -70,7 +73,7 @@ def _gradients(backward: Backward, program: Program) -> Iterator[tuple[SourceFil
     for line in statements_of(scope) if isinstance(scope, (ast.FunctionDef, ast.Module)) else ():
         if line in lines or not before(line, backward.statement) or not isinstance(line, (ast.Assign, ast.Expr)):
             continue
-        for where, call in _calls(line, file, program, is_nested=False):
+        for where, call in _calls(line, file, program, depth=0):
             shared = graph_lines(call.args[0], line, file, program) if call.args else []
             is_loss = bool(call.args) and bool(reads(call.args[0]) & reads(backward.loss))
             if is_loss or any(one in lines for one in shared):
@@ -78,18 +81,18 @@ def _gradients(backward: Backward, program: Program) -> Iterator[tuple[SourceFil
 
 
 def _calls(
-    node: ast.AST, file: SourceFile, program: Program, *, is_nested: bool = True
+    node: ast.AST, file: SourceFile, program: Program, *, depth: int = _DEPTH
 ) -> Iterator[tuple[SourceFile, ast.Call]]:
-    """The `torch.autograd.grad` calls in a node, and in the functions that it calls."""
+    """The `torch.autograd.grad` calls in a node, and in the functions that it calls and that these call."""
     for one in walk(node):
         if not isinstance(one, ast.Call):
             continue
         if program.names(file).qualified(one.func) == "torch.autograd.grad":
             yield file, one
             continue
-        target: tuple[SourceFile, Function] | None = flow_of(program).target_of(one, file) if is_nested else None
+        target: tuple[SourceFile, Function] | None = flow_of(program).target_of(one, file) if depth else None
         if target is not None and target[1] is not program.names(file).function_of(node):
-            yield from _calls(target[1], target[0], program, is_nested=False)
+            yield from _calls(target[1], target[0], program, depth=depth - 1)
 
 
 def _keeps(call: ast.Call) -> bool:

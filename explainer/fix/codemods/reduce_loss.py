@@ -1,5 +1,7 @@
 """A loss with one value a sample becomes one number, where it is made: `loss = criterion(...).mean()`.
 
+Of a sum it is the term that has the values, where the live program or the term's own criterion shows which that is.
+
 The mean, unless the program says otherwise: by weights that add up to 1, or by what it does with the same loss elsewhere.
 Where weights or masks multiply the loss and nothing says by what to divide, or a whole sum is added to its elements (a
 Kullback-Leibler term), only the line is named.
@@ -8,12 +10,14 @@ Kullback-Leibler term), only the line is named.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import operand
+from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.binding import Value
@@ -30,13 +34,17 @@ _SUM = "`sum()` makes the step grow with the number of elements; right where the
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """The value that is differentiated, the line that is guilty of it, and the name that it has at the backward."""
+    """The value that is differentiated, the line that is guilty of it, and the name that it has at the backward.
+
+    `total` is the sum of which it is a term, where it is one.
+    """
 
     file: SourceFile
     node: ast.expr
     guilty: ast.AST
     at: ast.stmt
     name: str | None = None
+    total: ast.expr | None = None
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -52,7 +60,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
         whole = operand(file, node)
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
-        is_open = told is None and adds_whole_sum(Value(node, file), context.program)
+        is_open = told is None and adds_whole_sum(Value(loss.total or node, file), context.program)
         if is_open or (told is not None and told.how is None):
             yield Proposal(edits=(), culprit=culprit, belief=1.5)
             continue
@@ -93,7 +101,8 @@ def _losses(context: Context) -> Iterator[_Loss]:
     for file, statement in crash_places(context):
         for one in backwards:
             if one.file is file and one.statement is statement:
-                yield _made(one, context.program)
+                made = _made(one, context.program)
+                yield _term(made, context) or made
                 return
         function = _differentiated(file, statement, context.program)
         for node in walk(function[1]) if function else ():
@@ -116,6 +125,61 @@ def _made(one: Backward, program: Program) -> _Loss:
     if readers:
         return _Loss(one.file, one.loss, one.call, one.statement, name)
     return _Loss(one.file, value, made[0], one.statement, name)
+
+
+def _term(loss: _Loss, context: Context) -> _Loss | None:
+    """The one term of a sum that has several values, where nothing but the sum and reports read it."""
+    file, scope = loss.file, scope_of(loss.guilty, loss.file, context.program)
+    statement = file.statement(loss.node)
+    terms = list(_terms(loss.node))
+    if scope is None or len(terms) < 2:
+        return None
+    found: list[_Loss] = []
+    for one in terms:
+        name = dotted_name(one)
+        made = definitions(name, statement, scope) if name else []
+        if name is None or len(made) != 1 or not isinstance(made[0], ast.Assign) or isinstance(made[0].value, ast.Name):
+            continue
+        if dotted_name(made[0].targets[0]) == name and _has_several(one, made[0].value, file, context):
+            is_free = all(_takes_number(each, file) for each in _uses(name, scope))
+            found += [_Loss(file, made[0].value, made[0], loss.at, name, loss.node)] if is_free else [loss]
+    return found[0] if len(found) == 1 and found[0] is not loss else None
+
+
+def _terms(node: ast.expr) -> Iterator[ast.expr]:
+    """The terms of a sum, without the numbers that multiply them."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from (*_terms(node.left), *_terms(node.right))
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        yield node.right if isinstance(node.left, ast.Constant) or dotted_name(node.right) else node.left
+    else:
+        yield node
+
+
+def _has_several(name: ast.expr, value: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether a name holds several values: as the live program had it, else by what its criterion is told."""
+    tensor = seen(name, context)
+    if tensor is not None:
+        return math.prod(tensor.shape) > 1
+    return any(True for _ in _unreduced(value, file, context.program))
+
+
+def _uses(name: str, scope: ast.AST) -> Iterator[ast.expr]:
+    yield from (
+        one
+        for one in walk(scope)
+        if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load) and dotted_name(one) == name
+    )
+
+
+def _takes_number(node: ast.expr, file: SourceFile) -> bool:
+    """Whether what reads a tensor can do with one number: no item of it is taken, and no function gets it."""
+    above = file.parents.get(node)
+    if isinstance(above, ast.Call):
+        return dotted_name(above.func) in ("float", "print") or getattr(above.func, "attr", "") == "append"
+    if isinstance(above, ast.Attribute):
+        return above.attr not in ("shape", "size", "numel", "topk", "sort", "max", "min")
+    return not isinstance(above, (ast.Subscript, ast.For, ast.comprehension))
 
 
 def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[SourceFile, Function] | None:
