@@ -28,6 +28,7 @@ _MOVES = frozenset({"view", "reshape", "transpose", "permute", "unsqueeze", "squ
 _SAME = (KEEP - _MOVES - {"expand", "repeat", "ravel"}) | frozenset(
     {"float", "double", "half", "bfloat16", "long", "int", "clamp", "relu", "tanh", "sigmoid", "masked_fill", "type_as", "type"}
 )  # fmt: skip
+_BATCH_FIRST = re.compile(r"(?:Conv|MaxPool|AvgPool|BatchNorm)\dd$")
 # Layers whose output has the batch where their input has it.
 _LAYERS = frozenset(
     {
@@ -218,6 +219,14 @@ def _of_call(node: ast.Call, value: Value, program: Program, depth: int) -> int 
         return batch_axis(replace(value, node=_subject(node, value, program)), program, depth + 1)
     if isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES and not called.startswith("torch."):
         return _moved(node, value, program, depth)
+    forwards = [
+        method
+        for where, owner in resolver_of(program).classes_of(Value(node.func, value.file, value.arguments))
+        if (method := resolver_of(program).method(owner, "forward", where)) is not None
+    ]
+    if forwards:
+        made = [one for method in forwards for one in resolver_of(program).returns_of(method, node, value)]
+        return _agreed(batch_axis(_carried(one, value), program, depth + 1) for one in made)
     return _through_layer(node, value, program, depth)
 
 
@@ -280,12 +289,16 @@ def _through_layer(node: ast.Call, value: Value, program: Program, depth: int) -
     if not named or not all(one.startswith("torch.nn.") for one in named) or not node.args:
         return None
     kinds = {one.rpartition(".")[2] for one in named}
-    if all(re.match(r"(Conv|MaxPool|AvgPool|BatchNorm)\dd$", one) for one in kinds):
+    if all(_BATCH_FIRST.match(one) for one in kinds):
         return 0
     parts = [arg for one, call in calls for arg in call.args] if kinds == {"Sequential"} else []
     if parts:
         kinds = {(program.names(calls[0][0].file).qualified(getattr(one, "func", None)) or "") for one in parts}
         kinds = {one.rpartition(".")[2] for one in kinds}
+        if any(_BATCH_FIRST.match(one) for one in kinds) and all(
+            _BATCH_FIRST.match(one) or one in _LAYERS for one in kinds
+        ):
+            return 0
     return batch_axis(replace(value, node=node.args[0]), program, depth + 1) if kinds <= _LAYERS else None
 
 

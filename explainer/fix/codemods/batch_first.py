@@ -1,16 +1,20 @@
 """`nn.LSTM(3, 32)` becomes `nn.LSTM(3, 32, batch_first=True)` where what it gets has the batch first.
 
 Without it the layer reads (time, batch, features) and runs over the samples; so does attention. Where the program reads the
-layer's output time first, the input is transposed instead. Only where the source shows how the batch is laid out.
+layer's output time first, the input is transposed instead. Only where the source shows how the batch is laid out, or the mask
+that did not fit, beside the input that the live program had.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument, put_method
+from explainer.fix.seen import seen
 from explainer.source.binding import Value, find_calls, reaching, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.layout import batch_axis, says_batch_first
@@ -32,6 +36,8 @@ _PLACES = {
 _STACKS = {"torch.nn.TransformerEncoder": "encoder_layer", "torch.nn.TransformerDecoder": "decoder_layer"}
 _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
 _DEPTH = 4
+_PADDING = re.compile(r"Expected key_padded_mask\.shape\[0\] to be (\d+), but got (\d+)")
+_MASK = re.compile(r"shape of the 2D attn_mask is torch\.Size\(\[(\d+), \1\]\), but should be \((\d+), \2\)")
 _REDUCTIONS = frozenset({"mean", "sum", "max", "amax", "min", "std", "logsumexp", "select", "unbind", "flip"})
 
 
@@ -52,6 +58,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     for layer, calls in runs.items():
         is_attention = program.names(made[layer]).is_call(layer, *_ATTENTION)
         if is_attention and not all(_are_all_batch_first(call, file, program) for file, call in calls):
+            if any(_is_told(call, context) for _, call in calls):
+                yield from _proposals(layer, made[layer], calls, program)
             continue
         if all(_gets_batch_first(call, file, program) for file, call in calls):
             yield from _proposals(layer, made[layer], calls, program)
@@ -94,6 +102,18 @@ def _is_time_first(call: ast.Call, file: SourceFile, kinds: Sequence[str], progr
 def _are_all_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
     """Whether queries, keys, values and memories have the batch first, as far as they are given by place."""
     return all(batch_axis(Value(one, file), program) == 0 for one in call.args)
+
+
+def _is_told(call: ast.Call, context: Context) -> bool:
+    """Whether the mask that did not fit has the input's first two axes as batch and time, and the layer took them the other way."""
+    tensor = seen(call.args[0], context)
+    padding, mask = _PADDING.search(message_of(context)), _MASK.search(message_of(context))
+    if tensor is None or len(tensor.shape) != 3:
+        return False
+    batch, time = tensor.shape[:2]
+    if padding is not None:
+        return batch != time and (time, batch) == (int(padding[1]), int(padding[2]))
+    return mask is not None and batch != time and (time, batch) == (int(mask[1]), int(mask[2]))
 
 
 def _gets_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:

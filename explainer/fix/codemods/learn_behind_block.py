@@ -33,7 +33,7 @@ from explainer.source.tree import walk
 
 _DEPTH = 4
 _WHY = "runs layers that the optimizer owns with grad mode off: they never get a gradient"
-_ON_PURPOSE = re.compile(
+ON_PURPOSE = re.compile(
     r"target|teacher|label|baseline|(?<![a-z])(?:old|ema)(?![a-z])|momentum|frozen|freeze|reference|ref_|_ref|anchor|pretrain|backbone|shadow|average",
     re.IGNORECASE,
 )
@@ -210,7 +210,7 @@ def _is_frozen(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
     """Whether a statement names or runs what the program freezes, evaluates, loads or keeps as a copy."""
     names = {dotted_name(one.func) or "" for one in walk(statement) if isinstance(one, ast.Call)}
     words = names | _bound(statement)
-    if any(_ON_PURPOSE.search(one) for one in words):
+    if any(ON_PURPOSE.search(one) for one in words):
         return True
     parts = {one.rpartition(".")[2] for one in names} - {"self", ""}
     if any(_last(one.owner) in parts or one.test is not None for one in find_freezes(program) if not one.is_on):

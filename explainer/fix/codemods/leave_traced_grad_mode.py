@@ -1,6 +1,6 @@
 """Takes away the decorator or the `with` under which the tracer saw grad mode off: what ran there is differentiated.
 
-Where layers that an optimizer owns only run under a decorator, it may freeze them on purpose; not so where the function gives
+Where layers that an optimizer owns only run under it, it may freeze them on purpose; not so where the function gives
 the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph, nor where the
 program loads and copies no weights: layers that stay as they were drawn at random serve nobody. An evaluation that called the
 function gets the decorator. With `options["segments"]` the decorators of what activation checkpointing runs, whose input has a graph.
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.codemods.learn_behind_block import ON_PURPOSE
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
@@ -31,6 +32,9 @@ _BRINGS_WEIGHTS = re.compile(
     r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|teacher|frozen|freeze|\bema\b|momentum_|target_net",
     re.IGNORECASE,
 )
+_KEPT_RANDOM = re.compile(
+    r"\bfixed\b|reservoir|echo.state|random[_ ](?:feature|projection)|\bnot (?:be )?trained|untrained", re.IGNORECASE
+)
 _RANDOM = "right where these layers are to train: the program neither loads nor copies weights for them"
 _MORE = "what else stands in the block is recorded too: a target that was computed there must be detached"
 
@@ -46,18 +50,34 @@ def propose(context: Context) -> Iterator[Proposal]:
         file = context.program.files.get(path) if path else None
         if file is None:
             continue
-        names = context.program.names(file)
         for node in file.walk():
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if one.kind == GRAD_OFF or _scores_its_draw(node):
-                    yield from _decorated(node, one.line, file, context)
-                elif not _draws(node) and not any(
-                    _BRINGS_WEIGHTS.search(each.text) for each in context.program.parsed()
-                ):
-                    for found in _decorated(node, one.line, file, context):
-                        yield replace(found, applicability="unsafe", because=_RANDOM)
-            elif one.kind == GRAD_OFF and isinstance(node, ast.With) and node.lineno == one.line:
-                yield from _block(node, file, names)
+                found = list(_decorated(node, one.line, file, context))
+                is_meant = one.kind == GRAD_OFF or _scores_its_draw(node)
+                is_for_nothing = not is_meant and found and not _draws(node) and not _brings_weights(context.program)
+            elif isinstance(node, ast.With) and node.lineno == one.line:
+                found = list(_block(node, file, context.program.names(file)))
+                is_meant = one.kind == GRAD_OFF
+                is_for_nothing = not is_meant and _is_for_nothing(node, file, context.program)
+            else:
+                continue
+            yield from found if is_meant else ()
+            if is_for_nothing:
+                yield from (replace(each, applicability="unsafe", because=_RANDOM) for each in found)
+
+
+def _brings_weights(program: Program) -> bool:
+    return any(_BRINGS_WEIGHTS.search(one.text) for one in program.parsed())
+
+
+def _is_for_nothing(block: ast.With, file: SourceFile, program: Program) -> bool:
+    """Whether a block that starves layers can serve no purpose: nothing brings them weights, or says that they stay random.
+
+    What else the block holds must be such a layer's run; one statement, as more could be data or targets.
+    """
+    is_said = _brings_weights(program) or any(_KEPT_RANDOM.search(one.text) for one in program.parsed())
+    names = " ".join(file.segment(one) for one in block.body)
+    return not is_said and len(block.body) == 1 and ON_PURPOSE.search(names) is None
 
 
 def _in_segments(context: Context) -> Iterator[Proposal]:

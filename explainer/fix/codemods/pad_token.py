@@ -1,5 +1,7 @@
 """Gives a tokenizer without a padding token the one that it has: `tokenizer.pad_token = tokenizer.eos_token`.
 
+One that is made from an own vocabulary is told the padding token that stands in it: `PreTrainedTokenizerFast(..., pad_token="[PAD]")`.
+
 A classification head is told the tokenizer's: behind the model's making, or in the configuration that it is made from.
 """
 
@@ -14,6 +16,7 @@ from explainer.source.binding import all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 
+_PADS = frozenset({"[PAD]", "<pad>", "<PAD>", "[pad]", "<|pad|>", "<|padding|>", "<|finetune_right_pad_id|>"})
 _HEADS = ("ForSequenceClassification", "ForTokenClassification")
 
 
@@ -31,13 +34,42 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if known is not None and not _sets(f"{name}.config.pad_token_id", file):
                     text = f"{name}.config.pad_token_id = {known}.pad_token_id"
                     yield _proposal(statement, text, file, f"`{name}` does not know the padding token")
-        elif tokenizer is not None and not _sets(f"{tokenizer[1]}.pad_token", file):
+            continue
+        own = list(_with_own_vocabulary(file, context))
+        yield from own
+        if tokenizer is not None and not own and not _sets(f"{tokenizer[1]}.pad_token", file):
             statement, name, node = tokenizer
             if _has_pad(node):
                 continue
             yield _proposal(
                 statement, f"{name}.pad_token = {name}.eos_token", file, f"makes `{name}` without a padding token"
             )
+
+
+def _with_own_vocabulary(file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """A tokenizer that is made in the file in which its vocabulary has one padding token."""
+    words = {one.value for one in file.walk() if isinstance(one, ast.Constant) and isinstance(one.value, str)} & _PADS
+    names = context.program.names(file)
+    for node in file.walk():
+        is_made = isinstance(node, ast.Call) and names.is_call(node, "transformers.PreTrainedTokenizerFast")
+        if not is_made or not isinstance(node, ast.Call) or len(words) != 1:
+            continue
+        if not any(one.arg in ("pad_token", None) for one in node.keywords) and not _is_told_later(file):
+            (pad,) = words
+            yield Proposal(
+                edits=(add_argument(file, node, f'pad_token="{pad}"'),),
+                culprit=culprit_of(file, node, f"does not say that {pad} of the vocabulary is the padding token"),
+                belief=2.5,
+            )
+
+
+def _is_told_later(file: SourceFile) -> bool:
+    """Whether a file sets a padding token of anything: `tokenizer.pad_token = ...`, `add_special_tokens({"pad_token": ...})`."""
+    return any(
+        (isinstance(one, ast.Attribute) and one.attr == "pad_token" and isinstance(one.ctx, ast.Store))
+        or (isinstance(one, ast.Constant) and one.value == "pad_token")
+        for one in file.walk()
+    )
 
 
 def _configured(file: SourceFile, context: Context) -> Iterator[Proposal]:

@@ -19,7 +19,7 @@ from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
-from explainer.source.backward import Backward, find_backwards
+from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
@@ -28,6 +28,7 @@ from explainer.source.program import Program
 from explainer.source.reduction import SUM, adds_whole_sum, reduction_of
 from explainer.source.tree import walk
 
+_STEPS = ("compute_loss", "training_step")
 _REDUCED = ("mean", "sum", "item", "logsumexp")
 _SUM = "`sum()` makes the step grow with the number of elements; right where the learning rate was chosen for it"
 
@@ -101,30 +102,52 @@ def _losses(context: Context) -> Iterator[_Loss]:
     for file, statement in crash_places(context):
         for one in backwards:
             if one.file is file and one.statement is statement:
-                made = _made(one, context.program)
+                made = _made(one.loss, one.call, one.statement, file, context.program)
                 yield _term(made, context) or made
                 return
-        function = _differentiated(file, statement, context.program)
+        function = _differentiated(file, statement, context.program, set())
+        found = list(_handed_to_trainer(file, context.program)) if function is None else []
+        if len(found) == 1:
+            yield _term(found[0], context) or found[0]
+            return
         for node in walk(function[1]) if function else ():
             if isinstance(node, ast.Return) and node.value is not None and function:
                 yield _Loss(function[0], node.value, node, node)
                 return
 
 
-def _made(one: Backward, program: Program) -> _Loss:
+def _made(loss: ast.expr, guilty: ast.AST, at: ast.stmt, file: SourceFile, program: Program) -> _Loss:
     """The value that the loss was last bound to, where nothing else reads it sample by sample; else the loss itself."""
-    name, scope = dotted_name(one.loss), scope_of(one.call, one.file, program)
-    made = definitions(name, one.statement, scope) if name and scope is not None else []
+    name, scope = dotted_name(loss), scope_of(guilty, file, program)
+    made = definitions(name, at, scope) if name and scope is not None else []
     if len(made) != 1 or not isinstance(made[0], ast.Assign) or len(made[0].targets) != 1:
-        return _Loss(one.file, one.loss, one.call, one.statement, name)
+        return _Loss(file, loss, guilty, at, name)
     value = made[0].value
     if dotted_name(made[0].targets[0]) != name or isinstance(value, ast.Name):
-        return _Loss(one.file, one.loss, one.call, one.statement, name)
-    readers = [each for each in statements_of(scope) if scope is not None and before(made[0], each) and before(each, one.statement)
+        return _Loss(file, loss, guilty, at, name)
+    readers = [each for each in statements_of(scope) if scope is not None and before(made[0], each) and before(each, at)
                and name in reads(value_of(each), graph=False)] if scope is not None else []  # fmt: skip
     if readers:
-        return _Loss(one.file, one.loss, one.call, one.statement, name)
-    return _Loss(one.file, value, made[0], one.statement, name)
+        return _Loss(file, loss, guilty, at, name)
+    return _Loss(file, value, made[0], at, name)
+
+
+def _handed_to_trainer(file: SourceFile, program: Program) -> Iterator[_Loss]:
+    """What a trainer's own `compute_loss`, or a `training_step`, returns: the loss, alone or before the outputs."""
+    for where, function in program.functions():
+        if where is not file or function.name not in _STEPS or program.names(file).class_of(function) is None:
+            continue
+        for node in walk(function):
+            value = node.value if isinstance(node, ast.Return) else None
+            if isinstance(node, ast.Return) and value is not None and not _is_inherited(function, value):
+                value = value.orelse if isinstance(value, ast.IfExp) else value
+                value = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+                yield _made(value, node, node, file, program)
+
+
+def _is_inherited(function: Function, value: ast.expr) -> bool:
+    """Whether a method returns what the class above it made: `loss = super().training_step(...)`."""
+    return any(isinstance(one, ast.Name) and one.id == "super" for one in walk(function)) or isinstance(value, ast.Dict)
 
 
 def _term(loss: _Loss, context: Context) -> _Loss | None:
@@ -182,8 +205,11 @@ def _takes_number(node: ast.expr, file: SourceFile) -> bool:
     return not isinstance(above, (ast.Subscript, ast.For, ast.comprehension))
 
 
-def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[SourceFile, Function] | None:
-    """The function that a statement gives to `torch.func.grad`."""
+def _differentiated(
+    file: SourceFile, statement: ast.stmt, program: Program, seen_here: set[ast.AST]
+) -> tuple[SourceFile, Function] | None:
+    """The function that a statement gives to `torch.func.grad`, itself or by a name."""
+    seen_here.add(statement)
     for node in walk(statement):
         called = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
         if (
@@ -194,14 +220,9 @@ def _differentiated(file: SourceFile, statement: ast.stmt, program: Program) -> 
             return program.find_function(dotted_name(node.args[0]) or "")
     names = {node.id for node in walk(statement) if isinstance(node, ast.Name)}
     for one in file.walk():
-        value = one.value if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) else None
-        if (
-            value is not None
-            and isinstance(one, ast.Assign)
-            and getattr(one.targets[0], "id", "") in names
-            and one is not statement
-        ):
-            found = _differentiated(file, one, program)
+        is_bound = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in names
+        if isinstance(one, ast.Assign) and is_bound and one not in seen_here:
+            found = _differentiated(file, one, program, seen_here)
             if found:
                 return found
     return None

@@ -1,0 +1,84 @@
+"""What a layer says that got an input of another size than it was built for, and which layer of the program that may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.number import number_of
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+
+_LINEAR = re.compile(r"shapes cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)")
+_RECURRENT = re.compile(r"must be equal to input_size\. Expected (?P<wanted>\d+), got (?P<got>\d+)")
+_NORM = re.compile(r"normalized_shape=\[(?P<wanted>\d+)\], expected .*got input of size\[(?P<shape>[\d, ]+)\]")
+_BATCH_NORM = re.compile(r"running_mean should contain (?P<got>\d+) elements not (?P<wanted>\d+)")
+_CONV = re.compile(r"input ?\[(?P<shape>[\d, ]+)\] to have (?P<wanted>\d+) channels, but got (?P<got>\d+) channels")
+_LAYERS = {
+    _LINEAR: r"Linear", _RECURRENT: r"(?:LSTM|GRU|RNN)", _NORM: r"\w*LayerNorm|RMSNorm", _BATCH_NORM: r"\w*BatchNorm\d?d",
+    _CONV: r"Conv(?:Transpose)?\dd",
+}  # fmt: skip
+_LAST = (_LINEAR, _RECURRENT, _NORM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the message says: the size that the layer wants in its axis, that which it got, and the input's shape if told."""
+
+    kind: re.Pattern[str]
+    wanted: int
+    got: int | None
+    shape: tuple[int, ...] | None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the layer reads its features in the last axis."""
+        return self.kind in _LAST
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether it is a convolution, which gives an input without a batch one of its own."""
+        return self.kind is _CONV
+
+    @property
+    def size(self) -> int | None:
+        """The size of the layer's axis in the input that it got."""
+        if self.got is None and self.shape is not None:
+            return self.shape[-1 if self.is_last else 1]
+        return self.got
+
+
+def read_told(message: str) -> Told | None:
+    """What the message of a layer says; None of other messages."""
+    for kind in _LAYERS:
+        found = kind.search(message)
+        if found is not None:
+            groups = found.groupdict()
+            shape = tuple(int(one) for one in re.findall(r"\d+", groups.get("shape") or ""))
+            got = groups.get("got")
+            return Told(
+                kind=kind, wanted=int(groups["wanted"]), got=int(got) if got is not None else None, shape=shape or None
+            )
+    return None
+
+
+def layer_of(call: ast.Call, file: SourceFile, told: Told, program: Program) -> tuple[SourceFile, ast.Call] | None:
+    """The layer which the message speaks of, where a call may be its own or that of a container that starts with it."""
+    for one in resolver_of(program).constructors_of(Value(call.func, file)) if call.args else ():
+        made = _first_layer(one.node, one.file, program)
+        if made is None or made is call or not made.args:
+            continue
+        name = program.names(one.file).qualified(made.func) or ""
+        is_kind = re.fullmatch(rf"torch\.nn\.(?:{_LAYERS[told.kind]})", name) is not None
+        if is_kind and number_of(made.args[0], program.names(one.file)) in (None, told.wanted):
+            return one.file, made
+    return None
+
+
+def _first_layer(node: ast.AST, file: SourceFile, program: Program) -> ast.Call | None:
+    while isinstance(node, ast.Call) and program.names(file).is_call(node, "torch.nn.Sequential") and node.args:
+        node = node.args[0]
+    return node if isinstance(node, ast.Call) else None
