@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn",
+    "redrawn", "once",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -30,7 +30,7 @@ class TracedLine:
     - `not-finite` (the first such value), `freed` (the backward that used the graph up), `parted` (where a checkpoint's
       replay differs)
     - `carried` (made what a later step took up with its graph, and nothing before), `taken` (took it up), `constant` (made a
-      loss of no tensor at all)
+      loss of no tensor at all), `once` (takes up in each step what was made once, with its graph)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
     - `cleared` (throws gradients away before a step uses them, backward after backward)

@@ -25,6 +25,7 @@ from explainer.model.trace import (
     INDEX,
     MADE,
     NOT_FINITE,
+    ONCE,
     PARTED,
     READ,
     REDRAWN,
@@ -156,6 +157,10 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What ties two steps together: where a value was made, unless its own step computed with it too, and where it was taken up."""
     for one in traced.get("carried") or ():
         taken = one["taken"]
+        if one.get("is_once"):
+            says = f"`{one['by']}` takes up in each step what was made once, at line {one['line']}, with its graph"
+            yield from _line(ONCE, {"operation": one["by"], **taken}, says)
+            continue
         if not one["is_used"]:
             says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
             yield from _line(CARRIED, one, says)
@@ -243,7 +248,7 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
 
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in traced.get("carried") or ():
-        yield "traced_state", one["operation"]
+        yield ("traced_once" if one.get("is_once") else "traced_state"), one["operation"]
     for one in lines:
         yield f"traced_{one.kind.replace('-', '_')}", one.operation
     hidden = traced.get("hidden") or ()

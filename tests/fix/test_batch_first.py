@@ -190,3 +190,78 @@ def ran(source: str):
     space: dict = {"__name__": "train"}
     exec(source, space)  # noqa: S102 - the program of this test
     return space["main"]()
+
+
+MASKED = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, position):
+        super().__init__()
+        self.position = position
+        layer = nn.TransformerEncoderLayer(8, 2)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x, padding):
+        x = self.position(x)
+        return self.encoder(x, src_key_padding_mask=padding).mean(1)
+"""
+REFUSED = "Expected key_padded_mask.shape[0] to be 7, but got 4"
+
+
+def test_a_mask_that_did_not_fit_tells_the_layout(tmp_path) -> None:
+    """The padding mask has a row for each sample, and so has the input that the live program had."""
+    given = {"at": "self.encoder(x", "message": REFUSED}
+    attends = Frame(file="torch/nn/functional.py", line=1, function="multi_head_attention_forward", library="torch")
+
+    def proposed(shape: str):
+        program = write(tmp_path, {"train.py": MASKED})
+        raised = failed({"train.py": line_of(MASKED, given["at"])}, REFUSED, tensors={"x": f"{shape} float32"})
+        (record,) = raised.exceptions
+        raised = replace(raised, exceptions=(replace(record, frames=(*record.frames, attends)),))
+        return best("batch_first", program, incident=raised)
+
+    proposal = proposed("[4, 7, 8]")
+    assert proposal is not None
+    assert changed_lines(MASKED, splice(MASKED, proposal.edits)) == [
+        "layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)"
+    ]
+    assert proposed("[7, 5, 8]") is None
+    assert proposed("[4, 4, 8]") is None
+
+
+WINDOWS = """import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv1d(3, 8, 5), nn.GELU())
+
+    def forward(self, waves):
+        return self.conv(waves)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+        self.mixer = nn.GRU(8, 16)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, waves):
+        _, last = self.mixer(self.encoder(waves).transpose(1, 2))
+        return self.head(last[0])
+
+
+net = Net()
+loss = nn.functional.cross_entropy(net(waves), label)
+"""
+
+
+def test_a_convolution_of_another_module_has_the_batch_first(tmp_path) -> None:
+    """Through the forward of the program's own module and a container that starts with a convolution."""
+    after = rewritten(tmp_path, "batch_first", WINDOWS, "loss =")
+    assert changed_lines(WINDOWS, after) == ["self.mixer = nn.GRU(8, 16, batch_first=True)"]

@@ -162,3 +162,41 @@ def test_layers_that_start_at_random(tmp_path: pathlib.Path, brought: str, count
     for one in found:
         bare = source.replace("    @torch.no_grad()\n", "")
         assert splice(source, one.edits) == bare.replace("def check", "@torch.no_grad()\ndef check")
+
+
+BLOCK = """import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.no_grad():
+            BODY
+        return h.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("h = self.body(x)", 1),
+        ("h = self.body(x)  # stays a fixed random projection", 0),
+        ("teacher = h = self.body(x)", 0),
+        ("h = self.body(x)\n            top = h.argmax()", 0),
+    ],
+    ids=["drawn", "fixed", "a teacher", "more than the layer"],
+)
+def test_a_block_round_nothing_but_layers_that_start_at_random(tmp_path: pathlib.Path, body: str, count: int) -> None:
+    """It goes where nothing says that the layers are to stay as they were drawn; only if the author agrees."""
+    source = BLOCK.replace("BODY", body)
+    program = write(tmp_path, {"train.py": source})
+    line = line_of(source, "with torch.no_grad")
+    traced = TracedLine(kind=STARVING_OFF, operation="no_grad", file=str(tmp_path / "train.py"), line=line)
+    incident = replace(failed(), traced=(traced,))
+    found = list(find_codemod("leave_traced_grad_mode")(Context(program=program, incident=incident)))
+    assert [one.applicability for one in found] == ["unsafe"] * count
+    for one in found:
+        wanted = source.replace("        with torch.no_grad():\n", "").replace("            h =", "        h =")
+        assert splice(source, one.edits) == wanted

@@ -122,3 +122,31 @@ def test_a_head_whose_configuration_comes_from_a_file(tmp_path) -> None:
     assert rewritten(tmp_path, "pad_token", after, "train(model", message=NO_PAD) == after
     late = CLASSIFIER.replace("BEFORE", "pass").replace("AFTER", "tokenizer = build()")
     assert rewritten(tmp_path, "pad_token", late, "train(model", message=NO_PAD) == late
+
+
+OWN = """from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+
+SPECIAL = ["[PAD]", "[UNK]"]
+
+
+def build(words):
+    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(SPECIAL + words)}, unk_token="[UNK]"))
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")
+"""
+ASKED = "Asking to pad but the tokenizer does not have a padding token."
+
+
+def test_a_vocabulary_of_ones_own(tmp_path) -> None:
+    """Its padding token is told where the tokenizer is made; not where it has none or two, or is told later."""
+    after = rewritten(tmp_path, "pad_token", OWN, "return", message=ASKED)
+    assert changed_lines(OWN, after) == [
+        'return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[PAD]")'
+    ]
+    assert rewritten(tmp_path, "pad_token", after, "return", message=ASKED) == after
+    for other in (
+        OWN.replace('"[PAD]", ', ""),
+        OWN.replace('"[PAD]"', '"[PAD]", "<pad>"'),
+        OWN + "\n\ntokenizer = build([])\ntokenizer.pad_token = SPECIAL[0]\n",
+    ):
+        assert rewritten(tmp_path, "pad_token", other, "return", message=ASKED) == other

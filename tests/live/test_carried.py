@@ -48,15 +48,43 @@ def test_a_loop_over_time_takes_up_its_own_step_too() -> None:
 
 
 def test_what_was_made_once_for_all_steps_is_not_carried() -> None:
-    """Each step takes it up on the same line: it is to be made anew, not cut."""
+    """Each step takes it up on the same line: it is to be made anew, or cut where it was made."""
     w = weight()
-    features = w.exp()
 
     def step() -> None:
+        features = w.exp()
         for _ in range(2):
             (features * 2).sum().backward()
 
-    assert [one.kind for one in lines(step)] == ["freed"]
+    assert shown(lines(step)) == [("once", "mul", "step"), ("freed", "backward", "step")]
+
+
+def test_what_a_network_made_for_a_target_is_no_state() -> None:
+    """The same lines make each step's prediction: another argument of the loss than the target, which they made once."""
+    w = weight()
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        return (x * w).sin()
+
+    def step() -> None:
+        target = network(torch.ones(3))
+        for _ in range(2):
+            torch.nn.functional.mse_loss(network(torch.zeros(3)), target).backward()
+
+    found = lines(step)
+    assert shown(found) == [("once", "mse_loss", "step"), ("freed", "backward", "step")]
+
+
+def test_what_a_memory_holds_of_each_step_is_state() -> None:
+    """A memory that each step fills before it reads it: its first entries too were made by a step."""
+    w, memory = weight(), []
+
+    def step() -> None:
+        for _ in range(2):
+            memory.append((torch.ones(3) * w).sin())
+            torch.stack(memory).sum().backward()
+
+    assert "once" not in [one.kind for one in lines(step)]
 
 
 def test_a_loss_of_nothing() -> None:

@@ -117,7 +117,7 @@ class Account:
         return [
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
-                "is_mixed": one.is_mixed,
+                "is_mixed": one.is_mixed, "is_once": one.is_once,
             }
             for one in islice(found, MAX_TOLD)
         ]  # fmt: skip

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from .flow import Flow, Operation
 
 MAX_LOOKED_AT = 20_000
+_JOINS = frozenset(
+    {"stack", "cat", "concat", "concatenate", "hstack", "vstack", "dstack", "column_stack", "block_diag"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +18,14 @@ class Carried:
     """An operation of an earlier step, and the first of this step that took its result with its graph.
 
     `is_used` where its own step computed with that result too; `is_mixed` where the line that took it up also ran on values
-    of this step, as a loop over time does.
+    of this step, as a loop over time does. `is_once` where it is no state: it was made once, and each step takes it up.
     """
 
     made: Operation
     taken: Operation
     is_used: bool
     is_mixed: bool
+    is_once: bool = False
 
 
 def carried_over(flow: Flow, loss: int, at: int, begun: int) -> Iterator[Carried]:
@@ -51,7 +55,10 @@ def carried_over(flow: Flow, loss: int, at: int, begun: int) -> Iterator[Carried
         if made is None or taken is None or (made.place, taken.place) in told:
             continue
         earlier = [each for before, each in flow.consumers(one) if before < at and each.gave_grad]
-        if any(each.place == taken.place for each in earlier) and not _is_made_again(made, flow, at):
+        is_alike = any(each.place == taken.place for each in earlier)
+        if is_alike and not _is_made_again(made, taken, taken.inputs.index(one), flow, at):
+            told.add((made.place, taken.place))
+            yield Carried(made, taken, is_used=True, is_mixed=False, is_once=True)
             continue
         told.add((made.place, taken.place))
         beside = (each for since, each in flow.since(begun) if since not in takers)
@@ -59,6 +66,19 @@ def carried_over(flow: Flow, loss: int, at: int, begun: int) -> Iterator[Carried
         yield Carried(made, taken, bool(earlier), is_mixed)
 
 
-def _is_made_again(made: Operation, flow: Flow, at: int) -> bool:
-    """Whether the line that made a value ran again since: a pool or memory of it holds some of each step."""
-    return any(one.place == made.place and one.name == made.name for _, one in flow.since(at))
+def _is_made_again(made: Operation, taken: Operation, place: int, flow: Flow, at: int) -> bool:
+    """Whether the line that made a value ran again since for the same use: a pool or memory of it holds some of each step.
+
+    What it made for another argument is no state's successor: one network gives a loss its prediction in each step, and gave
+    it the target once.
+    """
+    again = [number for number, one in flow.since(at) if one.place == made.place and one.name == made.name]
+    uses = [
+        (number, each)
+        for number in again
+        for _, each in flow.consumers(number)
+        if each.place == taken.place and each.name == taken.name
+    ]
+    if not uses or len(taken.inputs) != 2 or taken.name in _JOINS:
+        return bool(again)
+    return any(each.inputs[place : place + 1] == (number,) for number, each in uses)
