@@ -492,3 +492,47 @@ def test_the_program_says_how_to_reduce(source: str, method: str, tmp_path: path
     removed, added = diff_lines(IMPORTS + source, after)
     assert added.endswith(method)
     assert added.replace("(", "").replace(")", "")[1:] == (removed + method).replace("(", "").replace(")", "")[1:]
+
+
+READ_AS_NUMBER = """def step(net, batch, optimizer):
+    loss = F.mse_loss(net(batch.x), batch.y, reduction="none")
+    print(loss.item())
+    loss.backward()
+"""
+TRAINER = """class Weighted(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        outputs = model(**inputs)
+        loss = F.cross_entropy(outputs.logits, inputs["labels"], {weight}reduction="none")
+        self.latest = loss.item()
+        return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, *args, **kwargs):
+        loss = super().training_step(*args, **kwargs)
+        return loss
+"""
+
+
+def test_a_loss_that_is_made_a_number_before_its_backward(tmp_path: pathlib.Path) -> None:
+    """`loss.item()` fails first; a value that is no loss is another matter."""
+    source = IMPORTS + READ_AS_NUMBER
+    after = rewritten(tmp_path, "reduce_loss", source, "loss.item()")
+    assert diff_lines(source, after)[1].endswith('reduction="none").mean()')
+    other = source.replace("print(loss.item())", "print(batch.y.item())")
+    assert rewritten(tmp_path, "reduce_loss", other, "batch.y.item()") == other
+
+
+@pytest.mark.parametrize("at", ["loss.item()", "super().training_step"])
+def test_what_a_trainer_is_handed(at: str, tmp_path: pathlib.Path) -> None:
+    """The loss of `compute_loss`; with weights of its own the criterion's mean, which divides by them."""
+    source = IMPORTS + TRAINER.format(weight="")
+    after = rewritten(tmp_path, "reduce_loss", source, at)
+    assert diff_lines(source, after)[1].endswith('reduction="none").mean()')
+    source = IMPORTS + TRAINER.format(weight="weight=self.weights, ")
+    after = rewritten(tmp_path, "reduce_loss", source, at)
+    assert diff_lines(source, after)[1].endswith('weight=self.weights, reduction="mean")')
+
+
+def test_names_that_are_made_of_each_other_end(tmp_path: pathlib.Path) -> None:
+    """`a` of `b` and `b` of `a`: the search for what is differentiated comes to an end."""
+    source = IMPORTS + "def step(a, b):\n    a = f(b)\n    b = g(a)\n    return h(a, b)\n"
+    assert rewritten(tmp_path, "reduce_loss", source, "return h") == source

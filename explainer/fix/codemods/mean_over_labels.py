@@ -55,8 +55,12 @@ def _edits(loss: Loss, program: Program) -> tuple[Edit, ...]:
         return ()
     where = next((one for one in program.parsed() if made in one.parents), None)
     ignored = loss.options.get("ignore_index")
-    is_far = made is not call and ignored is not None and not isinstance(ignored, (ast.Constant, ast.UnaryOp))
-    if where is None or is_far:
+    is_said = (
+        ignored is None
+        or isinstance(ignored, (ast.Constant, ast.UnaryOp))
+        or _is_of_file(ignored, where, file, program)
+    )
+    if where is None or (made is not call and not is_said):
         return ()
     marker = where.segment(ignored) if ignored is not None else _IGNORED
     start, end = file.span(call)
@@ -66,6 +70,20 @@ def _edits(loss: Loss, program: Program) -> tuple[Edit, ...]:
     is_part = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript))
     edit = edit_of(file, call, f"({quotient})" if is_part else quotient)
     return (edit,) if made is call else (edit_of(where, made, _with_sum(where.segment(made))), edit)
+
+
+def _is_of_file(ignored: ast.expr, where: SourceFile | None, file: SourceFile, program: Program) -> bool:
+    """Whether a marker is a constant by name, of the file in which both the criterion is made and called: `VOID`."""
+    if where is not file or not isinstance(ignored, ast.Name) or not ignored.id.isupper():
+        return False
+    bound = [
+        one
+        for one in file.walk()
+        if isinstance(one, ast.Name) and one.id == ignored.id and isinstance(one.ctx, ast.Store)
+    ]
+    return ignored.id in program.names(file).imports or any(
+        isinstance(file.parents.get(file.statement(one)), ast.Module) for one in bound
+    )
 
 
 def _with_sum(text: str) -> str:

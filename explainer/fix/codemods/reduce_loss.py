@@ -29,6 +29,8 @@ from explainer.source.reduction import SUM, adds_whole_sum, reduction_of
 from explainer.source.tree import walk
 
 _STEPS = ("compute_loss", "training_step")
+# With these the criterion's mean divides by the weights, or by the labels that count.
+_OWN_MEAN = ("weight", "ignore_index")
 _REDUCED = ("mean", "sum", "item", "logsumexp")
 _SUM = "`sum()` makes the step grow with the number of elements; right where the learning rate was chosen for it"
 
@@ -63,7 +65,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
         is_open = told is None and adds_whole_sum(Value(loss.total or node, file), context.program)
         if is_open or (told is not None and told.how is None):
-            yield Proposal(edits=(), culprit=culprit, belief=1.5)
+            own = list(_by_own_mean(node, file, context.program)) if told is not None else []
+            yield from own or [Proposal(edits=(), culprit=culprit, belief=1.5)]
             continue
         if told is not None:
             yield Proposal(
@@ -89,11 +92,27 @@ def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal
     file, node = loss.file, loss.node
     yield Proposal(edits=(edit_of(file, node, f"{operand(file, node)}.mean()"),), culprit=culprit, belief=1.5)
     for criterion_file, keyword in _unreduced(node, file, context.program):
+        call = criterion_file.parents.get(keyword)
+        has_own_mean = isinstance(call, ast.Call) and any(one.arg in _OWN_MEAN for one in call.keywords)
         yield Proposal(
             edits=(edit_of(criterion_file, keyword.value, '"mean"'),),
             culprit=culprit_of(criterion_file, keyword, "asks for one value for each element"),
-            belief=1.2,
+            belief=1.6 if has_own_mean else 1.2,
         )
+
+
+def _by_own_mean(node: ast.expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """The mean of a criterion that has class weights of its own, by which it divides; nothing else weighs its elements."""
+    for where, keyword in _unreduced(node, file, program):
+        call = where.parents.get(keyword)
+        if isinstance(call, ast.Call) and any(one.arg == "weight" for one in call.keywords):
+            yield Proposal(
+                edits=(edit_of(where, keyword.value, '"mean"'),),
+                culprit=culprit_of(where, keyword, "asks for one value for each element"),
+                belief=1.5,
+                applicability="unsafe",
+                because="the criterion's own mean divides by the weights of the labels that it got, as it does unless it is told otherwise",
+            )
 
 
 def _losses(context: Context) -> Iterator[_Loss]:
@@ -105,6 +124,11 @@ def _losses(context: Context) -> Iterator[_Loss]:
                 made = _made(one.loss, one.call, one.statement, file, context.program)
                 yield _term(made, context) or made
                 return
+        read = _read_as_number(file, statement, context.program)
+        if read is not None:
+            made = _made(read, statement, statement, file, context.program)
+            yield _term(made, context) or made
+            return
         function = _differentiated(file, statement, context.program, set())
         found = list(_handed_to_trainer(file, context.program)) if function is None else []
         if len(found) == 1:
@@ -125,11 +149,36 @@ def _made(loss: ast.expr, guilty: ast.AST, at: ast.stmt, file: SourceFile, progr
     value = made[0].value
     if dotted_name(made[0].targets[0]) != name or isinstance(value, ast.Name):
         return _Loss(file, loss, guilty, at, name)
-    readers = [each for each in statements_of(scope) if scope is not None and before(made[0], each) and before(each, at)
-               and name in reads(value_of(each), graph=False)] if scope is not None else []  # fmt: skip
+    readers = [
+        each
+        for each in (statements_of(scope) if scope is not None else ())
+        if before(made[0], each) and before(each, at) and name in reads(value_of(each), graph=False)
+        and not all(_is_number_of(one, file) for one in _uses(name or "", each))
+    ]  # fmt: skip
     if readers:
         return _Loss(file, loss, guilty, at, name)
     return _Loss(file, value, made[0], at, name)
+
+
+def _read_as_number(file: SourceFile, statement: ast.stmt, program: Program) -> ast.expr | None:
+    """The loss that a statement makes a number of, `loss.item()`, where the same function differentiates or returns it."""
+    scope = scope_of(statement, file, program)
+    function = program.names(file).function_of(statement)
+    is_step = function is not None and function.name in _STEPS
+    for node in walk(statement) if scope is not None else ():
+        if not isinstance(node, ast.Call):
+            continue
+        is_item = isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args
+        read = node.func.value if is_item and isinstance(node.func, ast.Attribute) else None
+        if isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
+            read = node.args[0]
+        name = dotted_name(read) if read is not None else None
+        if name is not None and scope is not None:
+            ends = [one.value for one in walk(scope) if isinstance(one, ast.Return)] if is_step else []
+            ends += [one.loss for one in find_backwards(program) if scope_of(one.call, one.file, program) is scope]
+            if any(name in {dotted_name(part) for part in walk(end)} for end in ends if end is not None):
+                return read
+    return None
 
 
 def _handed_to_trainer(file: SourceFile, program: Program) -> Iterator[_Loss]:
@@ -193,6 +242,12 @@ def _uses(name: str, scope: ast.AST) -> Iterator[ast.expr]:
         for one in walk(scope)
         if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load) and dotted_name(one) == name
     )
+
+
+def _is_number_of(node: ast.expr, file: SourceFile) -> bool:
+    """Whether a value is read to make a number of it, which several values are none: `loss.item()`."""
+    above = file.parents.get(node)
+    return isinstance(above, ast.Attribute) and above.attr == "item"
 
 
 def _takes_number(node: ast.expr, file: SourceFile) -> bool:
