@@ -17,6 +17,7 @@ from typing import Any
 from .dropped import Dropped
 from .frame import leave_no_frame
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
+from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
 from .name import Names
@@ -41,6 +42,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.misscaled.watch()
     watcher.unloaded.watch()
     watcher.dropped.watch()
+    watcher.idle_adapters.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -71,6 +73,7 @@ class Watcher:
         self.misscaled = Misscaled(sys.modules["torch"])
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
+        self.idle_adapters = IdleAdapters()
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -93,6 +96,7 @@ class Watcher:
     def _see(self, optimizer: Any) -> None:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
         self.unloaded.before_step()
+        self.idle_adapters.before_step()
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -147,7 +151,7 @@ class Watcher:
 
     def _tell_silent(self) -> None:
         """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
-        for name in ("skipped", "misscaled", "unloaded", "dropped"):
+        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters"):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told
 

@@ -12,6 +12,7 @@ SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
+IDLE = "adds an adapter that no step trains"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
@@ -231,6 +232,17 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdleAdapter:
+    """An adapter of PEFT that the program added and never activated; `instead` are those that its steps trained."""
+
+    adapter: str
+    instead: str
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
@@ -259,6 +271,7 @@ class ProcessReport:
     misscaled: tuple[Misscaled, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    idle_adapters: tuple[IdleAdapter, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

@@ -11,10 +11,12 @@ from explainer.model.verification import (
     CLIPS_SCALED,
     DROPPED,
     GREEN,
+    IDLE,
     INCONCLUSIVE,
     PASSES_OVER,
     RED,
     Dropped,
+    IdleAdapter,
     Misscaled,
     ParameterHealth,
     ProcessReport,
@@ -74,16 +76,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     """What makes a run red, of one process."""
     for optimizer in process.not_finite:
         yield f"parameters of {plain_name(optimizer)} are not finite at the end"
-    for one in process.skipped:
-        which = "all" if one.count == one.asked else "the last"
-        yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
-    for wrong in process.misscaled:
-        yield f"{_place(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
-    for load in process.unloaded:
-        yield f"{_place(load)} {PASSES_OVER}: {_fitting(load)}"
+    yield from _silent_faults(process)
     left_out = frozenset(process.left_out)
-    for column in process.dropped:
-        yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     losses = enumerate(process.losses)
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
     if bad is not None:
@@ -102,7 +96,22 @@ def _faults(process: ProcessReport) -> Iterator[str]:
         yield from _standing(process)
 
 
-def _place(one: Misscaled | Unloaded | Dropped) -> str:
+def _silent_faults(process: ProcessReport) -> Iterator[str]:
+    """What went wrong without a word of the libraries."""
+    for one in process.skipped:
+        which = "all" if one.count == one.asked else "the last"
+        yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
+    for wrong in process.misscaled:
+        yield f"{_place(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
+    for load in process.unloaded:
+        yield f"{_place(load)} {PASSES_OVER}: {_fitting(load)}"
+    for column in process.dropped:
+        yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
+    for added in () if process.is_stopped else process.idle_adapters:
+        yield f"{_place(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+
+
+def _place(one: Misscaled | Unloaded | Dropped | IdleAdapter) -> str:
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 
 

@@ -1,0 +1,40 @@
+"""`model.add_adapter("clauses", config)` is followed by `model.set_adapter("clauses")`, where a run was seen to train another adapter.
+
+Only where the program never activates an adapter by itself: one that does may mean to train this one later.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.model.verification import IDLE
+from explainer.source.name import dotted_name
+
+_SEEN = re.compile(rf"(\S+):(\d+) {re.escape(IDLE)}: `([^`]+)`, since `([^`]+)` is active")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each adapter that was seen to be added and never trained."""
+    found = [one for line in context.incident.log if (one := _SEEN.search(line.text))]
+    if not found or any(one.attributes.get("set_adapter") for one in context.program.parsed()):
+        return
+    for file in context.program.parsed():
+        name = file.path.replace("\\", "/").rpartition("/")[2]
+        for attribute in file.attributes.get("add_adapter", ()):
+            call = file.parents.get(attribute)
+            owner = dotted_name(attribute.value)
+            if owner is None or not isinstance(call, ast.Call) or call.func is not attribute:
+                continue
+            statement = file.statement(call)
+            given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "adapter_name")]
+            for one in found:
+                is_it = one[1] == name and call.lineno <= int(one[2]) <= (call.end_lineno or call.lineno)
+                if is_it and given and isinstance(statement, ast.Expr):
+                    yield Proposal(
+                        edits=(insert_after(file, statement, f"{owner}.set_adapter({file.segment(given[0])})"),),
+                        culprit=culprit_of(file, call, f"adds `{one[3]}` and leaves `{one[4]}` active"),
+                        belief=2.5,
+                    )

@@ -1,0 +1,92 @@
+"""Adapters of PEFT that the program adds and that no step trains: `add_adapter` leaves the one active that was so before."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from contextlib import suppress
+from typing import Any
+
+from .frame import leave_no_frame
+from .imports import after_import
+
+MAX_ADAPTERS = 20
+
+
+class IdleAdapters:
+    """Notes each adapter that the program adds by itself; forgets one that is active in a step, or holds an update of its own."""
+
+    def __init__(self) -> None:
+        self._added: list[_Added] = []
+
+    def watch(self) -> None:
+        """Look at what is added to each `PeftModel`."""
+        after_import("peft.peft_model", lambda module: self._watch(module.PeftModel))
+
+    def before_step(self) -> None:
+        """Count the step for each adapter that is not active in it."""
+        if self._added:
+            with suppress(Exception):  # the names of active adapters have moved from release to release
+                self._added = [one for one in self._added if one.is_idle()]
+
+    def at_the_end(self) -> list[dict[str, Any]]:
+        """The adapters that were there in a step, active in none, and are as they were made."""
+        found = []
+        for one in self._added:
+            with suppress(Exception):
+                found += [one.told] if one.is_untouched() else []
+        return found
+
+    def _watch(self, kind: Any) -> None:
+        add = kind.add_adapter
+
+        @functools.wraps(add)
+        def adding(this: Any, adapter_name: str, *arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            try:
+                result = add(this, adapter_name, *arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+            code, line = sys._getframe(1).f_code, sys._getframe(1).f_lineno  # noqa: SLF001 - who adds it
+            if "site-packages" not in code.co_filename and len(self._added) < MAX_ADAPTERS:
+                told = {"adapter": adapter_name, "file": code.co_filename, "line": line, "function": code.co_name}
+                self._added.append(_Added(this, told))
+            return result
+
+        kind.add_adapter = adding
+
+
+class _Added:
+    """An adapter that was added to a model, and which one was active in the steps since."""
+
+    def __init__(self, model: Any, told: dict[str, Any]) -> None:
+        self._model = weakref.ref(model)
+        self._name = str(told["adapter"])
+        self._instead = ""
+        self._place = told
+        # Kept, as the model may be gone at the end; of LoRA's two factors the one that starts at zero.
+        self._own = [one for name, one in model.named_parameters() if "lora_B" in name and f".{self._name}." in name]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {**self._place, "instead": self._instead}
+
+    def is_idle(self) -> bool:
+        """Whether no step so far had it active: a model that is gone is in no step, an adapter that was deleted is not meant."""
+        model = self._model()
+        if model is None:
+            return True
+        if self._name not in model.peft_config:
+            return False
+        active = list(model.active_adapters)
+        if self._name in active:
+            return False
+        if any(one.grad is not None for one in model.parameters()):
+            self._instead = ", ".join(map(str, active))
+        return True
+
+    def is_untouched(self) -> bool:
+        """Whether steps trained the model without the adapter, whose update is still nothing: weights copied into it make it a reference."""
+        return bool(self._instead and self._own) and not any(bool(one.detach().any()) for one in self._own)
