@@ -51,7 +51,28 @@ loss.backward()
 """,
         "loss.backward",
     ),
+    "an optimizer whose own backward differentiates": (
+        """import torch
+from torch import nn
+class Surgery:
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+    def flat(self, loss):
+        return torch.cat([one.reshape(-1) for one in torch.autograd.grad(loss, self.parameters)])
+    def backward(self, losses):
+        rows = [self.flat(loss) for loss in losses]
+        for one in self.parameters:
+            one.grad = torch.zeros_like(one) + sum(row.sum() for row in rows)
+net = nn.Linear(3, 2)
+surgery = Surgery(net.parameters())
+out = net(torch.randn(4, 3))
+losses = [out[:, 0].mean(), out[:, 1].mean()]
+surgery.backward(losses)
+""",
+        "torch.autograd.grad",
+    ),
 }
+
 WRONG = {
     "a penalty": (
         """import torch

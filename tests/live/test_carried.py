@@ -75,6 +75,18 @@ def test_what_a_network_made_for_a_target_is_no_state() -> None:
     assert shown(found) == [("once", "mse_loss", "step"), ("freed", "backward", "step")]
 
 
+def test_two_losses_of_one_step_took_nothing_up() -> None:
+    """The second was there when the first was differentiated: what they share was made in their own step."""
+    w = weight()
+
+    def step() -> None:
+        hidden = w.exp()
+        for loss in [hidden.sum(), hidden.square().sum()]:
+            torch.autograd.grad(loss, w)
+
+    assert [one.kind for one in lines(step)] == ["freed"]
+
+
 def test_what_a_memory_holds_of_each_step_is_state() -> None:
     """A memory that each step fills before it reads it: its first entries too were made by a step."""
     w, memory = weight(), []

@@ -67,7 +67,8 @@ def _gradients(backward: Backward, program: Program) -> Iterator[tuple[SourceFil
     file = backward.file
     lines = lineage(backward.loss, backward.statement, file, program)
     scope = scope_of(backward.call, file, program)
-    for line in (*lines, backward.statement):
+    # The loss alone of the last line: a backward of the program's own may differentiate by itself.
+    for line in (*lines, backward.loss):
         for where, call in _calls(line, file, program):
             yield where, call, True
     for line in statements_of(scope) if isinstance(scope, (ast.FunctionDef, ast.Module)) else ():

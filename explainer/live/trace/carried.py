@@ -57,6 +57,8 @@ def carried_over(flow: Flow, loss: int, at: int, begun: int) -> Iterator[Carried
         earlier = [each for before, each in flow.consumers(one) if before < at and each.gave_grad]
         is_alike = any(each.place == taken.place for each in earlier)
         if is_alike and not _is_made_again(made, taken, taken.inputs.index(one), flow, at):
+            if number < at:  # two losses of one step: both were there when the first was differentiated
+                continue
             told.add((made.place, taken.place))
             yield Carried(made, taken, is_used=True, is_mixed=False, is_once=True)
             continue
