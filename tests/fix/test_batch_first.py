@@ -212,12 +212,11 @@ REFUSED = "Expected key_padded_mask.shape[0] to be 7, but got 4"
 
 def test_a_mask_that_did_not_fit_tells_the_layout(tmp_path) -> None:
     """The padding mask has a row for each sample, and so has the input that the live program had."""
-    given = {"at": "self.encoder(x", "message": REFUSED}
     attends = Frame(file="torch/nn/functional.py", line=1, function="multi_head_attention_forward", library="torch")
 
-    def proposed(shape: str):
+    def proposed(shape: str, name: str = "x"):
         program = write(tmp_path, {"train.py": MASKED})
-        raised = failed({"train.py": line_of(MASKED, given["at"])}, REFUSED, tensors={"x": f"{shape} float32"})
+        raised = failed({"train.py": line_of(MASKED, "self.encoder(x")}, REFUSED, tensors={name: f"{shape} float32"})
         (record,) = raised.exceptions
         raised = replace(raised, exceptions=(replace(record, frames=(*record.frames, attends)),))
         return best("batch_first", program, incident=raised)
@@ -227,6 +226,8 @@ def test_a_mask_that_did_not_fit_tells_the_layout(tmp_path) -> None:
     assert changed_lines(MASKED, splice(MASKED, proposal.edits)) == [
         "layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)"
     ]
+    assert proposed("[4, 7]", "padding") is not None
+    assert proposed("[7, 4]", "padding") is None
     assert proposed("[7, 5, 8]") is None
     assert proposed("[4, 4, 8]") is None
 

@@ -108,6 +108,10 @@ def _is_told(call: ast.Call, context: Context) -> bool:
     """Whether the mask that did not fit has the input's first two axes as batch and time, and the layer took them the other way."""
     tensor = seen(call.args[0], context)
     padding, mask = _PADDING.search(message_of(context)), _MASK.search(message_of(context))
+    given = [seen(one.value, context) for one in call.keywords if str(one.arg).endswith("key_padding_mask")]
+    hidden = given[0] if given else None
+    if padding is not None and tensor is None and hidden is not None:
+        return (int(padding[2]), int(padding[1])) == hidden.shape and padding[1] != padding[2]
     if tensor is None or len(tensor.shape) != 3:
         return False
     batch, time = tensor.shape[:2]

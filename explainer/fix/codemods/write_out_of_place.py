@@ -41,10 +41,14 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _of_write(write: Write, context: Context) -> Proposal | None:
     belief, named = suspect(write, context), _named(write)
-    if belief is None or is_for_others(named, context.program):
+    is_refused = context.options.get("at") == "raise"
+    if belief is None:
         return None
-    if context.options.get("at") == "raise" and not is_read_after(named, context.program):
-        return None  # an update: out of place it would be lost
+    if not (is_refused and _is_value(write)):
+        if is_for_others(named, context.program):
+            return None
+        if is_refused and not is_read_after(named, context.program):
+            return None  # an update: out of place it would be lost
     edits = out_of_place(write)
     if not edits:
         return None
@@ -55,6 +59,16 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
         belief=belief - (0.5 if aliased else 0.0),
         applicability="unsafe" if aliased else None,
         because=_ALIASED if aliased else None,
+    )
+
+
+def _is_value(write: Write) -> bool:
+    """Whether what a refused method returns is what is wanted of it: `return self.log_speed.exp_()`, which never wrote anything."""
+    above = write.file.parents.get(write.node)
+    return (
+        write.kind == METHOD
+        and isinstance(above, (ast.Return, ast.BinOp))
+        and write.node is not getattr(above, "left", None)
     )
 
 
