@@ -14,6 +14,10 @@ WRONG = {
     "a mean": ("out = x - x.mean(dim=1)", "out = x - x.mean(dim=1, keepdim=True)"),
     "a sum of powers": ("out = x / x.pow(2).sum(-1).sqrt()", "out = x / x.pow(2).sum(-1, keepdim=True).sqrt()"),
     "a function": ("out = x / torch.norm(x, dim=1)", "out = x / torch.norm(x, dim=1, keepdim=True)"),
+    "a factor of it": (
+        "out = 2 * x / x.norm(dim=(1, 2)).clamp(min=1e-9)",
+        "out = 2 * x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-9)",
+    ),
     "behind a name": (
         "centre = x.mean(1)\n    out = x - centre",
         "centre = x.mean(1, keepdim=True)",

@@ -17,6 +17,7 @@ from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.weighting import factors_of
 
 _REDUCTIONS = frozenset(
     {"mean", "sum", "std", "var", "norm", "logsumexp", "amax", "amin", "prod", "nanmean", "median", "quantile"}
@@ -31,7 +32,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             for whole, part in ((node.left, node.right), (node.right, node.left)):
                 for where, call in _reductions(part, file, context.program):
-                    if ast.unparse(whole) in _reduced(call):
+                    if any(ast.unparse(one) in _reduced(call) for one in factors_of(whole)[0]):
                         yield Proposal(
                             edits=(add_argument(where, call, "keepdim=True"),),
                             culprit=culprit_of(where, call, "drops the axis that it reduces, and no longer fits what it was made of"),
