@@ -92,3 +92,11 @@ def test_only_what_was_traced(tmp_path: pathlib.Path) -> None:
     body = next(iter(MENDED.values()))[0]
     assert proposed(tmp_path, TOP + body)[1] is None
     assert proposed(tmp_path, TOP + body, FACT, operation="log")[1] is None
+
+
+def test_what_an_episode_of_one_step_teaches_is_the_authors_choice(tmp_path: pathlib.Path) -> None:
+    """The line of normalised returns is named, and nothing written."""
+    body = next(iter(MENDED.values()))[0].replace("values", "returns")
+    _, found = proposed(tmp_path, TOP + body, FACT)
+    assert found is not None
+    assert found.edits == ()

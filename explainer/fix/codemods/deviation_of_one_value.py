@@ -8,6 +8,7 @@ asked for, `x.std(0) if x.size(0) > 1 else torch.zeros_like(x.mean(0))`.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -22,6 +23,8 @@ from explainer.source.tree import walk
 _DEVIATIONS = ("std", "var")
 _CHOICE = "what a single value deviates by is a choice: 0 here, and all others as before; `correction=0` changes all"
 _COLLECTS = frozenset({"cat", "stack", "concat", "hstack", "vstack", "append"})
+# An episode of one step that is worth nothing, its raw return, or no step at all: they train differently.
+_RETURNS = re.compile(r"returns?$|rewards?$|advantage", re.IGNORECASE)
 _FLOORS = ("clamp", "clamp_min", "clip", "maximum")
 
 
@@ -38,7 +41,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             edit = put_method(file, found[0], ".nan_to_num()")
         elif len(found) == 1 and not is_data and line.node and not _may_divide(found[0], file):
             edit = _asked(found[0], file, names)
-        if edit is not None:
+        if edit is not None and is_data and _is_of_returns(statement):
+            why = "divides by n - 1, which is 0 for a single value: what an episode of one step should teach is yours to say"
+            yield Proposal(edits=(), culprit=culprit_of(file, found[0], why), belief=2.0)
+        elif edit is not None:
             yield Proposal(
                 edits=(edit,),
                 culprit=culprit_of(file, found[0], "divides by n - 1, which is 0 for a single value"),
@@ -46,6 +52,12 @@ def propose(context: Context) -> Iterator[Proposal]:
                 applicability=None if is_data else "unsafe",
                 because=None if is_data else _CHOICE,
             )
+
+
+def _is_of_returns(statement: ast.stmt) -> bool:
+    """Whether a statement names the returns or rewards of an episode."""
+    names = (getattr(one, "id", getattr(one, "attr", "")) for one in walk(statement))
+    return any(_RETURNS.search(one) for one in names if isinstance(one, str))
 
 
 def _may_divide(node: ast.Call, file: SourceFile) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
+from explainer.fix.codemods.forward_again import shared_steps
 from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
@@ -32,7 +33,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         pair = pairs.get(backward.call)
         if not backward.is_plain or (pair is not None and _is_adversarial(pair, context.program)):
             continue
+        shared = {one for one, _ in shared_steps(backward, context.program)}
         for statement, network in _between(backward, context.program):
+            if statement in shared:  # each optimizer would take up the gradients of the other's loss
+                continue
             edits = _moved(backward, pair, statement)
             if edits:
                 yield Proposal(

@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.codemods.copy_module import alias_of
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, scope_of, walk_scope
@@ -31,7 +32,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     yield from _unwrapped(context)
     yield from _flags_of_modules(context)
     for freeze in find_freezes(context.program):
-        if freeze.is_on or not _concerns_training(freeze, context):
+        if freeze.is_on or not _concerns_training(freeze, context) or alias_of(freeze, context.program) is not None:
             continue
         yield from _spared(freeze, context) if freeze.test is not None else _narrowed(freeze, context)
 

@@ -1,0 +1,60 @@
+"""What a network made before its step is made again behind it, where two optimizers share the network."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+SOURCE = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+enc = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))
+dec, critic = nn.Linear(2, 8), nn.Linear(2, 1)
+opt_ae = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+opt_gen = torch.optim.SGD(enc.parameters(), 0.1)
+ones = torch.ones(4, 1)
+for _ in range(3):
+    x = torch.rand(4, 8)
+    z = enc(x)
+    recon = F.mse_loss(dec(z), x)
+    opt_ae.zero_grad()
+    recon.backward(retain_graph=True)
+    opt_ae.step()
+    fooled = F.binary_cross_entropy_with_logits(critic(z), ones)
+    opt_gen.zero_grad()
+    fooled.backward()
+    opt_gen.step()
+"""
+RIGHT = {
+    "no network in common": SOURCE.replace("SGD(enc.", "SGD(critic."),
+    "made again already": SOURCE.replace("critic(z)", "critic(enc(x))"),
+    "a draw": SOURCE.replace("z = enc(x)", "z = enc(torch.rand_like(x))"),
+    "other data by then": SOURCE.replace("    fooled =", "    x = torch.rand(4, 8)\n    fooled ="),
+}
+
+
+def test_the_network_runs_again(tmp_path: pathlib.Path) -> None:
+    """And its step does not move behind the other loss's backward."""
+    after = rewritten(tmp_path, "forward_again", SOURCE, "fooled.backward")
+    assert diff_lines(SOURCE, after)[1:] == ["+    fooled = F.binary_cross_entropy_with_logits(critic(enc(x)), ones)"]
+    assert rewritten(tmp_path, "step_after_backward", SOURCE, "fooled.backward") == SOURCE
+
+
+@pytest.mark.torch
+def test_each_optimizer_gets_the_gradients_of_its_own_loss(tmp_path: pathlib.Path) -> None:
+    """As if the encoder had been run for each of them."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(SOURCE, {})  # noqa: S102 - the program of this test
+    exec(rewritten(tmp_path, "forward_again", SOURCE, "fooled.backward"), {})  # noqa: S102 - likewise
+
+
+@pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
+def test_others_stay(source: str, tmp_path: pathlib.Path) -> None:
+    """Where optimizers share nothing, or the value would be another one."""
+    assert rewritten(tmp_path, "forward_again", source, "fooled.backward") == source
