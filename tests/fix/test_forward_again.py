@@ -58,3 +58,29 @@ def test_each_optimizer_gets_the_gradients_of_its_own_loss(tmp_path: pathlib.Pat
 def test_others_stay(source: str, tmp_path: pathlib.Path) -> None:
     """Where optimizers share nothing, or the value would be another one."""
     assert rewritten(tmp_path, "forward_again", source, "fooled.backward") == source
+
+
+CLIMB = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+net = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))
+optimizer = SAM(net.parameters())
+for x, y in loader:
+    scores = net(x)
+    loss = F.cross_entropy(scores, y)
+    loss.backward()
+    optimizer.first_step(zero_grad=True)
+    F.cross_entropy(scores, y).backward()
+    optimizer.second_step(zero_grad=True)
+"""
+
+
+def test_the_second_backward_of_a_climb_needs_a_forward_there(tmp_path: pathlib.Path) -> None:
+    """Of the weights to which the first step climbed; the sum of both losses would be the first one twice."""
+    at, options = "F.cross_entropy(scores, y).backward", {"options": {"climb": True}}
+    after = rewritten(tmp_path, "forward_again", CLIMB, at, **options)
+    assert diff_lines(CLIMB, after)[1:] == ["+    F.cross_entropy(net(x), y).backward()"]
+    assert rewritten(tmp_path, "sum_losses", CLIMB, at) == CLIMB
+    other = CLIMB.replace("first_step", "log")
+    assert rewritten(tmp_path, "forward_again", other, at, **options) == other

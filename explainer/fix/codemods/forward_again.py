@@ -2,7 +2,8 @@
 
 For a loss that is computed behind the step of one optimizer, goes back through what its network made before, and is stepped by
 another optimizer of the same network: to move the step behind that backward would give either optimizer gradients of the other's
-loss.
+loss. With `options["climb"]` for the second backward of sharpness-aware minimisation, which asks for the gradient at the place
+to which `first_step` has climbed: it needs a forward there.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import is_crash
 from explainer.source.backward import Backward, find_backwards, owned_by, stepped
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, binds, block_of, definitions, lineage, scope_of
+from explainer.source.module import is_module
 from explainer.source.name import dotted_name
 from explainer.source.once import is_random
 from explainer.source.program import Program
 from explainer.source.tree import walk
+
+_CLIMBS = frozenset({"first_step", "ascent_step", "perturb_step", "climb"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -28,8 +33,43 @@ def propose(context: Context) -> Iterator[Proposal]:
     for backward in find_backwards(context.program):
         if not is_crash(backward.file, backward.call, context):
             continue
+        if context.options.get("climb"):
+            yield from _climbed(backward, context.program)
+            continue
         for step, networks in shared_steps(backward, context.program):
             yield from _again(backward, step, networks, context.program)
+
+
+def climbs(statement: ast.stmt) -> bool:
+    """Whether a statement takes the first of two steps, up to where the gradient is to be taken: `optimizer.first_step()`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _CLIMBS
+
+
+def _climbed(backward: Backward, program: Program) -> Iterator[Proposal]:
+    """The second backward's loss of a forward of its own, where the first forward stands before the climb."""
+    file = backward.file
+    block = block_of(backward.statement, file)
+    climb = next((one for one in block if climbs(one) and before(one, backward.statement)), None)
+    scope = scope_of(backward.call, file, program)
+    if climb is None or scope is None:
+        return
+    for read in (one for one in walk(backward.loss) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)):
+        made = definitions(read.id, backward.statement, scope)
+        value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+        is_run = isinstance(value, ast.Call) and is_module(Value(value.func, file), program)
+        if (
+            value is not None
+            and is_run
+            and before(made[0], climb)
+            and _is_steady(value, made[0], backward.statement, file, program)
+        ):
+            yield Proposal(
+                edits=(edit_of(file, read, file.segment(value)),),
+                culprit=culprit_of(file, backward.statement, "goes back through the forward from before the climb"),
+                belief=3.0,
+            )
+            return
 
 
 def shared_steps(backward: Backward, program: Program) -> Iterator[tuple[ast.stmt, frozenset[str]]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
+from explainer.fix.codemods.forward_again import climbs
 from explainer.fix.crash import is_crash
 from explainer.fix.loss import add_keyword, term
 from explainer.model.finding import Culprit
@@ -28,11 +29,21 @@ _OWNED = "the second loss has an optimizer of its own, which does not own what b
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
 
+def _climbs_between(pair: Pair) -> bool:
+    """Whether the weights climb between two backward calls, as for sharpness-aware minimisation: the second is for there."""
+    block = block_of(pair.second.statement, pair.file)
+    return any(climbs(one) for one in block if before(pair.first.statement, one) and before(one, pair.second.statement))
+
+
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each run of backward calls, and each loop over losses, that go through one graph."""
     if not context.has_failed:
         return
-    pairs = [pair for pair in find_pairs(context.program) if _share_a_graph(pair, context.program)]
+    pairs = [
+        pair
+        for pair in find_pairs(context.program)
+        if _share_a_graph(pair, context.program) and not _climbs_between(pair)
+    ]
     for row in _rows([pair for pair in pairs if _may_wait(pair)]):
         yield Proposal(edits=_sum(row), culprit=_culprit(row[0]), belief=_belief(row, context))
     for pair in pairs:
