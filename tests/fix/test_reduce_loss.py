@@ -532,6 +532,26 @@ def test_what_a_trainer_is_handed(at: str, tmp_path: pathlib.Path) -> None:
     assert diff_lines(source, after)[1].endswith('weight=self.weights, reduction="mean")')
 
 
+MODEL = """class Regressor(nn.Module):
+    def forward(self, x, labels=None):
+        loss = (self.line(x) - labels).square()
+        return RETURNED
+
+
+Trainer(model=Regressor(), args=arguments, train_dataset=rows).train()
+"""
+
+
+@pytest.mark.parametrize("returned", ['{"loss": loss, "logits": x}', "Output(loss=loss, logits=x)"])
+def test_what_a_model_gives_a_trainer(returned: str, tmp_path: pathlib.Path) -> None:
+    """The loss in the answer of its forward; not where several models give one."""
+    source = IMPORTS + MODEL.replace("RETURNED", returned)
+    after = rewritten(tmp_path, "reduce_loss", source, ".train()")
+    assert diff_lines(source, after)[1] == "+        loss = (self.line(x) - labels).square().mean()"
+    several = source.replace("Trainer(", source.partition("\n\n\n")[0].replace("Regressor", "Other") + "\n\n\nTrainer(")
+    assert rewritten(tmp_path, "reduce_loss", several, ".train()") == several
+
+
 def test_names_that_are_made_of_each_other_end(tmp_path: pathlib.Path) -> None:
     """`a` of `b` and `b` of `a`: the search for what is differentiated comes to an end."""
     source = IMPORTS + "def step(a, b):\n    a = f(b)\n    b = g(a)\n    return h(a, b)\n"

@@ -131,6 +131,7 @@ def _losses(context: Context) -> Iterator[_Loss]:
             return
         function = _differentiated(file, statement, context.program, set())
         found = list(_handed_to_trainer(file, context.program)) if function is None else []
+        found = found or (list(_of_models(context.program)) if function is None else [])
         if len(found) == 1:
             yield _term(found[0], context) or found[0]
             return
@@ -192,6 +193,23 @@ def _handed_to_trainer(file: SourceFile, program: Program) -> Iterator[_Loss]:
                 value = value.orelse if isinstance(value, ast.IfExp) else value
                 value = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
                 yield _made(value, node, node, file, program)
+
+
+def _of_models(program: Program) -> Iterator[_Loss]:
+    """What a model's own forward gives a trainer for its loss: `{"loss": loss}`, `Output(loss=loss)`."""
+    for file, function in program.functions():
+        if function.name != "forward":
+            continue
+        for node in walk(function):
+            value = node.value if isinstance(node, ast.Return) else None
+            given: list[ast.expr] = []
+            if isinstance(value, ast.Dict):
+                pairs = zip(value.keys, value.values, strict=True)
+                given = [one for key, one in pairs if isinstance(key, ast.Constant) and key.value == "loss"]
+            elif isinstance(value, ast.Call):
+                given = [one.value for one in value.keywords if one.arg == "loss"]
+            for loss in given:
+                yield _made(loss, node, file.statement(node), file, program)
 
 
 def _is_inherited(function: Function, value: ast.expr) -> bool:
