@@ -34,7 +34,7 @@ class IdleAdapters:
         """The adapters that were there in a step, active in none, and are as they were made."""
         found = []
         for one in self._added:
-            with suppress(Exception):
+            with suppress(Exception):  # a weight may be on a device that is gone, or of a kind of its own
                 found += [one.told] if one.is_untouched() else []
         return found
 

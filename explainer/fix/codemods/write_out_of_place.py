@@ -64,12 +64,7 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
 
 def _is_value(write: Write) -> bool:
     """Whether what a refused method returns is what is wanted of it: `return self.log_speed.exp_()`, which never wrote anything."""
-    above = write.file.parents.get(write.node)
-    return (
-        write.kind == METHOD
-        and isinstance(above, (ast.Return, ast.BinOp))
-        and write.node is not getattr(above, "left", None)
-    )
+    return write.kind == METHOD and isinstance(write.file.parents.get(write.node), (ast.Return, ast.BinOp))
 
 
 def _named(write: Write) -> Write:
