@@ -1,6 +1,6 @@
 """Breaks programs that train, in the ways in which people break them, and lets gradfix repair them.
 
-    python benchmarks/mutants.py [--count 100] [--seed 0] [--only NAME,...]
+    python benchmarks/mutants.py [--count 100] [--seed 0] [--only NAME,...] [--keep FOLDER]
 
 Each program of `healthy/`, and each `fixed.py` of the rule base, is changed in one place: a write made in place, a keyword or a
 method left out, a value detached, grad mode switched off, a loss left unreduced, a second backward, a layer of another width.
@@ -301,6 +301,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="how many broken programs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="names of programs, by their beginning")
+    parser.add_argument(
+        "--keep", type=pathlib.Path, help="where broken programs stay that were not repaired as they were"
+    )
     options = parser.parse_args()
     chance = random.Random(options.seed)
     chosen = [one for one in bases() if name_of(one).startswith(tuple(options.only.split(",")))]
@@ -310,7 +313,7 @@ def main() -> None:
     for path in chosen:
         if len(rows) >= options.count:
             break
-        row = one_of(path, chance, made)
+        row = one_of(path, chance, made, options.keep)
         if row is not None:
             rows.append(row)
             made[row[1].kind] += 1
@@ -318,7 +321,9 @@ def main() -> None:
     report(rows, options.seed)
 
 
-def one_of(path: pathlib.Path, chance: random.Random, made: Counter[str]) -> tuple[str, Mutant, str, str, str] | None:
+def one_of(
+    path: pathlib.Path, chance: random.Random, made: Counter[str], keep: pathlib.Path | None
+) -> tuple[str, Mutant, str, str, str] | None:
     """The first broken program of a base, of the kind that is rarest so far, and how its repair ended; None where all of them run."""
     with tempfile.TemporaryDirectory() as scratch:
         folder, meant = (pathlib.Path(scratch) / name for name in ("project", "meant"))
@@ -338,6 +343,11 @@ def one_of(path: pathlib.Path, chance: random.Random, made: Counter[str]) -> tup
             causes = answer.get("report", {}).get("findings") or [{"cause": "nothing"}]
             status = str(answer.get("status", "no answer"))
             likeness, why = compare(folder / "train.py", meant / "train.py") if status == "verified" else ("", "")
+            if keep is not None and not likeness.startswith((SAME, EQUAL)):
+                kept = keep / f"{name_of(path).replace('/', '-')}-{mutant.kind.replace(' ', '-')}-{mutant.line}"
+                (kept / "fixed").mkdir(parents=True, exist_ok=True)
+                (kept / "train.py").write_text(mutant.text)
+                shutil.copy(path, kept / "fixed" / "train.py")
             return name_of(path), mutant, status, str(causes[0]["cause"]), f"{likeness} {why}".strip()
     return None
 

@@ -300,7 +300,17 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
         incident is None
         and not any(
             seen.get(kind)
-            for kind in ("hidden", "starved", "crossed", "drawn", "dead_terms", "cleared", "counted", "redrawn")
+            for kind in (
+                "hidden",
+                "starved",
+                "crossed",
+                "drawn",
+                "dead_terms",
+                "cleared",
+                "counted",
+                "redrawn",
+                "replayed",
+            )
         )
     ):
         return None

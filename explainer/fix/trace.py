@@ -21,6 +21,7 @@ from explainer.model.trace import (
     INDEX,
     NOT_FINITE,
     PARTED,
+    REPLAYED,
     STARVING_CUT,
     STARVING_OFF,
     UNOWNED,
@@ -34,7 +35,7 @@ from explainer.source.place import place_of
 # backward that used a graph up is rarely the line to change.
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE),
-    "checkpoint": (PARTED,),
+    "checkpoint": (PARTED, REPLAYED),
     "backward": (CARRIED,),
     "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM, EARLY),
     "nan": (NOT_FINITE,),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn", "once",
+    "redrawn", "once", "replayed",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -36,6 +36,7 @@ class TracedLine:
     - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)
+    - `replayed` (gives other values when a checkpointed segment runs again, checkpoints such a segment, or writes what it reads)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
       optimizer without parameters that train)

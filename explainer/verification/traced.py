@@ -29,6 +29,7 @@ from explainer.model.trace import (
     PARTED,
     READ,
     REDRAWN,
+    REPLAYED,
     RESULTS,
     SHARING,
     STARVING_CUT,
@@ -39,8 +40,10 @@ from explainer.model.trace import (
 )
 
 MAX_LINES = 8
+UNSEEN = "unseen by autograd: the gradient is wrong"
+_OTHER_VALUES = "and gives other values: gradients are those of another computation than the loss"
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN))
+SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED))
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -55,7 +58,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("hidden") or ():
         yield from _line(
             HIDDEN_WRITE, one,
-            f"{_hidden(one)} what {_plain(one['node'])} saved for backward, unseen by autograd: the gradient is wrong",
+            f"{_hidden(one)} what {_plain(one['node'])} saved for backward, {UNSEEN}",
         )  # fmt: skip
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
@@ -65,6 +68,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
     yield from _trains_nothing(traced)
+    yield from _replayed(traced)
     if traced.get("crossed"):
         one = traced["crossed"]
         yield from _line(
@@ -90,12 +94,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     yield from _early(traced)
-    if traced.get("parted"):
-        one = traced["parted"]
-        yield from _line(
-            PARTED, {"operation": one["second"].partition(" ")[0], **one},
-            f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
-        )  # fmt: skip
+    yield from _parted(traced)
 
 
 def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
@@ -151,6 +150,43 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("dead_terms") or ():
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
         yield from _line(DEAD_TERM, one, says)
+
+
+def _replayed(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """Checkpointed segments whose replay gives other values: the write that makes them other ones, the function, else the operation."""
+    redrawn = [(one["file"], one["line"]) for one in traced.get("redrawn") or ()]
+    for one in traced.get("replayed") or ():
+        segment, write = one["segment"], one["write"]
+        if (segment["file"], segment["line"]) in redrawn:
+            continue
+        again = f"when the segment checkpointed at line {segment['line']} runs again in the backward"
+        if one["moved_on"]:
+            yield from _moved_on(one)
+        elif write and one["parameter"]:
+            says = f"`{write['operation']}` writes a parameter that is read again {again}, {UNSEEN}"
+            yield from _line(HIDDEN_WRITE, write, says)
+        elif write:
+            says = f"`{write['operation']}` writes what is read again {again}, {_OTHER_VALUES}"
+            yield from _line(REPLAYED, write, says)
+        else:
+            yield from _line(REPLAYED, one, f"`{one['operation']}` gives something else {again}, {_OTHER_VALUES}")
+
+
+def _parted(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """Where the shapes of a replay are others, and the function that reads a name which has moved on."""
+    if traced.get("parted"):
+        one = traced["parted"]
+        yield from _line(
+            PARTED, {"operation": one["second"].partition(" ")[0], **one},
+            f"the first pass ran {one['first'] or 'nothing more'}, the replay {one['second']}",
+        )  # fmt: skip
+        if one["moved_on"]:
+            yield from _moved_on(one)
+
+
+def _moved_on(one: Mapping[str, Any]) -> Iterator[TracedLine]:
+    says = f"runs a segment again that reads another `{one['moved_on']}` by then, {_OTHER_VALUES}"
+    yield from _line(REPLAYED, {"operation": "checkpoint", **one["segment"]}, says)
 
 
 def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
@@ -251,7 +287,7 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield ("traced_once" if one.get("is_once") else "traced_state"), one["operation"]
     for one in lines:
         yield f"traced_{one.kind.replace('-', '_')}", one.operation
-    hidden = traced.get("hidden") or ()
+    hidden = [*(traced.get("hidden") or ()), *(one for one in traced.get("replayed") or () if one["parameter"])]
     if hidden:
         kind = "parameter" if hidden[0].get("parameter") else "state" if hidden[0].get("state") else "activation"
         yield "traced_hidden_write_of", kind

@@ -11,6 +11,7 @@ from .carried import carried_over
 from .flow import Flow, Operation
 from .graph import Graphs, sequence_of
 from .place import Place, describe
+from .replay import Told
 from .starved import Starved
 from .write import Write, Writes
 
@@ -37,6 +38,18 @@ class Account:
             "state": not tensor.requires_grad and tensor.grad_fn is None,
             "read": self._reader(node, name),
             "backward": describe(backward),
+        }
+
+    def replayed(self, told: Told) -> dict[str, Any]:
+        """A segment whose replay gives other values: the first operation that does, and what made it."""
+        segment = told.parting.owner
+        return {
+            "operation": told.parting.name,
+            **describe(told.parting.place),
+            "segment": describe(segment.place),
+            "moved_on": segment.moved_on,
+            "write": _told(told.write) if told.write is not None else None,
+            "parameter": told.is_parameter,
         }
 
     def starved(self, starved: Starved) -> list[dict[str, Any]]:

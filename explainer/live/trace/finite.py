@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .flow import Flow, Operation
@@ -133,19 +133,11 @@ class Finite:
 
     def _bad(self, flags: list[tuple[bool, int, Any]]) -> Iterator[tuple[bool, int, str]]:
         """The flags whose sum is not finite, in the order of time, with `nan` or `inf`."""
-        torch = self._torch
-        by_device: dict[Any, list[int]] = {}
-        for index, (_, _, total) in enumerate(flags):
-            by_device.setdefault(total.device, []).append(index)
-        bad: dict[int, str] = {}
-        for indices in by_device.values():
-            sums = torch.stack([flags[index][2].float() for index in indices]).cpu()
-            if not bool(torch.isfinite(sums).all()):
-                for index, value in zip(indices, sums.tolist(), strict=True):
-                    if not math.isfinite(value):
-                        bad[index] = "nan" if math.isnan(value) else "inf"
-        for index in sorted(bad):
-            yield flags[index][0], flags[index][1], bad[index]
+        for (is_gradient, number, _), value in zip(
+            flags, numbers_of(self._torch, [total for _, _, total in flags]), strict=True
+        ):
+            if not math.isfinite(value):
+                yield is_gradient, number, "nan" if math.isnan(value) else "inf"
 
     def _first_forward(
         self, bad: dict[int, str], views: set[int], given: dict[int, list[Any]]
@@ -260,3 +252,16 @@ class Finite:
     def blame_leaf(self, tensor: Any) -> tuple[int, Operation] | None:
         """The operation that gave a leaf a gradient that is not finite, where no gradient before it was: its last taker."""
         return next(iter(self._flow.consumers_of_leaf(id(tensor))), None)
+
+
+def numbers_of(torch: Any, scalars: Sequence[Any]) -> list[float]:
+    """The values of 0-dim tensors: one transfer a device."""
+    by_device: dict[Any, list[int]] = {}
+    for index, one in enumerate(scalars):
+        by_device.setdefault(one.device, []).append(index)
+    found = [0.0] * len(scalars)
+    for indices in by_device.values():
+        values = torch.stack([scalars[index].float() for index in indices]).cpu().tolist()
+        for index, value in zip(indices, values, strict=True):
+            found[index] = value
+    return found

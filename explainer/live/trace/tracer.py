@@ -66,7 +66,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
         self.flow = Flow()
         self._exits = Exits()
-        self.replays = Replays(torch, self._places.here)
+        self.replays = Replays(torch, self._places.here, self._writes, values=finite)
         self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
@@ -215,7 +215,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if written:
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
-            self.replays.saw(name, outputs, place)
+            self.replays.saw(name, outputs, place, number, tensors)
         if name in WAYS_OUT:
             stack = self._places.stack(4)
             self._exits.left(number, stack)
@@ -367,6 +367,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.starved.saw_step(optimizer)
             self.cleared.saw_step(optimizer, has_closure=has_closure)
             self.counted.forget()
+            self.replays.compare()
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -470,6 +471,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
             ]
             told["redrawn"] = [{"operation": "checkpoint", **describe(place)} for place in self.replays.redrawn()]
+            told["replayed"] = [self.account.replayed(one) for one in self.replays.others()]
             told["counted"] = [
                 {"operation": "backward", **describe(early), "again": describe(late)}
                 for early, late in self.counted.told()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,16 +55,20 @@ class Writes:
 
     def after(self, tensor: Any, sequence: int, thread: int) -> list[Write]:
         """The writes into a tensor's bytes that came after the autograd node with that number saved it, oldest first."""
+        return [one for one in self._into(tensor) if one.thread == thread and one.sequence > sequence]
+
+    def since(self, tensor: Any, number: int) -> list[Write]:
+        """The writes into a tensor's bytes that came after the operation with that number, oldest first."""
+        return [one for one in self._into(tensor) if one.number > number]
+
+    def _into(self, tensor: Any) -> Iterator[Write]:
         storage = storage_of(tensor)
         if storage is None or storage not in self._by_storage:
-            return []
+            return
         start, end = extent(tensor)
-        return [
-            one
-            for one in self._log
-            if one.storage == storage and one.thread == thread and one.sequence > sequence
-            and one.start < end and start < one.end
-        ]  # fmt: skip
+        for one in self._log:
+            if one.storage == storage and one.start < end and start < one.end:
+                yield one
 
     def holds(self, storage: int) -> bool:
         """Whether any write into a storage is known."""
