@@ -286,7 +286,8 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     for one in traced.get("carried") or ():
         yield ("traced_once" if one.get("is_once") else "traced_state"), one["operation"]
     for one in lines:
-        yield f"traced_{one.kind.replace('-', '_')}", one.operation
+        kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
+        yield f"traced_{kind}", one.operation
     hidden = [*(traced.get("hidden") or ()), *(one for one in traced.get("replayed") or () if one["parameter"])]
     if hidden:
         kind = "parameter" if hidden[0].get("parameter") else "state" if hidden[0].get("state") else "activation"

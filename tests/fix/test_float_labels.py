@@ -23,11 +23,17 @@ MADE = {
     "int64": ('batch.update({"labels": torch.tensor(rows, dtype=torch.long)})', 'batch.update({"labels": torch.tensor(rows, dtype=torch.float)})'),
     "a cast": ('batch["labels"] = rows.tags.long()', 'batch["labels"] = rows.tags.float()'),
     "the old name": ('batch["labels"] = torch.LongTensor(rows)', 'batch["labels"] = torch.FloatTensor(rows)'),
+    "whole numbers": ('batch["labels"] = [int(one in tags) for one in TAGS]', 'batch["labels"] = [float(one in tags) for one in TAGS]'),
+    "a choice": ('batch["labels"] = [1 if one in tags else 0 for one in TAGS]', 'batch["labels"] = [1.0 if one in tags else 0.0 for one in TAGS]'),
+    "mapped": ('batch["labels"] = list(map(int, rows.tags))', 'batch["labels"] = list(map(float, rows.tags))'),
+    "counted up": ('hot = [0] * 5; hot[2] = 1; batch["labels"] = hot', 'hot = [0.0] * 5; hot[2] = 1; batch["labels"] = hot'),
 }  # fmt: skip
 RIGHT = [
     'batch["labels"] = torch.tensor(rows, dtype=torch.float32)',
     'batch["labels"] = rows.float()',
     'batch["labels"] = rows',
+    'batch["labels"] = [float(one) for one in rows]',
+    'batch["labels"] = [one.tag for one in rows]',
 ]
 
 

@@ -147,6 +147,14 @@ def test_a_vocabulary_of_ones_own(tmp_path) -> None:
     for other in (
         OWN.replace('"[PAD]", ', ""),
         OWN.replace('"[PAD]"', '"[PAD]", "<pad>"'),
+        OWN.replace('"[PAD]"', '"[PAD]", "<pad>"').replace('"[UNK]")', '"[UNK]", eos_token="</s>")'),
         OWN + "\n\ntokenizer = build([])\ntokenizer.pad_token = SPECIAL[0]\n",
     ):
         assert rewritten(tmp_path, "pad_token", other, "return", message=ASKED) == other
+
+
+def test_a_vocabulary_without_padding(tmp_path) -> None:
+    """What ends a text pads too, as GPT-2 is padded."""
+    source = OWN.replace('"[PAD]", ', "").replace('unk_token="[UNK]")\n', 'unk_token="[UNK]", eos_token="</s>")\n')
+    after = rewritten(tmp_path, "pad_token", source, "return", message=ASKED)
+    assert changed_lines(source, after)[-1].endswith('eos_token="</s>", pad_token="</s>")')

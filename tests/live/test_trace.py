@@ -136,6 +136,7 @@ def test_an_optimizer_step_between_forward_and_backward() -> None:
         ("data", lambda one: one.data * 2),
         ("argmax", lambda one: one.argmax().float()),
         ("gt", lambda one: (one > 0).float()),
+        ("gt", lambda one: (one.outer(one) > 0).T.float()),
         ("item", lambda one: torch.tensor(one.sum().item())),
         ("tensor", lambda one: torch.tensor(one.sum())),
     ],
@@ -182,9 +183,14 @@ def test_where_grad_mode_was_switched_off() -> None:
 
 def test_a_sample_is_drawn_with_grad_mode_on() -> None:
     """`torch.distributions` switches grad mode off to draw: the draw is the cut, and not the program's grad mode."""
-    found = lines(lambda: torch.distributions.Normal(weight(), 1.0).sample().sum().backward())
-    assert [(one.kind, one.operation) for one in found] == [("cut", "normal")]
-    assert "grad mode" not in found[0].says
+    draws = {
+        "normal": lambda: torch.distributions.Normal(weight(), 1.0).sample().sum(),
+        "multinomial": lambda: torch.distributions.Categorical(logits=weight()).sample((4,)).float().sum(),
+    }
+    for name, draw in draws.items():
+        found = lines(lambda draw=draw: draw().backward())
+        assert [(one.kind, one.operation) for one in found] == [("cut", name)]
+        assert "grad mode" not in found[0].says
 
 
 def test_a_decorator_that_switches_grad_mode_off() -> None:

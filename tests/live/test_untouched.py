@@ -56,6 +56,20 @@ def test_data_are_not_weights() -> None:
     assert told(begins=True, loads=False) not in ("untouched", "parameter")
 
 
+def test_a_frozen_network_that_was_loaded() -> None:
+    """Weights that nobody trains are weights all the same: their file is at fault, and no data."""
+    state = {"weight": torch.full((4, 4), float("nan")), "bias": torch.zeros(4)}
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        teacher = torch.nn.Linear(4, 4).requires_grad_(False)
+        teacher.load_state_dict(state)
+        x = torch.randn(2, 4, requires_grad=True)
+        (teacher(x) - x).square().sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert bad is not None
+    assert (bad["input"], bad["operation"]) == ("loaded", "copy_")
+
+
 @pytest.mark.parametrize("fills", [False, True])
 def test_memory_that_nothing_wrote(fills: bool) -> None:
     """What `to_empty` leaves in a buffer is neither data nor a weight; what was written since is."""

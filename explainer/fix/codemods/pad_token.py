@@ -1,6 +1,7 @@
 """Gives a tokenizer without a padding token the one that it has: `tokenizer.pad_token = tokenizer.eos_token`.
 
-One that is made from an own vocabulary is told the padding token that stands in it: `PreTrainedTokenizerFast(..., pad_token="[PAD]")`.
+One that is made from an own vocabulary is told the padding token that stands in it: `PreTrainedTokenizerFast(..., pad_token="[PAD]")`;
+the end of text where it has none.
 
 A classification head is told the tokenizer's: behind the model's making, or in the configuration that it is made from.
 """
@@ -47,19 +48,27 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _with_own_vocabulary(file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """A tokenizer that is made in the file in which its vocabulary has one padding token."""
+    """A tokenizer that is made in the file in which its vocabulary has one padding token, or none beside the end of text."""
     words = {one.value for one in file.walk() if isinstance(one, ast.Constant) and isinstance(one.value, str)} & _PADS
     names = context.program.names(file)
     for node in file.walk():
         is_made = isinstance(node, ast.Call) and names.is_call(node, "transformers.PreTrainedTokenizerFast")
-        if not is_made or not isinstance(node, ast.Call) or len(words) != 1:
+        if not is_made or not isinstance(node, ast.Call):
             continue
-        if not any(one.arg in ("pad_token", None) for one in node.keywords) and not _is_told_later(file):
+        if any(one.arg in ("pad_token", None) for one in node.keywords) or _is_told_later(file):
+            continue
+        ends = [one.value for one in node.keywords if one.arg == "eos_token" and isinstance(one.value, ast.Constant)]
+        if len(words) == 1:
             (pad,) = words
+            why = f"does not say that {pad} of the vocabulary is the padding token"
             yield Proposal(
-                edits=(add_argument(file, node, f'pad_token="{pad}"'),),
-                culprit=culprit_of(file, node, f"does not say that {pad} of the vocabulary is the padding token"),
-                belief=2.5,
+                edits=(add_argument(file, node, f'pad_token="{pad}"'),), culprit=culprit_of(file, node, why), belief=2.5
+            )
+        elif ends and not words:
+            yield Proposal(
+                edits=(add_argument(file, node, f"pad_token={file.segment(ends[0])}"),),
+                culprit=culprit_of(file, node, "names no padding token, and the vocabulary has none of its own"),
+                belief=2.0,
             )
 
 

@@ -16,7 +16,10 @@ from .starved import Starved
 from .write import Write, Writes
 
 MAX_TOLD = 8
-_FACTORIES = frozenset(("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty"))
+_FACTORIES = frozenset(
+    ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
+     "new_ones", "new_full")
+)  # fmt: skip
 
 
 class Account:

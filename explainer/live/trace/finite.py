@@ -31,7 +31,7 @@ MOVES = frozenset(
 # What gives a view: its values are those of the tensor under it, which is watched already.
 VIEWS = frozenset(
     ("view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "t", "unsqueeze", "squeeze", "expand", "select",
-     "narrow", "chunk", "split", "unbind", "__getitem__", "view_as", "expand_as", "swapaxes")
+     "narrow", "chunk", "split", "unbind", "__getitem__", "view_as", "expand_as", "swapaxes", "T", "mT", "H", "mH")
 )  # fmt: skip
 
 # What is infinite at a pole, whatever the dtype.
@@ -187,7 +187,9 @@ class Finite:
         """What copies a value into a parameter, as from a checkpoint: then the weights are at fault and no data; else nothing."""
         for _ in range(MAX_MOVES):
             if operation.name == "copy_":
-                is_parameter = any(leaf.requires_grad for leaf in self._leaves(operation))
+                is_parameter = any(
+                    leaf.requires_grad or type(leaf) is self._types[1] for leaf in self._leaves(operation)
+                )
                 return {"input": "loaded", "operation": operation} if is_parameter else {}
             takers = [one for one in self._flow.consumers(number) if one[1].name in MOVES or one[1].name == "copy_"]
             if not takers:

@@ -43,11 +43,17 @@ _ASK = frozenset(
      "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
 )  # fmt: skip
 _ACCESS = frozenset(("__get__", "__set__"))
+_VIEWED = frozenset(("T", "mT", "H", "mH", "real", "imag"))  # attributes that are operations
 SET_DATA = "data ="  # of a value that requires grad
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 _DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
+# Calls that read shape and dtype of a tensor, and none of its values.
+_SHAPED_LIKE = frozenset(
+    ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
+     "new_empty", "new_full", "new_empty_strided")
+)  # fmt: skip
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -127,13 +133,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.fault = f"{name}: {type(fault).__name__}: {fault}"[:200]
 
     def _accessed(self, name: str, attribute: str, args: tuple[Any, ...]) -> str:
-        """The name of an access to an attribute: of `.data`, which is an operation, and of a flag, which is noted."""
+        """The name of an access to an attribute: of `.data` and `.T`, which are operations, and of a flag, which is noted."""
         if attribute == "grad" and not self._places.is_torchs(3):
             self.cleared.saw_read()
         if attribute == "grad" and name != "__get__":
             self.counted.forget()
         if attribute == "requires_grad" and name == "__set__":
             self._see_flag(args, {})
+        if attribute in _VIEWED and name == "__get__":
+            return attribute
         if attribute != "data":
             return name
         # The value stands second; torch passes it by place.
@@ -160,6 +168,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """The tensors that a call is given, and what it may change of them."""
         if name in _NOT_COMPUTED:
             return None
+        if name in _SHAPED_LIKE:
+            return [], [], self._sequence(), False
         tensors = []
         kind = self._tensor
         for one in (*args, *keywords.values()):
