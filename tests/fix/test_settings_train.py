@@ -36,6 +36,12 @@ CASES = {
         YAML + "load_best_model_at_end: true\nsave_strategy: epoch\n",
         YAML + "load_best_model_at_end: true\nsave_strategy: epoch\neval_strategy: epoch\n",
     ),
+    "saving at the steps that are written": (
+        FROM_YAML,
+        "args.yaml",
+        YAML + "load_best_model_at_end: true\neval_strategy: steps\nsave_strategy: epoch\nsave_steps: 1\neval_steps: 1\n",
+        YAML + "load_best_model_at_end: true\neval_strategy: steps\nsave_strategy: steps\nsave_steps: 1\neval_steps: 1\n",
+    ),
     "a flag of an old release": (FROM_FLAGS, "run.sh", SCRIPT.format("--evaluation_strategy"), SCRIPT.format("--eval_strategy")),
 }  # fmt: skip
 

@@ -92,3 +92,23 @@ def test_memory_that_nothing_wrote(fills: bool) -> None:
         torch.use_deterministic_algorithms(was)
     assert bad is not None
     assert (bad.get("input") == "unfilled") is not fills
+
+
+def test_memory_that_is_filled_part_by_part() -> None:
+    """What stands in the parts that are still to be written is nobody's NaN: the first is made by the root, later."""
+    was = torch.are_deterministic_algorithms_enabled()
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+        try:
+            rows = torch.empty(4, 3)
+        finally:
+            torch.use_deterministic_algorithms(was)
+        rows[0] = torch.ones(3)
+        for at in range(1, 4):
+            rows[at][:] = torch.ones(3)
+        start = torch.zeros(3, requires_grad=True)
+        (start * rows).square().sqrt().sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert bad is not None
+    assert (bad["direction"], bad["operation"]) == ("backward", "sqrt")

@@ -62,6 +62,7 @@ class Finite:
         self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
         self._views: set[int] = set()
         self._by_count: set[int] = set()  # quotients by whole numbers
+        self._partial: set[int] = set()  # views of memory that may be filled in part only, and writes into parts of it
         self._given: dict[
             int, list[Any]
         ] = {}  # the parameters that an operation took, also those that were loaded in sight
@@ -71,6 +72,9 @@ class Finite:
     def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
         """Note the sum of an output, and of its gradient once that is there; a view of what is watched needs none of its own."""
         if name in UNINITIALISED:
+            return
+        if self._is_partial(name, inputs):
+            self._partial.add(number)
             return
         if name in VIEWS and len(inputs) == 1 and inputs[0] in self._seen and output._is_view():  # noqa: SLF001
             self._seen.add(number)
@@ -88,6 +92,15 @@ class Finite:
             self._narrow.add(number)
         if output.requires_grad and output.grad_fn is not None:
             output.register_hook(functools.partial(self._take, number))
+
+    def _is_partial(self, name: str, inputs: tuple[int, ...]) -> bool:
+        """Whether an operation gives a view of memory that nothing may have filled yet, or that memory with a part of it written."""
+        if not inputs or (name != "__setitem__" and name not in VIEWS):
+            return False
+        if len(self._partial) > MAX_FLAGS:
+            self._partial.clear()
+        maker = self._flow.get(inputs[0])
+        return inputs[0] in self._partial or (maker is not None and maker.name in EMPTY)
 
     def saw_operands(self, name: str, number: int, tensors: list[Any]) -> None:
         """Note the parameters that an operation takes, and a quotient by whole numbers: what is counted is 0 or 1 at least."""
