@@ -33,6 +33,15 @@ def out_of_place(write: Write) -> tuple[Edit, ...]:
     return _method(write) if write.kind == METHOD else ()
 
 
+def value_alone(write: Write) -> tuple[Edit, ...]:
+    """`x.exp_()` as `x.exp()`, for a write that never came about; none where the method has no such form."""
+    call = write.node
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Attribute)
+    is_plain = call.func.attr not in _WHOLE and call.func.attr not in _NO_PLAIN_FORM
+    return (_without_underscore(write, call),) if is_plain else ()
+
+
 def _augmented(write: Write) -> tuple[Edit, ...]:
     node = write.node
     assert isinstance(node, ast.AugAssign)
@@ -151,7 +160,13 @@ def _is_taken(write: Write, call: ast.Call) -> bool:
         pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]  # type: ignore[attr-defined]
         if any(one is call and dotted_name(name) == write.name for name, one in pairs):
             return True
+        if write.name and dotted_name(target) == write.name and _mentions(statement.value, write.name) == 1:
+            return True  # `x = x.mul_(0.9).add(y)`
     return isinstance(write.target, ast.Name) and _is_last_use(write, call)
+
+
+def _mentions(value: ast.expr, name: str) -> int:
+    return sum(dotted_name(one) == name for one in walk(value) if isinstance(one, (ast.Name, ast.Attribute)))
 
 
 def _is_last_use(write: Write, call: ast.Call) -> bool:

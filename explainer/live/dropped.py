@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType
 from typing import Any
 
-from .frame import leave_no_frame
+from .frame import behind
 from .imports import after_import
 
 METHODS = ("compute_loss", "training_step")
@@ -32,22 +31,15 @@ class Dropped:
         return list(self._found.values())[:MAX_TOLD]
 
     def _watch(self, trainer: Any) -> None:
-        remove = trainer._remove_unused_columns  # noqa: SLF001 - the one place that knows what it drops
+        # The one place that knows what it drops.
+        trainer._remove_unused_columns = behind(trainer._remove_unused_columns, self._saw)  # noqa: SLF001
 
-        @functools.wraps(remove)
-        def removing(this: Any, dataset: Any, *arguments: Any, **keywords: Any) -> Any:
-            __tracebackhide__ = True
-            try:
-                kept = remove(this, dataset, *arguments, **keywords)
-            except Exception as error:
-                leave_no_frame(error)
-                raise
-            with suppress(Exception):  # a dataset or a Trainer of a kind of its own may be anything
-                if "training" in str((*arguments, *keywords.values())).lower():
-                    self._look(this, set(dataset.column_names) - set(kept.column_names))
-            return kept
-
-        trainer._remove_unused_columns = removing  # noqa: SLF001
+    def _saw(self, arguments: tuple[Any, ...], keywords: dict[str, Any], kept: Any) -> None:
+        with suppress(Exception):  # a dataset or a Trainer of a kind of its own may be anything
+            this, dataset = arguments[0], arguments[1] if len(arguments) > 1 else keywords["dataset"]
+            given = [one for one in (*arguments[2:], *keywords.values()) if isinstance(one, str)]
+            if any("training" in one.lower() for one in given):
+                self._look(this, set(dataset.column_names) - set(kept.column_names))
 
     def _look(self, trainer: Any, columns: set[str]) -> None:
         for code in _own_methods(type(trainer)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 _HERE = os.path.dirname(__file__) + os.sep
 
@@ -36,3 +39,25 @@ def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
         else:
             here = following
     return trace
+
+
+def behind(
+    call: Callable[..., Any], note: Callable[[tuple[Any, ...], dict[str, Any], Any], None]
+) -> Callable[..., Any]:
+    """A function of a library that tells `note` of its arguments, keywords and result; its errors show no frame of ours.
+
+    The caller of the function stands two frames above `note`.
+    """
+
+    @functools.wraps(call)
+    def calling(*arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            result = call(*arguments, **keywords)
+        except Exception as error:
+            leave_no_frame(error)
+            raise
+        note(arguments, keywords, result)
+        return result
+
+    return calling

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from contextlib import suppress
 from typing import Any
 
-from .frame import leave_no_frame
+from .frame import behind
 from .imports import after_import
 
 MAX_ADAPTERS = 20
@@ -39,23 +38,14 @@ class IdleAdapters:
         return found
 
     def _watch(self, kind: Any) -> None:
-        add = kind.add_adapter
+        kind.add_adapter = behind(kind.add_adapter, self._look)
 
-        @functools.wraps(add)
-        def adding(this: Any, adapter_name: str, *arguments: Any, **keywords: Any) -> Any:
-            __tracebackhide__ = True
-            try:
-                result = add(this, adapter_name, *arguments, **keywords)
-            except Exception as error:
-                leave_no_frame(error)
-                raise
-            code, line = sys._getframe(1).f_code, sys._getframe(1).f_lineno  # noqa: SLF001 - who adds it
-            if "site-packages" not in code.co_filename and len(self._added) < MAX_ADAPTERS:
-                told = {"adapter": adapter_name, "file": code.co_filename, "line": line, "function": code.co_name}
-                self._added.append(_Added(this, told))
-            return result
-
-        kind.add_adapter = adding
+    def _look(self, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any) -> None:
+        frame = sys._getframe(2)  # noqa: SLF001 - who adds it
+        name, code = keywords.get("adapter_name", arguments[1] if len(arguments) > 1 else ""), frame.f_code
+        if "site-packages" not in code.co_filename and len(self._added) < MAX_ADAPTERS:
+            told = {"adapter": name, "file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}
+            self._added.append(_Added(arguments[0], told))
 
 
 class _Added:

@@ -16,6 +16,7 @@ from typing import Any
 
 from .dropped import Dropped
 from .frame import leave_no_frame
+from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norm_of, summarise, values_of
 from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
@@ -43,6 +44,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.unloaded.watch()
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
+    watcher.frozen_adapters.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -74,6 +76,7 @@ class Watcher:
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
+        self.frozen_adapters = FrozenAdapters()
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -97,6 +100,7 @@ class Watcher:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
         self.unloaded.before_step()
         self.idle_adapters.before_step()
+        self.frozen_adapters.before_step(optimizer)
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -151,7 +155,7 @@ class Watcher:
 
     def _tell_silent(self) -> None:
         """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
-        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters"):
+        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters", "frozen_adapters"):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told
 

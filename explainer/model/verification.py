@@ -13,6 +13,7 @@ REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
+FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
@@ -233,7 +234,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleAdapter:
-    """An adapter of PEFT that the program added and never activated; `instead` are those that its steps trained."""
+    """An adapter of PEFT that no step trained; `instead` are those that the steps trained, where it was added and never activated."""
 
     adapter: str
     instead: str
@@ -272,6 +273,7 @@ class ProcessReport:
     unloaded: tuple[Unloaded, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()
+    frozen_adapters: tuple[IdleAdapter, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

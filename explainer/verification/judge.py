@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from explainer.model.verification import (
     CLIPS_SCALED,
     DROPPED,
+    FROZEN,
     GREEN,
     IDLE,
     INCONCLUSIVE,
@@ -109,6 +110,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     for added in () if process.is_stopped else process.idle_adapters:
         yield f"{_place(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+    for frozen in process.frozen_adapters:
+        yield f"{_place(frozen)} {FROZEN}: `{frozen.adapter}`"
 
 
 def _place(one: Misscaled | Unloaded | Dropped | IdleAdapter) -> str:

@@ -81,6 +81,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         misscaled=tuple(Misscaled(**one) for one in raw.get("misscaled", ())),
         dropped=tuple(Dropped(**one) for one in raw.get("dropped", ())),
         idle_adapters=tuple(IdleAdapter(**one) for one in raw.get("idle_adapters", ())),
+        frozen_adapters=tuple(IdleAdapter(**one) for one in raw.get("frozen_adapters", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),

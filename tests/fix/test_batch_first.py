@@ -266,3 +266,44 @@ def test_a_convolution_of_another_module_has_the_batch_first(tmp_path) -> None:
     """Through the forward of the program's own module and a container that starts with a convolution."""
     after = rewritten(tmp_path, "batch_first", WINDOWS, "loss =")
     assert changed_lines(WINDOWS, after) == ["self.mixer = nn.GRU(8, 16, batch_first=True)"]
+
+
+CARRIED = """from torch import nn
+
+cell = nn.GRU(4, 8)
+
+def run(rows, state):
+    y, state = cell(rows, state)
+    return y, state
+"""
+
+
+@pytest.mark.parametrize(("shape", "told"), [("[2, 6, 4]", True), ("[6, 2, 4]", False), ("[2, 2, 4]", False)])
+def test_a_state_that_did_not_fit_tells_the_layout(tmp_path, shape: str, told: bool) -> None:  # noqa: FBT001
+    """The state has a row for each sample, and so has the first axis of the input that the live program had."""
+    source = CARRIED.replace("    return y, state\n", "    return y.mean(1)\n")
+    refused = "Expected hidden size (1, 6, 8), got [1, 2, 8]"
+    after = rewritten(
+        tmp_path, "batch_first", source, "cell(rows", message=refused, tensors={"rows": f"{shape} float32"}
+    )
+    assert changed_lines(source, after) == (["cell = nn.GRU(4, 8, batch_first=True)"] if told else [])
+
+
+def test_a_padding_mask_reads_the_output_batch_first(tmp_path) -> None:
+    """`output[~padding]` takes what the mask keeps of each sample."""
+    source = """from torch import nn
+
+attention = nn.MultiheadAttention(8, 2)
+
+def run(x, padding):
+    output, _ = attention(x, x, x, key_padding_mask=padding)
+    return output[~padding]
+"""
+    attends = Frame(file="torch/nn/functional.py", line=1, function="multi_head_attention_forward", library="torch")
+    program = write(tmp_path, {"train.py": source})
+    raised = failed({"train.py": line_of(source, "attention(x")}, REFUSED, tensors={"x": "[4, 7, 8] float32"})
+    (record,) = raised.exceptions
+    raised = replace(raised, exceptions=(replace(record, frames=(*record.frames, attends)),))
+    proposal = best("batch_first", program, incident=raised)
+    assert proposal is not None
+    assert "batch_first=True" in proposal.edits[0].new

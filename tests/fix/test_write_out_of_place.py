@@ -19,6 +19,7 @@ RIGHT = {
     "an element that another container gets": (
         "out, seen = {'h': torch.tanh(x)}, {}\nfor key, h in out.items():\n    seen[key] = h.mul_(2)\nreturn out['h']"
     ),
+    "read twice in one expression": "h = torch.tanh(x)\nh = h.mul_(0.9).add(h)\nreturn h",
     "zeros as a value": "h = torch.tanh(x)\nreturn h.zero_() + x",
     "a chain that writes what a loop hands out": (
         "for p, q in zip(self.old.parameters(), self.new.parameters()):\n    p.mul_(0.9).add_(q, alpha=0.1)\nreturn x"
@@ -48,6 +49,10 @@ WRONG = {
     "the last use": (
         "h = torch.tanh(x)\nreturn x + h.mul_(2)",
         ["-return x + h.mul_(2)", "+return x + h.mul(2)"],
+    ),
+    "a chain that goes on out of place": (
+        "h = torch.tanh(x)\nfor _ in range(2):\n    w = torch.sigmoid(h)\n    h = h.mul_(0.9).add(w)\nreturn h",
+        ["-h = h.mul_(0.9).add(w)", "+h = h.mul(0.9).add(w)"],
     ),
     "noise": (
         "h = torch.tanh(x)\nh.uniform_(0, 1)\nreturn h",
@@ -104,3 +109,6 @@ def test_a_parameter_whose_written_value_is_returned(method: str, tmp_path: path
     source = program(f"return self.bias.{method}({given})")
     after = rewritten(tmp_path, "write_out_of_place", source, method, options={"at": "raise"})
     assert diff_lines(source, after)[1:] == [f"+        return self.bias.{method[:-1]}({given})"]
+    source = program(f"self.kept = self.bias.{method}({given}) * self.kept + x\nreturn self.kept")
+    after = rewritten(tmp_path, "write_out_of_place", source, method, options={"at": "raise"})
+    assert diff_lines(source, after)[1:] == [f"+        self.kept = self.bias.{method[:-1]}({given}) * self.kept + x"]

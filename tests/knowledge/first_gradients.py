@@ -2,12 +2,14 @@
 
     python first_gradients.py OUT.npz SCRIPT [ARGUMENT ...]
 
-Without any step those of the leaves that the program's names hold at its end, by their names.
+Without any step those of the leaves that the program's names hold at its end, by their names. An optimizer that computes its
+gradients itself, by a closure, is asked behind its step. A program that seeds nothing is seeded.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import runpy
 import sys
 from typing import Any
@@ -16,13 +18,16 @@ from typing import Any
 def main(out: str, script: str) -> None:
     """Run, then save; a program that fails saves nothing and fails."""
     import numpy
-    from torch.optim.optimizer import register_optimizer_step_pre_hook
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     stepped: dict[int, Any] = {}
     found: dict[str, Any] = {}
 
     def note(optimizer: Any, *_: Any) -> None:
-        if id(optimizer) in stepped:
+        if id(optimizer) in stepped or all(
+            one.grad is None for group in optimizer.param_groups for one in group["params"]
+        ):
             return
         stepped[id(optimizer)] = optimizer
         for at, group in enumerate(optimizer.param_groups):
@@ -30,6 +35,10 @@ def main(out: str, script: str) -> None:
                 save(found, f"optimizer {len(stepped)} group {at} parameter {number}", parameter)
 
     register_optimizer_step_pre_hook(note)
+    register_optimizer_step_post_hook(note)
+    torch.manual_seed(0)
+    numpy.random.seed(0)
+    random.seed(0)
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     names = runpy.run_path(script, run_name="__main__")
     if not stepped:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import batches_of, message_of
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.fix.seen import seen
 from explainer.source.binding import Value, find_calls, reaching, scope_of
@@ -61,7 +61,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             if any(_is_told(call, context) for _, call in calls):
                 yield from _proposals(layer, made[layer], calls, program)
             continue
-        if all(_gets_batch_first(call, file, program) for file, call in calls):
+        if all(_gets_batch_first(call, file, program) for file, call in calls) or (
+            not is_attention and any(_is_state_told(call, context) for _, call in calls)
+        ):
             yield from _proposals(layer, made[layer], calls, program)
 
 
@@ -118,6 +120,15 @@ def _is_told(call: ast.Call, context: Context) -> bool:
     if padding is not None:
         return batch != time and (time, batch) == (int(padding[1]), int(padding[2]))
     return mask is not None and batch != time and (time, batch) == (int(mask[1]), int(mask[2]))
+
+
+def _is_state_told(call: ast.Call, context: Context) -> bool:
+    """Whether the state that did not fit has the input's first axis as batch, and the layer took its second."""
+    tensor, batches = seen(call.args[0], context), batches_of(message_of(context))
+    if tensor is None or batches is None or len(tensor.shape) != 3:
+        return False
+    taken, given = batches
+    return taken != given and tensor.shape[:2] == (given, taken)
 
 
 def _gets_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
@@ -196,7 +207,9 @@ def _read(node: ast.expr, file: SourceFile, program: Program) -> Iterator[str]:
             yield _BATCH_FIRST
         elif not isinstance(above.slice, ast.Tuple) and number_of(parts[0], names) is not None:
             yield _TIME_FIRST
-        elif len(parts) > 1 and isinstance(parts[0], ast.Call) and names.is_call(parts[0], "torch.arange"):
+        elif (
+            len(parts) > 1 and isinstance(parts[0], ast.Call) and names.is_call(parts[0], "torch.arange")
+        ) or _is_padding_mask(parts[0], node, file):
             yield _BATCH_FIRST
         elif not isinstance(parts[0], ast.Slice):
             yield _OPEN
@@ -206,3 +219,13 @@ def _read(node: ast.expr, file: SourceFile, program: Program) -> Iterator[str]:
         dimension = number_of(given[0], names) if given else None
         if dimension in (0, 1):
             yield _TIME_FIRST if dimension == 0 else _BATCH_FIRST
+
+
+def _is_padding_mask(index: ast.expr, node: ast.expr, file: SourceFile) -> bool:
+    """Whether an index is a mask that the scope hands to attention as its padding, or the opposite: (batch, time) by contract."""
+    inner = index.operand if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert) else index
+    name = dotted_name(inner)
+    return name is not None and any(
+        isinstance(one, ast.keyword) and str(one.arg).endswith("key_padding_mask") and dotted_name(one.value) == name
+        for one in walk(scope_of(node, file))
+    )

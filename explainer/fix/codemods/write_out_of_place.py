@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.out_of_place import out_of_place
+from explainer.fix.out_of_place import out_of_place, value_alone
 from explainer.fix.suspicion import suspect
 from explainer.source.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.binding import scope_of
@@ -44,12 +44,13 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
     is_refused = context.options.get("at") == "raise"
     if belief is None:
         return None
-    if not (is_refused and _is_value(write)):
+    is_value = is_refused and _is_value(write)
+    if not is_value:
         if is_for_others(named, context.program):
             return None
         if is_refused and not is_read_after(named, context.program):
             return None  # an update: out of place it would be lost
-    edits = out_of_place(write)
+    edits = out_of_place(write) or (value_alone(write) if is_value else ())
     if not edits:
         return None
     aliased = is_aliased(named, context.program)
