@@ -29,7 +29,7 @@ from explainer.verification.live_report import live_environment, read_reports, w
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
-from explainer.verification.traced import lines_of, with_trace
+from explainer.verification.traced import GROWTH, lines_of, with_trace
 from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of
@@ -291,7 +291,7 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     incident = run.report.incident if run.report is not None else None
     if incident is not None and incident.exceptions:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
-        return traced if traced.traced else None
+        return traced if traced.traced or any(one.name == GROWTH for one in traced.facts) else None
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised

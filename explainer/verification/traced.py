@@ -40,6 +40,7 @@ from explainer.model.trace import (
 )
 
 MAX_LINES = 8
+GROWTH = "traced_growth"  # a fact without a line
 UNSEEN = "unseen by autograd: the gradient is wrong"
 _OTHER_VALUES = "and gives other values: gradients are those of another computation than the loss"
 # What goes wrong without an exception, and stands in the log for the rules to find.
@@ -300,6 +301,9 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
         if starved[0].get("is_write") and starved[0]["grad_mode"]:
             yield "traced_starving_write", starved[0]["operation"]
+    if traced.get("grown"):
+        least, last = traced["grown"]
+        yield GROWTH, f"{least:.3g} to {last:.3g}"
     if traced.get("not_finite"):
         yield from _facts_of_values(traced["not_finite"])
 

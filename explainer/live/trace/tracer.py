@@ -26,6 +26,7 @@ from .exits import WAYS_IN, WAYS_OUT, Exits
 from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs
+from .growth import Growth
 from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
@@ -89,6 +90,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
+        self._growth = Growth(torch)
         self._refused: tuple[str, list[int | None]] = "", []
         self.fault: str | None = None
         self.on_error: Callable[[Exception], None] | None = None
@@ -432,7 +434,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._exits.saw("backward")
         self.early.saw_backward(roots, inputs)
         if self.finite is not None:
-            self._losses.extend(one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta)
+            sums = [one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta]
+            self._losses.extend(sums)
+            self._growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
         for tensor, made, number in self._shared.changed():
@@ -472,6 +476,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
     def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
         self.look_at_values()
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
+        told["grown"] = self._growth.told()
         if loss is None:
             told["crossed"] = self.crossed.told()
             told["drawn"] = [operation_told(one) for one in self.drawn.lines()[:MAX_TOLD]]

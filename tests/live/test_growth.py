@@ -1,0 +1,47 @@
+"""Losses that grow out of proportion before they overflow: training that diverges."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from explainer.live.trace import arm as tracing  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def grown(rate: float, steps: int) -> tuple[float, float] | None:
+    """What is told of a quadratic that is walked down at a rate: it diverges above 1."""
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        weight = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.SGD([weight], lr=rate)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            weight.square().sum().backward()
+            optimizer.step()
+        return tracer.explain(None, "loss is inf")["grown"]
+
+
+def test_a_diverging_loss() -> None:
+    """The least of the latest losses, and the last one."""
+    told = grown(5.0, 8)
+    assert told is not None
+    least, last = told
+    assert last > 1000 * least
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.1, 8), (1.0, 8), (5.0, 2)], ids=["falls", "stands", "too few"])
+def test_losses_that_tell_nothing(rate: float, steps: int) -> None:
+    """Nothing is told of a course that does not rise, or is none yet."""
+    assert grown(rate, steps) is None
+
+
+def test_a_small_loss_may_grow() -> None:
+    """From next to nothing to a usual loss is no divergence."""
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        for value in (1e-4, 2e-4, 1e-4, 3e-4, 0.5):
+            (torch.ones(1, requires_grad=True) * value).sum().backward()
+        assert tracer.explain(None, "")["grown"] is None
