@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
@@ -32,3 +33,17 @@ def test_a_worker_comes_before_those_that_wait(outer: str, wanted: list[int], tm
     context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=incident)
     assert [one.lineno for _, one in crash_places(context)] == wanted
     assert [one.lineno for _, one in raised_at(context)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [("concurrent/futures/_base.py", 3), ("multiprocessing/pool.py", 3), ("concurrent/futures/thread.py", 1)],
+)
+def test_a_pool_hands_on_what_its_worker_raised(file: str, wanted: int, tmp_path: pathlib.Path) -> None:
+    """The same error again, where the result was asked for."""
+    waits = Frame(file=f"/usr/lib/python3.11/{file}", line=9, library="python")
+    outer = record(1, "overlap")
+    outer = replace(outer, frames=(*outer.frames, waits))
+    incident = Incident(exceptions=(record(3, "overlap"), outer))
+    context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=incident)
+    assert next(one.lineno for _, one in raised_at(context)) == wanted

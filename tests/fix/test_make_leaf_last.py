@@ -234,3 +234,26 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "make_leaf_last", after, again) == after
+
+
+HELD = """import torch
+
+class Bank:
+    def __init__(self, tasks, std):
+        self.vectors = {task: torch.randn(4, requires_grad=True) * std for task in tasks}
+
+    def tensors(self):
+        return list(self.vectors.values())
+
+optimizer = torch.optim.Adam(Bank(["a"], 0.1).tensors())
+"""
+
+
+def test_what_nothing_else_holds(tmp_path) -> None:
+    """Where an optimizer refused a result, the leaf in the middle of an expression is the one that was meant."""
+    refused = "can't optimize a non-leaf Tensor"
+    after = rewritten(tmp_path, "make_leaf_last", HELD, "optimizer =", message=refused)
+    wanted = "self.vectors = {task: (torch.randn(4) * std).requires_grad_(True) for task in tasks}"
+    assert changed_lines(HELD, after) == [wanted]
+    assert rewritten(tmp_path, "make_leaf_last", after, "optimizer =", message=refused) == after
+    assert rewritten(tmp_path, "make_leaf_last", HELD, "optimizer =") == HELD

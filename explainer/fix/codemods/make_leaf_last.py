@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
@@ -42,6 +43,7 @@ _MOVES = frozenset(
 )
 _DEPTH = 8
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+_REFUSED = "can't optimize a non-leaf Tensor"
 _SYMBOLS = {ast.Sub: "-=", ast.Add: "+="}
 
 
@@ -62,6 +64,26 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _flagged_with_graph(node, file, context)
             elif isinstance(node, ast.Call) and (names.qualified(node.func) or "").startswith("torch.optim."):
                 yield from _of_optimizer(node, file, seen, context)
+    if _REFUSED in message_of(context):
+        yield from _nameless(seen, context)
+
+
+def _nameless(seen: set[ast.AST], context: Context) -> Iterator[Proposal]:
+    """A leaf that only its own computation holds, `torch.randn(3, requires_grad=True) * std`, whatever keeps the result."""
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            if not isinstance(node, (ast.BinOp, ast.Call)):
+                continue
+            leaf, above = _inner_leaf(node, names), file.parents.get(node)
+            above = file.parents.get(above) if isinstance(above, ast.Attribute) else above
+            is_part = isinstance(above, (ast.BinOp, ast.Call)) and _inner_leaf(above, names) is leaf
+            if leaf is None or leaf is node or is_part or node in seen or names.is_call(leaf, *_PARAMETERS):
+                continue
+            edits = _leaf_last(node, leaf, file, names)
+            if edits is not None and any(one.arg == "requires_grad" for one in leaf.keywords):
+                why = "computes what is trained from the leaf, which nothing else holds"
+                yield Proposal(edits=edits, culprit=culprit_of(file, node, why), belief=1.8)
 
 
 def _of_optimizer(node: ast.Call, file: SourceFile, seen: set[ast.AST], context: Context) -> Iterator[Proposal]:
