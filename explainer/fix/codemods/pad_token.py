@@ -64,7 +64,7 @@ def _with_own_vocabulary(file: SourceFile, context: Context) -> Iterator[Proposa
             yield Proposal(
                 edits=(add_argument(file, node, f'pad_token="{pad}"'),), culprit=culprit_of(file, node, why), belief=2.5
             )
-        elif ends and not words:
+        elif ends and not words and not isinstance(file.parents.get(node), ast.Assign):  # a name is told behind it
             yield Proposal(
                 edits=(add_argument(file, node, f"pad_token={file.segment(ends[0])}"),),
                 culprit=culprit_of(file, node, "names no padding token, and the vocabulary has none of its own"),
