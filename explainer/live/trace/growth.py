@@ -24,10 +24,13 @@ class Growth:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
+        self._functorch = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - its tensors must not outlive a transform
         self._values: deque[Any] = deque(maxlen=MAX_KEPT)
 
     def saw(self, losses: Sequence[Any]) -> None:
         """Losses are about to be sent backward; of several at once none is the loss."""
+        if self._functorch() is not None:
+            return
         if len(losses) == 1 and losses[0].numel() == 1 and losses[0].is_floating_point():
             self._values.append(losses[0])
 
