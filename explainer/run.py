@@ -29,7 +29,7 @@ from explainer.verification.live_report import live_environment, read_reports, w
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
-from explainer.verification.traced import GROWTH, lines_of, with_trace
+from explainer.verification.traced import GROWTH, SILENT, lines_of, with_trace
 from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of
@@ -296,22 +296,6 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     if raised is not None:
         return raised
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
-    if seen is None or (
-        incident is None
-        and not any(
-            seen.get(kind)
-            for kind in (
-                "hidden",
-                "starved",
-                "crossed",
-                "drawn",
-                "dead_terms",
-                "cleared",
-                "counted",
-                "redrawn",
-                "replayed",
-            )
-        )
-    ):
+    if seen is None or (incident is None and not any(one.kind in SILENT for one in lines_of(seen))):
         return None
     return with_trace(incident or Incident(), seen)

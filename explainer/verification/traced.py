@@ -289,7 +289,8 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     for one in lines:
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation
-    hidden = [*(traced.get("hidden") or ()), *(one for one in traced.get("replayed") or () if one["parameter"])]
+    stepped = [one for one in traced.get("replayed") or () if one["parameter"] and not one["moved_on"]]
+    hidden = [*(traced.get("hidden") or ()), *stepped]
     if hidden:
         kind = "parameter" if hidden[0].get("parameter") else "state" if hidden[0].get("state") else "activation"
         yield "traced_hidden_write_of", kind

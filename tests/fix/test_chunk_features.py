@@ -15,11 +15,13 @@ def encode(net, head, x):
     return head(mean)
 """
 REFUSED = "mat1 and mat2 shapes cannot be multiplied (8x6 and 3x8)"
+NORM = "Given normalized_shape=[3], expected input with shape [*, 3], but got input of size[8, 6]"
 FEWER = "not enough values to unpack (expected 3, got 2)"
 CURED = {
     "mean, scale = net(x).chunk(2)": (REFUSED, "head(mean", "mean, scale = net(x).chunk(2, dim=-1)"),
     "mean, scale = torch.chunk(net(x), 2)": (REFUSED, "head(mean", "mean, scale = torch.chunk(net(x), 2, dim=-1)"),
     "mean, scale = net(x).split(4)": (REFUSED, "head(mean", "mean, scale = net(x).split(4, dim=-1)"),
+    "mean, scale = net(x).chunk(2) ": (NORM, "head(mean", "mean, scale = net(x).chunk(2, dim=-1)"),
     "mean, scale, shift = net(x).chunk(3)": (FEWER, "net(x)", "mean, scale, shift = net(x).chunk(3, dim=-1)"),
 }
 LEFT = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -86,11 +87,27 @@ def stepped_between() -> Step:
     return once
 
 
+def written_behind_the_replay() -> Step:
+    body, weight = torch.nn.Linear(4, 4), torch.ones(4, requires_grad=True)
+    chance = random.Random(0)
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(body(x) * (weight * chance.uniform(0.5, 2.0)))
+
+    def once() -> None:
+        checkpointing.checkpoint(scaled, torch.randn(2, 4), use_reentrant=False).sum().backward()
+        with torch.no_grad():
+            weight.clamp_(max=0.9)  # not what made the replay another one
+
+    return once
+
+
 OTHER = {
     "a loop's variable": (loop_variable, ("replayed", "checkpoint", "once")),
     "a loop's index, by reentry": (index_of_a_loop, ("replayed", "checkpoint", "once")),
     "a generator of its own": (own_generator, ("replayed", "rand", "masked")),
     "state that the segment writes": (counted_scale, ("replayed", "mul_", "annealed")),
+    "a number of Python's": (written_behind_the_replay, ("replayed", "mul", "scaled")),
     "parameters stepped in between": (stepped_between, ("hidden-write", "step", "once")),
 }
 

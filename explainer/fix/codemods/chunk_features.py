@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
+from explainer.fix.layer_input import read_told
 from explainer.fix.rewrite import add_argument
 
-_PRODUCT = re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
 _FEWER = re.compile(r"not enough values to unpack \(expected (\d+), got \d+\)")
 _CUTS = frozenset({"chunk", "split"})
 
@@ -21,9 +21,9 @@ _CUTS = frozenset({"chunk", "split"})
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each unpacked cut that says no axis and has as many parts as the numbers tell."""
     message, program = message_of(context), context.program
-    product, fewer = _PRODUCT.search(message), _FEWER.search(message)
+    told, fewer = read_told(message), _FEWER.search(message)
     raised = {statement for _, statement in raised_at(context)}
-    for file in program.parsed() if product or fewer else ():
+    for file in program.parsed() if told or fewer else ():
         names = program.names(file)
         for node in file.walk():
             target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
@@ -34,7 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             is_function = names.is_call(call, f"torch.{name}")
             parts = len(target.elts)
             is_told = bool(
-                (product and int(product[1]) == parts * int(product[2]))
+                (told and told.is_last and told.size == parts * told.wanted)
                 or (fewer and node in raised and int(fewer[1]) == parts)
             )
             if name in _CUTS and len(call.args) == 1 + is_function and not call.keywords and is_told:

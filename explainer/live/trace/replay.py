@@ -129,18 +129,21 @@ class Replays:
         at = len(seen) - 1
         first = segment.computed[at] if at < len(segment.computed) else None
         if first is not None and seen[at][:2] == segment.passes[0][at][:2]:
-            self._values.again(segment, name, place, first, outputs)
+            self._values.again(Parting(segment, name, place, number, first), outputs)
 
     def compare(self) -> None:
         """Hold what the replays of this step gave against their first passes."""
         for parting in self._values.partings() if self._values is not None else ():
             if parting.owner.place not in self._other:
                 self._other[parting.owner.place] = self._told(parting)
+        for segment in self._segments:
+            if len(segment.passes) > 1:  # one that is still to be replayed is compared in a later step
+                segment.computed.clear()
 
     def _told(self, parting: Parting) -> Told:
-        """A parting, and the first write since its first pass into what it reads."""
+        """A parting, and the first write between its two passes into what it reads."""
         for leaf in (one() for one in parting.first.leaves):
-            if leaf is not None and (writes := self._writes.since(leaf, parting.first.number)):
+            if leaf is not None and (writes := self._writes.between(leaf, parting.first.number, parting.number)):
                 return Told(parting, writes[0], bool(leaf.is_leaf and leaf.requires_grad))
         return Told(parting, None, is_parameter=False)
 

@@ -29,11 +29,12 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """An operation that gave other values in the replay: its name, place and what it was in the first pass."""
+    """An operation that gave other values in the replay: its name, place and number there, and what it was in the first pass."""
 
     owner: Any
     name: str
     place: Any
+    number: int
     first: Computed
 
 
@@ -54,11 +55,11 @@ class Values:
             return None
         return Computed(norm, number, tuple(weakref.ref(one) for one in tensors if one.grad_fn is None))
 
-    def again(self, owner: Any, name: str, place: Any, first: Computed, outputs: list[Any]) -> None:
+    def again(self, parting: Parting, outputs: list[Any]) -> None:
         """The same operation of a replay: to be compared at the end of the step."""
-        norm = self._norm(name, outputs)
-        if norm is not None and norm.device == first.norm.device:
-            self._pairs.append((Parting(owner, name, place, first), norm, outputs[0].element_size() < 4))
+        norm = self._norm(parting.name, outputs)
+        if norm is not None and norm.device == parting.first.norm.device:
+            self._pairs.append((parting, norm, outputs[0].element_size() < 4))
 
     def partings(self) -> Iterator[Parting]:
         """Those that gave other values since this was last asked, in the order of time. Waits for the device."""

@@ -57,9 +57,9 @@ class Writes:
         """The writes into a tensor's bytes that came after the autograd node with that number saved it, oldest first."""
         return [one for one in self._into(tensor) if one.thread == thread and one.sequence > sequence]
 
-    def since(self, tensor: Any, number: int) -> list[Write]:
-        """The writes into a tensor's bytes that came after the operation with that number, oldest first."""
-        return [one for one in self._into(tensor) if one.number > number]
+    def between(self, tensor: Any, first: int, last: int) -> list[Write]:
+        """The writes into a tensor's bytes that came between the operations with those numbers, oldest first."""
+        return [one for one in self._into(tensor) if first < one.number < last]
 
     def _into(self, tensor: Any) -> Iterator[Write]:
         storage = storage_of(tensor)
