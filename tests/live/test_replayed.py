@@ -119,6 +119,19 @@ def test_other_values_are_told(made: Callable[[], Step], told: tuple[str, str, s
     assert shown(lines(rounds(made()), fails=False)) == [told]
 
 
+def test_a_replay_that_saves_fewer_tensors() -> None:
+    """Where torch refuses the replay, the variable is told all the same: no operation of it has another shape."""
+    blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()), torch.nn.Linear(4, 4)]
+
+    def once() -> None:
+        x = torch.randn(2, 4)
+        for block in blocks:
+            x = checkpointing.checkpoint(lambda value: block(value), x, use_reentrant=False)
+        x.sum().backward()
+
+    assert shown(lines(once)) == [("replayed", "checkpoint", "once")]
+
+
 @pytest.mark.parametrize("made", [one for one, _ in OTHER.values()], ids=OTHER)
 def test_the_gradients_are_others(made: Callable[[], Step], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the lines claim, measured: without checkpointing the step gives other gradients, or autograd sees the write."""

@@ -486,7 +486,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
             ]
             told["redrawn"] = [{"operation": "checkpoint", **describe(place)} for place in self.replays.redrawn()]
-            told["replayed"] = [self.account.replayed(one) for one in self.replays.others()]
+            told["replayed"] = self._replayed()
             told["counted"] = [
                 {"operation": "backward", **describe(early), "again": describe(late)}
                 for early, late in self.counted.told()
@@ -506,7 +506,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["indices"] = self.account.indices(*self._refused)
         if "CheckpointError" in message or "checkpoint" in message:
             told["parted"] = self.replays.parted()
+            told["replayed"] = self._replayed()
         return told
+
+    def _replayed(self) -> list[dict[str, Any]]:
+        return [self.account.replayed(one) for one in self.replays.others()]
 
 
 def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
