@@ -1,7 +1,8 @@
 """How a program makes one number of a loss that has one value for each element: by the mean, or by the sum.
 
 Weights that add up to 1 say it, and so does what the program does with the same loss elsewhere: an `evaluate` that sums it,
-a report of its mean. A sum that is added up over batches, or divided later, says nothing.
+a report of its mean. A sum that is added up over batches, or divided later, says nothing, unless its elements are counted
+beside it: that is a mean.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
 from explainer.source.lineage import definitions, root_of, scope_of
 from explainer.source.loss import find_losses, loss_at
 from explainer.source.made import SAME, Made, made_of
@@ -24,6 +26,7 @@ from explainer.source.weighting import ONE, is_scalar
 
 MEAN, SUM = "mean", "sum"
 _DEPTH = 5
+_COUNTS = ("numel", "nelement")
 _GROWS = frozenset({"append", "add", "extend", "update", "sum", "fsum"})
 
 
@@ -88,6 +91,42 @@ def _behind(value: Value, program: Program) -> list[Value]:
     if target is not None and isinstance(value.node, ast.Call):
         return resolver.returns_of(target, value.node, value)
     return [one for one in resolver.behind(value) if one.node is not value.node and one.pick is None]
+
+
+def averaging_calls(name: str, scope: ast.AST, file: SourceFile, program: Program) -> Iterator[ast.Call]:
+    """The calls of a function that hand a loss of elements to code that sums and counts them: `meter.add(loss.detach())`."""
+    for one in walk(scope):
+        is_read = isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)
+        node = one if is_read and isinstance(one, ast.expr) and dotted_name(one) == name else None
+        while isinstance(above := file.parents.get(node) if node is not None else None, ast.Attribute):
+            called = file.parents.get(above)
+            node = called if isinstance(called, ast.Call) and called.func is above and above.attr in SAME else None
+        if isinstance(above, ast.Call) and node is not None and _handed(node, above, file, program, 0) == MEAN:
+            yield above
+
+
+def _handed(node: ast.expr, call: ast.Call, file: SourceFile, program: Program, depth: int) -> str | None:
+    """How a function of the program reduces the elements that a call hands it: by the mean where it sums and counts them."""
+    target = resolver_of(program).function_of(call, Value(call, file)) if depth < 2 else None
+    if target is None:
+        return None
+    where, function = target
+    names = [parameter for parameter, value in arguments_of(call, function) if value is node]
+    hows = {
+        _upwards(one, where, program, wanted=False, weighted=False, depth=depth + 1)
+        for one in walk(function)
+        if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)
+    } - {None}
+    return hows.pop() if len(hows) == 1 else None
+
+
+def _is_counted(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether the function that sums a tensor reads how many elements it has: `count += values.numel()`."""
+    name, scope = root_of(node), scope_of(file.statement(node), file, program)
+    for one in walk(scope) if scope is not None and name is not None else ():
+        if isinstance(one, ast.Attribute) and one.attr in _COUNTS and root_of(one.value) == name:
+            return True
+    return False
 
 
 def _votes(made: Made, program: Program) -> list[tuple[str, str]]:
@@ -165,10 +204,18 @@ def _upwards(
         method = file.parents.get(above)
         if isinstance(method, ast.Call) and method.func is above:
             if above.attr in (MEAN, SUM) and not method.args and not method.keywords:
-                return above.attr if weighted == wanted and _is_final(method, file, program, above.attr) else None
+                if weighted != wanted:
+                    return None
+                if _is_final(method, file, program, above.attr):
+                    return above.attr
+                return MEAN if _is_counted(node, file, program) else None
             if above.attr in SAME:
                 return _upwards(method, file, program, wanted=wanted, weighted=weighted, depth=depth)
         return None
+    if isinstance(above, ast.Call) and above.func is not node:
+        handed = _handed(node, above, file, program, depth)
+        if handed is not None:
+            return handed if weighted == wanted else None
     if isinstance(above, ast.Call) and above.args == [node] and not above.keywords:
         called = program.names(file).qualified(above.func)
         how = (called or "").removeprefix("torch.")

@@ -144,3 +144,39 @@ def test_a_mask_that_is_made_for_a_full_batch(tmp_path: pathlib.Path, given: str
     made = made_for_batch(context, ast.parse("args.batch_size", mode="eval").body)
     assert (made is not None) == bool(wanted)
     assert made is None or "register_buffer" in ast.unparse(made[1])
+
+
+MODULE = """import lightning as L
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Oils(L.LightningDataModule):
+    def train_dataloader(self):
+        return DataLoader(self.rows, batch_size=4)
+    def val_dataloader(self):
+        return DataLoader(self.held_out, batch_size=4)
+
+class Model(L.LightningModule):
+    def training_step(self, batch, index):
+        return self.norm(batch).mean()
+"""
+FIT = MODULE.partition("class Oils")[0] + """
+train, held_out = DataLoader(rows, batch_size=4), DataLoader(others, batch_size=4)
+class Model(L.LightningModule):
+    def training_step(self, batch, index):
+        return self.norm(batch).mean()
+L.Trainer().fit(Model(), train, held_out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (MODULE, ["return DataLoader(self.rows, batch_size=4, drop_last=True)"]),
+        (FIT, ["train, held_out = DataLoader(rows, batch_size=4, drop_last=True), DataLoader(others, batch_size=4)"]),
+    ],
+    ids=["its own method", "handed to fit"],
+)
+def test_a_trainer_walks_the_loader(source: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """What a library's trainer trains from drops its last batch; what it validates with keeps all rows."""
+    assert changed_lines(source, rewritten(tmp_path, "drop_last_batch", source, "self.norm(batch)")) == wanted

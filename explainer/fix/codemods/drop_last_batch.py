@@ -1,7 +1,8 @@
 """`DataLoader(...)` of the training loop gets `drop_last=True`: batch normalisation needs more than one value a channel.
 
 So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options), or than
-what a module made in its constructor for the size of a full batch (`fixed`). Only the loader that the failing loop walks.
+what a module made in its constructor for the size of a full batch (`fixed`). Only the loader that the failing loop walks, or
+that a trainer is given to train from.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from explainer.source.tree import walk
 _LAST = "hands out a last batch of what is left, which may be one sample"
 _WHY = {"state": "hands out a last batch that is smaller than the state kept from the one before"}
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+# What a trainer of a library asks for its training batches, and how it is handed them.
+_TRAINING = ("train_dataloader", "get_train_dataloader")
+_HANDED = ("train_dataloaders", "train_dataloader")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -33,7 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed or (context.options.get("state") and not _is_smaller(context)):
         return
     why = next((said for option, said in _WHY.items() if context.options.get(option)), _LAST)
-    walked = list(_walked(context))
+    walked = list(_walked(context)) or list(_of_trainer(context.program))
     loaders = walked or _all_loaders(context.program)
     for file, call in loaders if walked or len(loaders) == 1 else ():
         given = {one.arg: one.value for one in call.keywords}
@@ -115,6 +119,24 @@ def _walked(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
                 if id(one[1]) not in seen:
                     seen.add(id(one[1]))
                     yield one
+
+
+def _of_trainer(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The loaders from which a library's trainer trains: what `train_dataloader` returns, and what `fit` is handed."""
+    seen = set()
+    for file in program.parsed():
+        for node in file.walk():
+            handed: list[ast.expr] = []
+            if isinstance(node, ast.Return) and node.value is not None:
+                function = program.names(file).function_of(node)
+                handed = [node.value] if function is not None and function.name in _TRAINING else []
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fit":
+                handed = [*node.args[1:2], *(one.value for one in node.keywords if one.arg in _HANDED)]
+            for one in handed:
+                for found in _loaders(Value(node=one, file=file), program):
+                    if id(found[1]) not in seen:
+                        seen.add(id(found[1]))
+                        yield found
 
 
 def _iterated(node: ast.expr) -> ast.expr:

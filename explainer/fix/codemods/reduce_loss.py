@@ -25,7 +25,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.reduction import SUM, adds_whole_sum, reduction_of
+from explainer.source.reduction import SUM, adds_whole_sum, averaging_calls, reduction_of
 from explainer.source.tree import walk
 
 _STEPS = ("compute_loss", "training_step")
@@ -156,7 +156,7 @@ def _made(loss: ast.expr, guilty: ast.AST, at: ast.stmt, file: SourceFile, progr
         if before(made[0], each) and before(each, at) and name in reads(value_of(each), graph=False)
         and not all(_is_number_of(one, file) for one in _uses(name or "", each))
     ]  # fmt: skip
-    if readers:
+    if readers or (name and scope is not None and any(averaging_calls(name, scope, file, program))):
         return _Loss(file, loss, guilty, at, name)
     return _Loss(file, value, made[0], at, name)
 
