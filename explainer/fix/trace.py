@@ -16,6 +16,7 @@ from explainer.model.trace import (
     DEAD_TERM,
     DRAWN,
     EARLY,
+    EXPANDED,
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
@@ -34,7 +35,7 @@ from explainer.source.place import place_of
 # Which lines speak for which family. A write speaks for a shared mask under checkpointing, a cut for all lost graphs; the
 # backward that used a graph up is rarely the line to change.
 _SPEAKS = {
-    "inplace": (WRITE, HIDDEN_WRITE),
+    "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
     "backward": (CARRIED,),
     "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM, EARLY),
@@ -50,6 +51,7 @@ _OF_ONE = {
     DRAWN: "no-graph/non-differentiable-op",
     CONSTANT: "no-graph/loss-not-from-model",
     CARRIED: "backward/state-carried-across-steps",
+    EXPANDED: "inplace/overlapping-memory",
     EARLY: "no-graph/input-not-in-graph",
 }
 _BELIEF = 3.0

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn", "once", "replayed",
+    "redrawn", "once", "replayed", "expanded",
 )  # fmt: skip
 
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
+
+LENDING = "numpy"
+"""The operation of a hidden write into an array that has the memory of what a graph computed."""
 
 # What autograd's nodes call their own output among what they save.
 RESULTS = ("result", "output", "out")
@@ -37,6 +40,7 @@ class TracedLine:
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)
     - `replayed` (gives other values when a checkpointed segment runs again, checkpoints such a segment, or writes what it reads)
+    - `expanded` (makes a tensor whose rows share memory, of which the program writes one)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
       optimizer without parameters that train)

@@ -194,33 +194,19 @@ def _upwards(
     node: ast.expr, file: SourceFile, program: Program, *, wanted: bool, weighted: bool, depth: int
 ) -> str | None:  # fmt: skip
     above = file.parents.get(node)
-    if isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Mult, ast.Div)):
-        other = above.left if above.right is node else above.right
-        heavy = weighted or not is_scalar(Value(other, file), program)
-        return _upwards(above, file, program, wanted=wanted, weighted=heavy, depth=depth)
     if isinstance(above, (ast.BinOp, ast.UnaryOp)):
-        return _upwards(above, file, program, wanted=wanted, weighted=weighted, depth=depth)
-    if isinstance(above, ast.Attribute):
-        method = file.parents.get(above)
-        if isinstance(method, ast.Call) and method.func is above:
-            if above.attr in (MEAN, SUM) and not method.args and not method.keywords:
-                if weighted != wanted:
-                    return None
-                if _is_final(method, file, program, above.attr):
-                    return above.attr
-                return MEAN if _is_counted(node, file, program) else None
-            if above.attr in SAME:
-                return _upwards(method, file, program, wanted=wanted, weighted=weighted, depth=depth)
-        return None
+        heavy = weighted
+        if isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Mult, ast.Div)):
+            other = above.left if above.right is node else above.right
+            heavy = weighted or not is_scalar(Value(other, file), program)
+        return _upwards(above, file, program, wanted=wanted, weighted=heavy, depth=depth)
+    method = file.parents.get(above) if isinstance(above, ast.Attribute) else None
+    if isinstance(above, ast.Attribute) and isinstance(method, ast.Call) and method.func is above:
+        if above.attr in SAME and not _reduces(above.attr, method):
+            return _upwards(method, file, program, wanted=wanted, weighted=weighted, depth=depth)
+        return _of_method(node, method, above.attr, file, program) if weighted == wanted else None
     if isinstance(above, ast.Call) and above.func is not node:
-        handed = _handed(node, above, file, program, depth)
-        if handed is not None:
-            return handed if weighted == wanted else None
-    if isinstance(above, ast.Call) and above.args == [node] and not above.keywords:
-        called = program.names(file).qualified(above.func)
-        how = (called or "").removeprefix("torch.")
-        if called in (f"torch.{MEAN}", f"torch.{SUM}"):
-            return how if weighted == wanted and _is_final(above, file, program, how) else None
+        return _of_argument(node, above, file, program, depth) if weighted == wanted else None
     if isinstance(above, ast.Assign) and above.value is node and depth < 2 and isinstance(above.targets[0], ast.Name):
         hows = {
             _upwards(one, file, program, wanted=wanted, weighted=weighted, depth=depth + 1)
@@ -228,6 +214,29 @@ def _upwards(
         } - {None}
         return hows.pop() if len(hows) == 1 else None
     return None
+
+
+def _reduces(method: str, call: ast.Call) -> bool:
+    """Whether a method makes one number of all elements."""
+    return method in (MEAN, SUM) and not call.args and not call.keywords
+
+
+def _of_method(node: ast.expr, call: ast.Call, method: str, file: SourceFile, program: Program) -> str | None:
+    """How `node.method()` reduces: a sum that is added up is a mean where the elements are counted beside it."""
+    if not _reduces(method, call):
+        return None
+    if _is_final(call, file, program, method):
+        return method
+    return MEAN if _is_counted(node, file, program) else None
+
+
+def _of_argument(node: ast.expr, call: ast.Call, file: SourceFile, program: Program, depth: int) -> str | None:
+    """How a call reduces what it is given: torch's own, or a function of the program."""
+    called = program.names(file).qualified(call.func)
+    if called in (f"torch.{MEAN}", f"torch.{SUM}"):
+        how = called.removeprefix("torch.")
+        return how if call.args == [node] and not call.keywords and _is_final(call, file, program, how) else None
+    return _handed(node, call, file, program, depth)
 
 
 def _uses(statement: ast.Assign, file: SourceFile, program: Program) -> Iterator[ast.expr]:

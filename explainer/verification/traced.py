@@ -19,10 +19,12 @@ from explainer.model.trace import (
     DEAD_TERM,
     DRAWN,
     EARLY,
+    EXPANDED,
     FREED,
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
+    LENDING,
     MADE,
     NOT_FINITE,
     ONCE,
@@ -42,9 +44,12 @@ from explainer.model.trace import (
 MAX_LINES = 8
 GROWTH = "traced_growth"  # a fact without a line
 UNSEEN = "unseen by autograd: the gradient is wrong"
+_ALL_ROWS = "all of them change with it"
 _OTHER_VALUES = "and gives other values: gradients are those of another computation than the loss"
 # What goes wrong without an exception, and stands in the log for the rules to find.
-SILENT = frozenset((HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED))
+SILENT = frozenset(
+    (HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED, EXPANDED)
+)
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
@@ -54,13 +59,7 @@ def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
 
 
 def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
-    for one in traced.get("writes") or ():
-        yield from _line(WRITE, one, f"`{one['operation']}` writes what {_plain(one['node'])} saved for backward")
-    for one in traced.get("hidden") or ():
-        yield from _line(
-            HIDDEN_WRITE, one,
-            f"{_hidden(one)} what {_plain(one['node'])} saved for backward, {UNSEEN}",
-        )  # fmt: skip
+    yield from _written(traced)
     for one in traced.get("cuts") or ():
         why = "" if one["grad_mode"] else ", because grad mode is off"
         if one.get("off"):
@@ -98,6 +97,24 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     yield from _parted(traced)
 
 
+def _written(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What is written though a backward needs it, or though other rows have the same memory."""
+    for one in traced.get("writes") or ():
+        yield from _line(WRITE, one, f"`{one['operation']}` writes what {_plain(one['node'])} saved for backward")
+    for one in traced.get("hidden") or ():
+        yield from _line(
+            HIDDEN_WRITE, one,
+            f"{_hidden(one)} what {_plain(one['node'])} saved for backward, {UNSEEN}",
+        )  # fmt: skip
+    for one in traced.get("overwritten") or ():
+        reader = one["reader"]
+        says = f"the array has the memory of what the model computed, and is overwritten before `{reader['operation']}` of line {reader['line']} reads that, {UNSEEN}"
+        yield from _line(HIDDEN_WRITE, one, says)
+    for one in traced.get("expanded") or ():
+        says = f"`{one['operation']}` makes rows that are one row in memory, and line {one['write']['line']} writes one of them: {_ALL_ROWS}"
+        yield from _line(EXPANDED, one, says)
+
+
 def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What read a tensor before it required grad, and what made that tensor."""
     if traced.get("early"):
@@ -112,6 +129,8 @@ def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
 def _hidden(one: Mapping[str, Any]) -> str:
     if one["operation"] == SHARING:
         return "the tensor has the memory of an array, and the program overwrites"
+    if one["operation"] == LENDING:
+        return "the array has the memory of what the model computed, and the program overwrites"
     return f"`{one['operation']}` writes"
 
 

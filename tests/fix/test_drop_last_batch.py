@@ -160,13 +160,16 @@ class Model(L.LightningModule):
     def training_step(self, batch, index):
         return self.norm(batch).mean()
 """
-FIT = MODULE.partition("class Oils")[0] + """
+FIT = (
+    MODULE.partition("class Oils")[0]
+    + """
 train, held_out = DataLoader(rows, batch_size=4), DataLoader(others, batch_size=4)
 class Model(L.LightningModule):
     def training_step(self, batch, index):
         return self.norm(batch).mean()
 L.Trainer().fit(Model(), train, held_out)
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import put_method
+from explainer.fix.trace import traced_statements
+from explainer.model.trace import EXPANDED
 from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, changes, definitions, root_of, scope_of, value_of
 from explainer.source.name import dotted_name
@@ -18,7 +20,13 @@ _SHARING = ("expand", "expand_as", "broadcast_to")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for the write that raised."""
+    """An edit for the write that raised, or that a trace saw change more than it names."""
+    for line, file, statement in traced_statements(EXPANDED, context):
+        value = value_of(statement)
+        if value is not None and _sharing(value) is not None:
+            yield Proposal(
+                edits=(put_method(file, value, ".clone()"),), culprit=culprit_of(file, value, line.says), belief=3.0
+            )
     if not context.has_failed:
         return
     for file, statement in crash_places(context):

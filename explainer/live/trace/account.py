@@ -20,6 +20,7 @@ _FACTORIES = frozenset(
     ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
      "new_ones", "new_full")
 )  # fmt: skip
+_EXPANDING = frozenset(("expand", "expand_as", "broadcast_to", "broadcast_tensors"))
 
 
 class Account:
@@ -54,6 +55,16 @@ class Account:
             "write": _told(told.write) if told.write is not None else None,
             "parameter": told.is_parameter,
         }
+
+    def expanded(self, told: Iterable[tuple[int, Place | None]]) -> list[dict[str, Any]]:
+        """Tensors whose rows share memory, of which a part was written: the operation that expanded each."""
+        found = []
+        for number, write in told:
+            upstream = (one for _, one in islice(self._flow.upstream(number), MAX_TOLD) if one.name in _EXPANDING)
+            expanding = next(upstream, None)
+            if expanding is not None:
+                found.append({**operation_told(expanding), "write": describe(write)})
+        return found
 
     def starved(self, starved: Starved) -> list[dict[str, Any]]:
         """The cuts that keep parameters of an optimizer from ever getting a gradient."""

@@ -9,7 +9,7 @@ from .place import Place
 
 WAYS_OUT = frozenset(("item", "tolist", "numpy", "__float__", "__array__", "__complex__"))
 WAYS_IN = frozenset(("tensor", "as_tensor", "from_numpy", "frombuffer"))
-_ON_THE_WAY = frozenset(("detach", "cpu", "float", "double", "contiguous", "to", "data", "squeeze"))
+ON_THE_WAY = frozenset(("detach", "cpu", "float", "double", "contiguous", "to", "data", "squeeze"))
 MAX_KEPT = 256
 Stack = tuple[Place, ...]
 """The program's frames, outermost first: the code of each, and where in it."""
@@ -27,7 +27,7 @@ class Exits:
 
     def saw(self, name: str) -> None:
         """An operation of torch that lets nothing out: unless it is on the way, what left before it is over."""
-        if self._left and name not in _ON_THE_WAY:
+        if self._left and name not in ON_THE_WAY:
             self._left.clear()
 
     def left(self, number: int, stack: Stack) -> None:

@@ -7,6 +7,7 @@ and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of t
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -23,10 +24,12 @@ from .dead_terms import DeadTerms
 from .drawn import Drawn
 from .early import Early
 from .exits import WAYS_IN, WAYS_OUT, Exits
+from .expanded import Expanded
 from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
+from .lent import LENDING, Lent
 from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
@@ -86,6 +89,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.cleared = Cleared()
         self.counted = Counted()
         self._shared = Shared()
+        self._lent = Lent(self.flow)
+        self.expanded = Expanded()
         self.early = Early(self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
@@ -125,7 +130,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             local.depth = 0
         if before is not None:
             self._note(name, result, before)
+            if name == "__setitem__":
+                self._see_part(args[0], args[1])
         return result
+
+    def _see_part(self, tensor: Any, index: Any) -> None:
+        """A part of a tensor was written, by the program itself or by a library that knows what it does."""
+        place = self._places.here(3)
+        if place is not None and place[0] is sys._getframe(2).f_code:  # noqa: SLF001
+            self.expanded.saw_write(tensor, index, self.flow.maker(tensor), place)
 
     def _note(self, name: str, result: Any, before: _Before) -> None:
         """Log a call; never in its way."""
@@ -216,8 +229,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             sequence=sequence,
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
         )
-        if took and not operation.grad_mode:
-            self._see_off(operation)
+        if took and (not operation.grad_mode or self._lent.holds(inputs)):
+            self._see_taken(operation, tensors)
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
@@ -229,10 +242,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.replays.open:
             self.replays.saw(name, outputs, place, number, tensors)
         if name in WAYS_OUT:
-            stack = self._places.stack(4)
-            self._exits.left(number, stack)
-            self.dead_terms.left(number, stack)
-            self._keep_number(result, number)
+            self._let_out(number, operation, tensors, result)
         elif not is_entry:
             self._exits.saw(name)
         if self.finite is not None and name != "grad":  # whose backward is looked at by itself
@@ -240,9 +250,23 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             for output in made:
                 self.finite.watch(name, number, output, inputs)
 
-    def _see_off(self, operation: Operation) -> None:
-        """An operation ran with grad mode off: by the program's own switch, which is no first pass of a reentrant segment."""
-        operation.off = off = getattr(self._local, "off", None)
+    def _let_out(self, number: int, operation: Operation, tensors: list[Any], value: Any) -> None:
+        """An operation let a value out of torch: a number, a list, or an array, which may have a tensor's memory."""
+        stack = self._places.stack(5)
+        self._exits.left(number, stack)
+        self.dead_terms.left(number, stack)
+        self._keep_number(value, number)
+        if operation.name in LENDING and operation.inputs:
+            self._lent.lend(tensors[0], operation)
+
+    def _see_taken(self, operation: Operation, tensors: list[Any]) -> None:
+        """An operation took what a graph computed with grad mode off, or after an array with its memory was let out.
+
+        Grad mode by the program's own switch, which is no first pass of a reentrant segment.
+        """
+        self._lent.saw_read(tensors, operation)
+        off = None if operation.grad_mode else getattr(self._local, "off", None)
+        operation.off = off
         if off is not None and all(off != one.place for one in self.replays.open):
             operation.in_segment = False
 
@@ -406,6 +430,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             self.finite.may_have_stepped = True
         self._shared.forget()
+        self._lent.forget()
         self._exits.saw("step")
         place = self._places.here(3)
         written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
@@ -439,8 +464,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
-        for tensor, made, number in self._shared.changed():
-            self._log_writes([tensor], SHARING, made, self._sequence(), number)
+        for shared, name in ((self._shared, SHARING), (self._lent, LENDING[0])):
+            for tensor, made, number in shared.changed():
+                self._log_writes([tensor], name, made, self._sequence(), number)
         stack = self._places.stack(4)
         self.cleared.saw_backward(stack)
         found = self.graphs.before_backward(
@@ -487,6 +513,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             ]
             told["redrawn"] = [{"operation": "checkpoint", **describe(place)} for place in self.replays.redrawn()]
             told["replayed"] = self._replayed()
+            told["overwritten"] = [
+                {"operation": LENDING[0], **describe(place), "reader": operation_told(reader)}
+                for place, reader in self._lent.told()
+            ]
+            told["expanded"] = self.account.expanded(self.expanded.told())
             told["counted"] = [
                 {"operation": "backward", **describe(early), "again": describe(late)}
                 for early, late in self.counted.told()
