@@ -220,3 +220,59 @@ def test_an_attribute_that_the_loss_reads_is_detached_at_the_copy(use: str, chan
     source = HEAD + FOCUS.replace("USE", use)
     after = rewritten(tmp_path, "keep_detached", source, "deepcopy")
     assert [one.strip() for one in changed_lines(source, after)] == [one.strip() for one in changed]
+
+
+BAGS = """import copy
+from torch.optim.swa_utils import AveragedModel
+
+class Pooling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(4, 1)
+        self.attention = None
+
+    def forward(self, h):
+        self.attention = torch.softmax(self.score(h), 0)
+        return (self.attention * h).sum(0)
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pool = Pooling()
+
+    def forward(self, h):
+        return self.pool(h)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, h):
+        return self.head(self.encoder(h))
+
+
+model = Model()
+loss = model(torch.randn(5, 4)).sum() + model.encoder.pool.attention.max()
+loss.backward()
+averaged = COPY(model)
+"""
+
+
+@pytest.mark.parametrize("copies", ["copy.deepcopy", "AveragedModel"])
+def test_a_copied_model_holds_the_module_that_keeps_it(copies: str, tmp_path) -> None:
+    """The way to it is found through the attributes of the model; where it has two such modules, so are both."""
+    source = HEAD + BAGS.replace("COPY", copies)
+    after = rewritten(tmp_path, "keep_detached", source, "averaged =")
+    assert changed_lines(source, after) == ["model.encoder.pool.attention = model.encoder.pool.attention.detach()"]
+    two = source.replace(
+        "        self.pool = Pooling()", "        self.pool = Pooling()\n        self.other = Pooling()"
+    )
+    other = "model.encoder.other.attention = model.encoder.other.attention.detach()"
+    assert changed_lines(two, rewritten(tmp_path, "keep_detached", two, "averaged =")) == [
+        "model.encoder.pool.attention = model.encoder.pool.attention.detach()",
+        other,
+    ]

@@ -59,3 +59,12 @@ def test_the_sum_is_the_gradient(tmp_path: pathlib.Path, returned: str) -> None:
     x = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
     w = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(space["Scale"].apply, (x, w))  # type: ignore[attr-defined]
+
+
+def test_a_function_of_weights_of_any_rank(tmp_path: pathlib.Path) -> None:
+    """A linear layer's weight raises first; a convolution's has two axes more."""
+    source = SOURCE.replace("RETURNED", "g").replace("w.view(1, -1, 1)", "w.view(-1, *[1] * (x.dim() - 1))")
+    fields = {"node": "ScaleBackward", "index": 1, "got_shape": "[5, 80]", "expected_shape": "[5]"}
+    after = rewritten(tmp_path, "reduce_to_input", source, fields=fields)
+    wanted = ["return grad * w.view(-1, *[1] * (x.dim() - 1)), g.flatten(1).sum(dim=1)"]
+    assert changed_lines(source, after) == wanted

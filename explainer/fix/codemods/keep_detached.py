@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.failure import failing_statements
@@ -22,6 +22,9 @@ from explainer.source.write import is_without_grad
 _POOLS = ("map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async", "apply", "apply_async", "submit")
 _VALUES = ("detach", "item", "tolist", "shape", "device", "dtype", "data", "size")
 _SENDS = frozenset({"send", "put", "put_nowait"})
+_COPIES = ("copy.deepcopy", "torch.optim.swa_utils.AveragedModel")
+_NO_LONGER = "right where nothing trains on it: what reads it later gets the value without its graph"
+_DEPTH = 3  # of modules in modules
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
 
@@ -126,7 +129,9 @@ def _kept(bound: Bound, function: Function, file: SourceFile, context: Context) 
             culprit=culprit_of(
                 file, bound.statement, f"keeps an activation with its graph in `{bound.name}`, which cannot be copied"
             ),
-            belief=2.0,
+            belief=2.0 if not is_used else 1.5,
+            applicability="unsafe" if is_used else None,
+            because=_NO_LONGER if is_used else None,
         )
 
 
@@ -148,21 +153,46 @@ def _at_the_copy(bound: Bound, file: SourceFile, context: Context) -> Iterator[P
     """`model.attention = model.attention.detach()` before `copy.deepcopy(model)`: what is copied is the value."""
     owner = context.program.names(file).class_of(bound.statement)
     name = bound.name.removeprefix("self.")
-    for where, statement in failing_statements(context)[:1]:
+    for where, statement in failing_statements(context)[:1] if owner is not None else ():
         for node in walk(statement):
-            is_copy = isinstance(node, ast.Call) and context.program.names(where).is_call(node, "copy.deepcopy")
-            if not is_copy or not isinstance(node, ast.Call) or not node.args:
+            is_copy = isinstance(node, ast.Call) and context.program.names(where).is_call(node, *_COPIES)
+            if not is_copy or not isinstance(node, ast.Call) or not node.args or owner is None:
                 continue
             copied = dotted_name(node.args[0])
             classes = resolver_of(context.program).classes_of(Value(node.args[0], where))
-            if copied is not None and any(one is owner for _, one in classes):
+            holders = list(dict.fromkeys(_holders(classes, owner, context.program)))
+            kept = [".".join((copied, *one, name)) for one in holders] if copied is not None else []
+            if kept:
+                lines = "\n".join(f"{one} = {one}.detach()" for one in kept)
                 yield Proposal(
-                    edits=(insert_before(where, statement, f"{copied}.{name} = {copied}.{name}.detach()"),),
+                    edits=(insert_before(where, statement, lines),),
                     culprit=culprit_of(where, node, f"copies `{bound.name}`, which is kept with its graph"),
                     belief=2.0,
-                    title=f"Detach `{copied}.{name}` before the copy",
+                    title=f"Detach `{'`, `'.join(kept)}` before the copy",
                     because="the next forward makes it anew, with the graph that the loss is trained on",
                 )
+
+
+def _holders(
+    classes: Sequence[tuple[SourceFile, ast.ClassDef]], owner: ast.ClassDef, program: Program, depth: int = 0
+) -> Iterator[tuple[str, ...]]:
+    """The attributes that lead from a module of some classes to one of another: `("encoder", "pool")`, none for itself."""
+    for file, one in classes:
+        if one is owner:
+            yield ()
+            continue
+        for statement in walk(one) if depth < _DEPTH else ():
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            name = dotted_name(target) if target is not None else None
+            if (
+                isinstance(statement, ast.Assign)
+                and name is not None
+                and name.startswith("self.")
+                and name.count(".") == 1
+            ):
+                below = resolver_of(program).classes_of(Value(statement.value, file))
+                for rest in _holders(below, owner, program, depth + 1):
+                    yield (name.removeprefix("self."), *rest)
 
 
 def _appended(bound: Bound, file: SourceFile) -> tuple[Edit, ...]:

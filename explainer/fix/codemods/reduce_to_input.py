@@ -1,7 +1,7 @@
 """A Function's gradient gets the shape of its input: summed over the axes along which the input was repeated, or transposed.
 
 By the two shapes of the message, where they leave one way: `[16, 96]` for an input of `[16]` is summed over its second axis.
-Autograd itself sums what broadcasting from the right has repeated.
+A Function that takes weights of any rank sums over all axes behind the first. Autograd itself sums what broadcasting from the right has repeated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
+from explainer.source.tree import walk
 
 _NUMBER = re.compile(r"\d+")
 
@@ -33,9 +34,26 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         for value in _returned(function, int(str(index))):
             edit = _edit(file, value, got, wanted)
+            if wanted == got[:1] and len(got) > 1 and _is_of_any_rank(found):
+                edit = put_method(file, value, ".flatten(1).sum(dim=1)")
             if edit is not None:
                 why = f"gives a gradient of {list(got)} for an input of {list(wanted)}"
                 yield Proposal(edits=(edit,), culprit=culprit_of(file, value, why), belief=2.0)
+
+
+def _is_of_any_rank(owner: ast.ClassDef) -> bool:
+    """Whether a Function brings its input to the rank of another: `step.view(-1, *[1] * (weight.dim() - 1))`."""
+    forward = next((one for one in owner.body if getattr(one, "name", "") == "forward"), None)
+    shapings = [one for one in walk(forward) if isinstance(one, ast.Call)] if forward is not None else []
+    return any(
+        isinstance(one.func, ast.Attribute) and one.func.attr in ("view", "reshape") and _is_open(one)
+        for one in shapings
+    )
+
+
+def _is_open(call: ast.Call) -> bool:
+    """Whether a call's arguments are as many as a list has that is computed."""
+    return any(isinstance(one, (ast.Starred, ast.BinOp)) for one in call.args)
 
 
 def _shape(context: Context, name: str) -> tuple[int, ...] | None:
