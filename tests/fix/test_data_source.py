@@ -5,6 +5,8 @@ from __future__ import annotations
 import pathlib
 from dataclasses import replace
 
+import pytest
+
 from explainer.catalog.bundle import load_catalog
 from explainer.fix.codemod import Context, find_codemod
 from explainer.model.incident import ExceptionRecord, Fact, Frame, Incident
@@ -23,8 +25,8 @@ if not torch.isfinite(loss):
 TRACED = (Fact(name="traced_bad_input", value="data"),)
 
 
-def lines(folder: pathlib.Path, incident: Incident) -> list[int | None]:
-    context = Context(program=write(folder, {"train.py": SOURCE}), incident=incident)
+def lines(folder: pathlib.Path, incident: Incident, source: str = SOURCE) -> list[int | None]:
+    context = Context(program=write(folder, {"train.py": source}), incident=incident)
     return [one.culprit.line for one in find_codemod("data_source")(context)]
 
 
@@ -32,6 +34,25 @@ def test_only_what_was_traced(tmp_path: pathlib.Path) -> None:
     """The read of the data, not that of the settings; nothing where no tracer saw the data."""
     assert lines(tmp_path, failed()) == []
     assert lines(tmp_path, replace(failed(), facts=TRACED)) == [5]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'float(text or "nan")',
+        'float(text) if text else float("nan")',
+        "np.nan if not text else float(text)",
+        'pd.to_numeric(text, errors="coerce")',
+    ],
+)
+def test_what_makes_nan_of_an_empty_cell_comes_first(tmp_path: pathlib.Path, made: str) -> None:
+    """The read follows it; another value for an empty cell is no NaN."""
+    source = SOURCE.replace(
+        "import torch\n", f"import torch\nimport numpy as np\ndef number(text):\n    return {made}\n"
+    )
+    incident = replace(failed(), facts=TRACED)
+    assert lines(tmp_path, incident, source) == [6, 8]
+    assert lines(tmp_path, incident, source.replace(made, "float(text or 0)")) == [8]
 
 
 def test_the_line_leads_and_nothing_is_edited(tmp_path: pathlib.Path) -> None:

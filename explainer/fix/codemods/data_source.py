@@ -1,4 +1,7 @@
-"""Points at the lines that read the data of a program, where values that are not finite come in. No edit: the data decides."""
+"""Points at the lines that read the data of a program, where values that are not finite come in. No edit: the data decides.
+
+A line that makes NaN of a cell without a number comes first: `float(text or "nan")`, `to_numeric(..., errors="coerce")`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """The calls that read data; those that by their words read settings or a checkpoint are left out."""
     if not any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts):
         return
+    for file in context.program.parsed():
+        for node in [one for one in file.walk() if _fills(one, file, context)][:MAX_LINES]:
+            yield Proposal(
+                edits=(), culprit=culprit_of(file, node, "makes NaN of what holds no number in the data"), belief=1.5
+            )
     found = [(file, node) for file in context.program.parsed() for node in file.walk() if _reads(node, file, context)]
     for number, (file, node) in enumerate(found[:MAX_LINES]):
         yield Proposal(
@@ -34,3 +42,23 @@ def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
     called = context.program.names(file).qualified(node.func) or ""
     words = file.segment(file.statement(node)).lower()
     return called.startswith(_READERS) and not any(one in words for one in _SETTINGS)
+
+
+def _fills(node: ast.AST, file: SourceFile, context: Context) -> bool:
+    """Whether an expression is NaN where the data has no number."""
+    if isinstance(node, ast.Call):
+        return any(one.arg == "errors" and getattr(one.value, "value", None) == "coerce" for one in node.keywords)
+    other = node.orelse if isinstance(node, ast.IfExp) else node.values[-1] if isinstance(node, ast.BoolOp) else None
+    kinds = (node.body, node.orelse) if isinstance(node, ast.IfExp) else (other,)
+    if isinstance(node, ast.BoolOp) and not isinstance(node.op, ast.Or):
+        return False
+    return any(_is_nan(one, file, context) for one in kinds if one is not None)
+
+
+def _is_nan(node: ast.expr, file: SourceFile, context: Context) -> bool:
+    """`"nan"`, `float("nan")`, `math.nan`, `np.nan`."""
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        return getattr(node.func, "id", "") == "float" and _is_nan(node.args[0], file, context)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.lower() == "nan"
+    return context.program.names(file).qualified(node) in ("math.nan", "numpy.nan", "numpy.NaN", "torch.nan")
