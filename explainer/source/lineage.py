@@ -82,7 +82,8 @@ def _is_cut(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute):
-        return node.func.attr in CUTS
+        is_own = node.func.attr == "step" and len(node.args) > 1  # `self.step(x, y, state)`, no optimizer's
+        return node.func.attr in CUTS and not is_own
     return isinstance(node.func, ast.Name) and node.func.id in _NO_VALUE
 
 

@@ -19,7 +19,23 @@ WRONG = {
         ["train = DataLoader(a, collate_fn=pad_rows)", "val = DataLoader(b, collate_fn=pad_rows)"],
     ),
 }
+CLASS = """class Data:
+    def train(self):
+        return DataLoader(self.a, batch_size=4)
+    def valid(self):
+        return DataLoader(self.b, batch_size=4, collate_fn=self.rows)
+"""
+WRONG |= {
+    "options that are written out": (
+        HEAD
+        + "common = {'batch_size': 4}\ntrain = DataLoader(a, **common)\nval = DataLoader(b, collate_fn=pad, **common)\n",
+        ["train = DataLoader(a, **common, collate_fn=pad)"],
+    ),
+    "a method of the same object": (HEAD + CLASS, ["return DataLoader(self.a, batch_size=4, collate_fn=self.rows)"]),
+}
 RIGHT = {
+    "options that hold one": HEAD + "common = dict(collate_fn=pad)\ntrain = DataLoader(a, **common)\n" + OTHER,
+    "a method of another object": HEAD + CLASS.replace("    def valid", "class Other:\n    def valid"),
     "both have one": HEAD + "train = DataLoader(a, collate_fn=pad)\n" + OTHER,
     "two to choose from": HEAD + "train = DataLoader(a)\n" + OTHER + "test = DataLoader(c, collate_fn=other)\n",
     "options unpacked": HEAD + "train = DataLoader(a, **options)\n" + OTHER,
@@ -41,6 +57,20 @@ def test_the_loader_takes_it(source: str, wanted: list[str], tmp_path) -> None:
 def test_the_rest_stays(source: str, tmp_path) -> None:
     """Loaders that have one, and those for which none is known."""
     assert rewritten(tmp_path, "collate_as_elsewhere", source, **GIVEN) == source
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "each element in list of batch should be of equal size",
+        "Trying to resize storage that is not resizable",
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'Track'>",
+    ],
+)
+def test_what_else_the_default_says(message: str, tmp_path) -> None:
+    """Of lists, in a worker, and of objects."""
+    source, wanted = WRONG["as the other loader"]
+    assert changed_lines(source, rewritten(tmp_path, "collate_as_elsewhere", source, message=message)) == wanted
 
 
 def test_another_failure(tmp_path) -> None:

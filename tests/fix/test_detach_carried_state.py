@@ -379,6 +379,31 @@ for x in torch.randn(3, 2, 3):
         "loss.backward()",
         ["+    hidden = [part.detach() for part in hidden]"],
     ),
+    "a step of the program's own": (
+        """import torch
+from torch import nn
+class Run:
+    def __init__(self):
+        self.rnn, self.out = nn.LSTM(3, 4), nn.Linear(4, 1)
+        self.opt = torch.optim.SGD([*self.rnn.parameters(), *self.out.parameters()], 0.1)
+    def step(self, x, state):
+        h, state = self.rnn(x, state)
+        loss = self.out(h).pow(2).mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        return loss.item(), state
+    def epoch(self):
+        state, seen = None, []
+        for x in torch.randn(3, 5, 2, 3):
+            loss, state = self.step(x, state)
+            seen.append(loss)
+        return sum(seen)
+Run().epoch()
+""",
+        "loss.backward()",
+        ["+            state = tuple(part.detach() for part in state)"],
+    ),
 }
 
 
