@@ -1,0 +1,172 @@
+"""What holds one value for each sample gets the axes of what it is combined with: `keep[:, None, None, None] * images`.
+
+A mask of `[batch, length]` beside `[batch, length, features]`, a scale for each channel beside an image, a code of `[batch,
+features]` beside a sequence. Broadcasting goes from the last axis and refuses them, or fits them to the wrong axis where the
+sizes happen to agree. Only where the shapes leave one way; a mask of -inf hides keys, which are the last axis of scores.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of, raised_at
+from explainer.fix.rewrite import operand
+from explainer.fix.seen_shape import Shape, are_one, seen_shape
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.lineage import definitions, scope_of
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_REFUSED = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
+)
+_METHODS = frozenset(("mul", "add", "sub", "div", "mul_", "add_", "sub_", "div_", "masked_fill", "masked_fill_"))
+_FILLS = frozenset(("masked_fill", "masked_fill_"))
+_ELEMENTWISE = frozenset(
+    ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "float", "double", "half", "bool", "to", "clamp",
+     "clamp_min", "detach", "reciprocal", "sigmoid", "tanh")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """Two operands that do not fit: the one of fewer axes, its axes among those of the other, and how many those are."""
+
+    part: ast.expr
+    kept: tuple[int, ...]
+    rank: int
+
+    @property
+    def index(self) -> str:
+        """What is put behind the smaller operand: `[:, None, None]`."""
+        return f"[{', '.join(':' if at in self.kept else 'None' for at in range(self.kept[0], self.rank))}]"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit of the operands on the line that raised, or of the one name that they are made of."""
+    refused = _REFUSED.search(message_of(context))
+    if refused is None:
+        return
+    sizes, dimension = (int(refused[1]), int(refused[2])), int(refused[3])
+    for file, statement in list(raised_at(context))[:1]:
+        pairs = [(node, *pair) for node in walk(statement) if (pair := _operands(node)) is not None]
+        found = [
+            clash
+            for node, left, right in pairs
+            if (clash := _clash(node, (left, right), (sizes, dimension), file, context)) is not None
+        ]
+        if not found:
+            return
+        name = _root(found[0].part)
+        made = _made(name, found, statement, file, context.program)
+        why = f"has {len(found[0].kept)} of the {found[0].rank} axes of what it is combined with"
+        if made is not None:
+            yield Proposal(
+                edits=(edit_of(file, made, f"{operand(file, made)}{found[0].index}"),),
+                culprit=culprit_of(file, made, f"{why} at line {statement.lineno}"),
+                belief=2.5,
+            )
+            return
+        edits = tuple(edit_of(file, one.part, f"{operand(file, one.part)}{one.index}") for one in found)
+        yield Proposal(edits=edits, culprit=culprit_of(file, found[0].part, why), belief=2.5)
+
+
+def _operands(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """The two sides of an operation that works element by element."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign):
+        return node.target, node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and node.args:
+        return node.func.value, node.args[0]
+    return None
+
+
+def _clash(
+    node: ast.AST,
+    pair: tuple[ast.expr, ast.expr],
+    refused: tuple[tuple[int, int], int],
+    file: SourceFile,
+    context: Context,
+) -> _Clash | None:
+    """Two operands that the message may speak of, where the smaller one fits the other's axes in one way."""
+    left, right = (seen_shape(one, file, context) for one in pair)
+    if left is None or right is None or len(left) == len(right):
+        return None
+    sizes, dimension = refused
+    rank = max(len(left), len(right))
+    orders = (sizes, sizes[::-1]) if isinstance(node, ast.Call) else (sizes,)  # `masked_fill` names the mask first
+    at = dimension - rank
+    if not any(_says(left, first, at) and _says(right, second, at) for first, second in orders):
+        return None
+    part, small, large = (pair[0], left, right) if len(left) < len(right) else (pair[1], right, left)
+    if part is pair[0] and isinstance(node, ast.AugAssign):
+        return None  # what is written in place keeps its shape
+    ways = [kept for kept in itertools.combinations(range(rank), len(small)) if _fits(small, large, kept)]
+    if len(ways) > 1 and _hides_keys(node):
+        ways = [kept for kept in ways if kept[-1] == rank - 1 and kept[0] == 0]
+    return _Clash(part, ways[0], rank) if small and len(ways) == 1 else None
+
+
+def _says(shape: Shape, size: int, at: int) -> bool:
+    """Whether a shape has a size, or one that is not known, at an axis that is counted from the end."""
+    return -at > len(shape) or (are_one(shape[at], size) and (shape[at] != 1 or size == 1))
+
+
+def _fits(small: Shape, large: Shape, kept: tuple[int, ...]) -> bool:
+    """Whether the sizes of a smaller operand are those of the axes that it would be laid on."""
+    return all(one is not None and one != 1 and large[at] in (one, None) for one, at in zip(small, kept, strict=True))
+
+
+def _hides_keys(node: ast.AST) -> bool:
+    """Whether scores are filled with what a softmax makes 0: `masked_fill(mask, -inf)`."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") not in _FILLS or len(node.args) != 2:
+        return False
+    text = ast.unparse(node.args[1])
+    return (
+        "inf" in text or ".min" in text or re.fullmatch(r"-\s*1e\+?\d+|-\d+(\.0)?e\d+|-\d{4,}(\.0)?", text) is not None
+    )
+
+
+def _root(node: ast.expr) -> str | None:
+    """The one name that an operand is made of, element by element: `keep` of `(1 - keep).sqrt()`."""
+    names = {one.id for one in walk(node) if isinstance(one, ast.Name)}
+    is_plain = all(
+        isinstance(one, (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop, ast.expr_context))
+        or (isinstance(one, (ast.Call, ast.Attribute)) and _is_elementwise(one))
+        for one in walk(node)
+    )
+    return names.pop() if len(names) == 1 and is_plain else None
+
+
+def _is_elementwise(node: ast.Call | ast.Attribute) -> bool:
+    func = node.func if isinstance(node, ast.Call) else node
+    return isinstance(func, ast.Attribute) and func.attr in _ELEMENTWISE
+
+
+def _made(name: str | None, found: list[_Clash], at: ast.stmt, file: SourceFile, program: Program) -> ast.expr | None:
+    """The value that a local name is bound to, where all that reads it are operands that lack the same axes."""
+    scope = scope_of(at, file, program)
+    made = definitions(name, at, scope) if name is not None and scope is not None else []
+    if (
+        len(made) != 1
+        or not isinstance(made[0], ast.Assign)
+        or dotted_name(made[0].targets[0]) != name
+        or scope is None
+    ):
+        return None
+    parts = {one for clash in found if clash.index == found[0].index for one in walk(clash.part)}
+    reads = [
+        one for one in walk(scope) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+    ]
+    others = list(resolver_of(program).behind(Value(reads[0], file))) if reads else []
+    is_only = bool(reads) and all(one in parts for one in reads) and len(others) == 1
+    return made[0].value if is_only else None

@@ -1,0 +1,125 @@
+"""The shape of an expression, from the tensors that the failing frame held; sizes that are not known stand as None."""
+
+from __future__ import annotations
+
+import ast
+
+from explainer.fix.codemod import Context
+from explainer.fix.seen import seen
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.number import number_of
+from explainer.source.resolve import resolver_of
+
+Shape = tuple[int | None, ...]
+SPATIAL = -1  # a size that is known to count pixels or steps, and not what it is
+_SAME = frozenset(
+    ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "sigmoid", "tanh", "relu", "softplus", "sin", "cos",
+     "float", "double", "half", "long", "bool", "int", "to", "type", "clamp", "clamp_min", "clamp_max", "detach", "clone",
+     "contiguous", "reciprocal", "softmax", "log_softmax", "cumsum", "cumprod", "masked_fill", "round", "floor", "ceil", "sign",
+     "logical_not", "ne", "eq", "gt", "lt", "ge", "le", "cpu", "cuda", "type_as")
+)  # fmt: skip
+_REDUCING = frozenset(("sum", "mean", "amax", "amin", "std", "var", "norm", "logsumexp", "prod", "any", "all"))
+_CONVOLUTIONS = {"torch.nn.Conv1d": 1, "torch.nn.Conv2d": 2, "torch.nn.Conv3d": 3}
+
+
+def seen_shape(node: ast.expr, file: SourceFile, context: Context) -> Shape | None:
+    """The shape of what an expression of the failing statement gives, as far as it follows from what was seen; None if not."""
+    tensor = seen(node, context)
+    if tensor is not None:
+        return tensor.shape
+    if isinstance(node, ast.UnaryOp):
+        return seen_shape(node.operand, file, context)
+    if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+        return _together(node.left, node.comparators[0], file, context)
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return _together(node.left, node.right, file, context)
+    if isinstance(node, ast.Subscript):
+        return _with_axes(node, file, context) if isinstance(node.slice, ast.Tuple) else _gathered(node, file, context)
+    return _of_call(node, file, context) if isinstance(node, ast.Call) else None
+
+
+def broadcast(left: Shape, right: Shape) -> Shape | None:
+    """The shape of two operands together; None where they are known not to fit."""
+    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
+    start = len(longer) - len(shorter)
+    found = list(longer[:start])
+    for one, other in zip(longer[start:], shorter, strict=True):
+        if not are_one(one, other):
+            return None
+        found.append(other if one in (1, None, SPATIAL) else one)
+    return tuple(found)
+
+
+def are_one(left: int | None, right: int | None) -> bool:
+    """Whether two sizes may stand against each other: equal, one of them 1, or not known."""
+    return left == right or not {left, right}.isdisjoint({1, None, SPATIAL})
+
+
+def _together(left: ast.expr, right: ast.expr, file: SourceFile, context: Context) -> Shape | None:
+    names = context.program.names(file)
+    for one, other in ((left, right), (right, left)):
+        if number_of(one, names) is not None:
+            return seen_shape(other, file, context)
+    shapes = seen_shape(left, file, context), seen_shape(right, file, context)
+    return broadcast(shapes[0], shapes[1]) if shapes[0] is not None and shapes[1] is not None else None
+
+
+def _gathered(node: ast.Subscript, file: SourceFile, context: Context) -> Shape | None:
+    """`table[indices]`: the shape of the indices, and that of a row behind it."""
+    table, index = seen_shape(node.value, file, context), seen(node.slice, context)
+    return (*index.shape, *table[1:]) if table and index is not None and index.is_integer else None
+
+
+def _with_axes(node: ast.Subscript, file: SourceFile, context: Context) -> Shape | None:
+    """`mask[:, :, None]`: an axis of 1 for each None; nothing is known of other indices."""
+    shape, found = seen_shape(node.value, file, context), list[int | None]()
+    left = list(shape) if shape is not None else []
+    for one in node.slice.elts if isinstance(node.slice, ast.Tuple) else ():
+        is_whole = isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None)
+        if is_whole and left:
+            found.append(left.pop(0))
+        elif isinstance(one, ast.Constant) and one.value is None:
+            found.append(1)
+        else:
+            return None
+    return (*found, *left) if shape is not None else None
+
+
+def _of_call(node: ast.Call, file: SourceFile, context: Context) -> Shape | None:
+    func = node.func
+    called = context.program.names(file).qualified(func) or ""
+    method = called.removeprefix("torch.nn.functional.").removeprefix("torch.")
+    if called.startswith("torch.") and method in _SAME and node.args:
+        return seen_shape(node.args[0], file, context)
+    attribute = func.attr if isinstance(func, ast.Attribute) else ""
+    if isinstance(func, ast.Attribute) and attribute in _SAME:
+        return seen_shape(func.value, file, context)
+    if isinstance(func, ast.Attribute) and attribute in _REDUCING:
+        return _reduced(seen_shape(func.value, file, context), node, file, context)
+    return _of_layer(node, file, context)
+
+
+def _reduced(shape: Shape | None, node: ast.Call, file: SourceFile, context: Context) -> Shape | None:
+    """What a reduction of one axis leaves."""
+    keywords = {one.arg: one.value for one in node.keywords}
+    axis = keywords.get("dim", node.args[0] if len(node.args) == 1 else None)
+    number = number_of(axis, context.program.names(file)) if axis is not None else None
+    if shape is None or "keepdim" in keywords or number is None or not -len(shape) <= number < len(shape):
+        return None
+    at = int(number) % len(shape)
+    return (*shape[:at], *shape[at + 1 :])
+
+
+def _of_layer(node: ast.Call, file: SourceFile, context: Context) -> Shape | None:
+    """What a layer of torch makes of a tensor that was seen: its channels are not known, nor how many pixels are left."""
+    given = seen(node.args[0], context) if len(node.args) == 1 else None
+    made = resolver_of(context.program).constructors_of(Value(node.func, file)) if given is not None else []
+    if given is None or len(made) != 1 or not isinstance(made[0].node, ast.Call):
+        return None
+    kind = context.program.names(made[0].file).qualified(made[0].node.func) or ""
+    if kind in _CONVOLUTIONS and len(given.shape) == _CONVOLUTIONS[kind] + 2:
+        return (given.shape[0], None, *([SPATIAL] * _CONVOLUTIONS[kind]))
+    if kind == "torch.nn.Linear" and given.shape:
+        return (*given.shape[:-1], None)
+    return (*given.shape, None) if kind == "torch.nn.Embedding" else None
