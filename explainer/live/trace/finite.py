@@ -36,12 +36,25 @@ VIEWS = frozenset(
 
 # What is infinite at a pole, whatever the dtype.
 UNBOUNDED = frozenset(
-    ("log", "log2", "log10", "div", "__truediv__", "__rtruediv__", "reciprocal", "rsqrt", "tan", "atanh", "logit")
+    (
+        "log",
+        "log2",
+        "log10",
+        "div",
+        "__truediv__",
+        "__rtruediv__",
+        "__rdiv__",
+        "reciprocal",
+        "rsqrt",
+        "tan",
+        "atanh",
+        "logit",
+    )
 )
 
 # Whose derivative may be infinite or NaN where what they give is finite.
 STEEP = frozenset(
-    ("pow", "__pow__", "__rpow__", "float_power", "sqrt", "rsqrt", "div", "__truediv__", "__rtruediv__", "true_divide", "reciprocal",
+    ("pow", "__pow__", "__rpow__", "float_power", "sqrt", "rsqrt", "div", "__truediv__", "__rtruediv__", "__rdiv__", "true_divide", "reciprocal",
      "log", "log2", "log10", "log1p", "xlogy", "norm", "vector_norm", "std", "var", "acos", "asin", "arccos", "arcsin", "atan2", "acosh",
      "atanh", "cdist", "pairwise_distance", "normalize", "cosine_similarity", "exp", "prod", "cumprod", "svd", "eigh", "eig", "qr",
      "inverse", "solve", "cholesky", "logit", "dist")
@@ -125,8 +138,11 @@ class Finite:
         self._narrow, self._seen, self._views, self._by_count = set(), set(), set(), set()
         self._given = {}
 
-    def read(self) -> dict[str, Any] | None:
-        """What first was not finite since the last reading; None where all was. The only moment that waits for the device."""
+    def read(self, *, ends_infinite: bool = False) -> dict[str, Any] | None:
+        """What first was not finite since the last reading; None where all was. The only moment that waits for the device.
+
+        An infinity that makes no NaN may be meant, as that of a mask is; where the loss itself `ends_infinite`, its source is told.
+        """
         flags, narrow, views, by_count = list(self._flags), self._narrow, self._views, self._by_count
         given = self._given
         self.forget()
@@ -138,6 +154,8 @@ class Finite:
         if first is not None and first[0]:
             return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient}, views)
         found = self._first_forward(forward, views, given)
+        if found is None and ends_infinite and forward:
+            found = self._first_infinity(forward, views)
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         if found is not None and found["number"] in by_count:
@@ -178,6 +196,18 @@ class Finite:
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
         return told
+
+    def _first_infinity(self, bad: dict[int, str], views: set[int]) -> dict[str, Any] | None:
+        """The operation that made the infinity with which the step ended, of values that were finite."""
+        last = max(bad)
+        ending = self._flow.get(last)
+        sources = list(self._sources(ending, bad, views)) if ending is not None else []
+        if ending is not None and not sources:
+            sources = [(last, ending)]
+        for number, maker in sources:
+            if maker.name not in DELIBERATE and maker.name not in MOVES:
+                return {"direction": "forward", "kind": "inf", "number": number, "operation": maker}
+        return None
 
     def _parameter(self) -> str:
         return "parameter" if self.may_have_stepped else "untouched"

@@ -7,6 +7,7 @@ and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of t
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import threading
 from collections import deque
@@ -58,6 +59,7 @@ _SHAPED_LIKE = frozenset(
     ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
      "new_empty", "new_full", "new_empty_strided")
 )  # fmt: skip
+_INFINITE = re.compile(r"\binf\b|infinit|finite", re.IGNORECASE)
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -408,10 +410,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
                 bad = [one for one in owned if not one.grad.is_sparse and not _is_finite(self._torch, one.grad)]
-                is_bad = bool(bad) or not all(bool(one.isfinite()) for one in self._losses)
+                is_infinite = any(bool(one.isinf()) for one in self._losses)
+                is_bad = bool(bad) or is_infinite or any(bool(one.isnan()) for one in self._losses)
             self._losses.clear()
             if is_bad:
-                self.look_at_values(bad)
+                self.look_at_values(bad, ends_infinite=is_infinite)
             else:
                 self.forget()
         if not has_closure:
@@ -477,11 +480,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self._told_places.append(write.place)
                 self.hidden.append(self.account.hidden(node, name, tensor, write, place))
 
-    def look_at_values(self, leaves: Iterable[Any] = ()) -> None:
+    def look_at_values(self, leaves: Iterable[Any] = (), *, ends_infinite: bool = False) -> None:
         """Read the flags of the step that ends here, and remember the first value that was not finite."""
         if self.finite is None or self.first_bad is not None:
             return
-        found = self.finite.read()
+        found = self.finite.read(ends_infinite=ends_infinite)
         if found is None:
             for leaf in leaves:
                 taker = self.finite.blame_leaf(leaf)
@@ -500,7 +503,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             return self._explain(loss, message, moved)
 
     def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
-        self.look_at_values()
+        self.look_at_values(ends_infinite=_INFINITE.search(message) is not None)
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         told["grown"] = self._growth.told()
         if loss is None:

@@ -1,0 +1,57 @@
+"""A loss that ends infinite, without a NaN: the operation that made the infinity of finite values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+import gradfix  # noqa: E402
+
+Loss = Callable[["torch.Tensor"], "torch.Tensor"]
+INFINITE: dict[str, tuple[Loss, str]] = {
+    "an exponential": (lambda out: out.mul(1e3).exp().sum().log(), "exp"),
+    "a logarithm": (lambda out: -(out * 0).log().mean(), "log"),
+    "a quotient": (lambda out: (1 / (out - out.detach())).abs().mean(), "__rdiv__"),
+    "beside a mask": (
+        lambda out: out.masked_fill(out < 0, -torch.inf).softmax(0).sum() + out.mul(1e3).exp().mean(),
+        "exp",
+    ),
+}
+
+
+def lines(loss: Loss, message: str) -> list[tuple[str, str]]:
+    """Kind and operation of what a trace of a step that refuses its loss shows."""
+    seen = None
+    with pytest.raises(ValueError, match=message[:4]), gradfix.trace() as seen:
+        value = loss(torch.ones(3, requires_grad=True))
+        if not torch.isfinite(value) or "shape" in message:
+            raise ValueError(message)
+    assert seen is not None
+    return [(one.kind, one.operation) for one in seen.lines]
+
+
+@pytest.mark.parametrize(("loss", "operation"), INFINITE.values(), ids=INFINITE)
+def test_the_source_of_an_infinite_loss_is_told(loss: Loss, operation: str) -> None:
+    """Not what hands it on, and not the infinity of a mask."""
+    assert lines(loss, "loss is inf") == [("not-finite", operation)]
+    assert lines(loss, "loss is not finite") == [("not-finite", operation)]
+
+
+def test_another_failure_says_nothing_of_infinities() -> None:
+    """A logarithm of 0 may be a mask: only a failure that speaks of it makes it one."""
+    assert lines(lambda out: (out * torch.tensor([0.0, 1.0, 1.0])).log().softmax(0).sum(), "a shape is wrong") == []
+
+
+def test_a_step_with_an_infinite_loss() -> None:
+    """The optimizer's step is where a run that goes on is looked at."""
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with gradfix.trace() as seen:
+        loss = weight.mul(1e3).exp().mean() + weight.sum()
+        loss.backward()
+        optimizer.step()
+    assert [(one.kind, one.operation) for one in seen.lines] == [("not-finite", "exp")]
