@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 
@@ -24,21 +26,53 @@ class Length:
 
 
 def find_lengths(program: Program) -> Iterator[Length]:
-    """Every length of such a vocabulary, but for where it is filled and where something is taken from it."""
-    made = [(name, statement) for file in program.parsed() for name, statement in _vocabularies(file)]
-    names = {name for name, _ in made}
+    """Every length of such a vocabulary, but for where it is filled and where something is taken from it.
+
+    Where an object holds it, and has its length, that of the object counts.
+    """
+    made = [(names, statement) for file in program.parsed() for names, statement in _vocabularies(file)]
+    wanted = {name for names, _ in made for name in names}
     filling = {id(node) for _, statement in made for node in walk(statement)}
+    own = [one for one in _lengths(wanted, program) if id(one.node) not in filling] if made else []
+    owners = {owner for one in own if (owner := _measured_class(one, program)) is not None}
+    for one in own:
+        if _measured_class(one, program) is None:
+            yield one
+    for file in program.parsed() if owners else ():
+        for node in file.walk():
+            if _is_length(node):
+                classes = {owner for _, owner in resolver_of(program).classes_of(Value(node.args[0], file))}
+                if classes & owners and (found := _length(node, file, classes.pop().name)) is not None:
+                    yield found
+
+
+def _lengths(names: set[str], program: Program) -> Iterator[Length]:
     for file in program.parsed():
-        for node in file.walk() if made else ():
-            if not _is_length(node) or id(node) in filling:
-                continue
-            name, above = _name(node.args[0]), file.parents.get(node)
-            if name in names and not (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Sub)):
-                is_added_to = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add)
-                yield Length(file=file, node=node, name=name, is_added_to=is_added_to)
+        for node in file.walk():
+            name = _name(node.args[0]) if _is_length(node) else None
+            if _is_length(node) and name in names and (found := _length(node, file, name)) is not None:
+                yield found
 
 
-def _vocabularies(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
+def _length(node: ast.Call, file: SourceFile, name: str) -> Length | None:
+    above = file.parents.get(node)
+    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Sub):
+        return None
+    return Length(
+        file=file, node=node, name=name, is_added_to=isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add)
+    )
+
+
+def _measured_class(one: Length, program: Program) -> ast.ClassDef | None:
+    """The class whose own length a length is: `def __len__(self): return len(self.codes)`."""
+    names = program.names(one.file)
+    function = names.function_of(one.node)
+    is_own = function is not None and function.name == "__len__" and not one.is_added_to
+    return names.class_of(one.node) if is_own else None
+
+
+def _vocabularies(file: SourceFile) -> Iterator[tuple[set[str], ast.stmt]]:
+    """The names of a vocabulary, and of the list that it counts, where that is one; and the statement that fills it."""
     for node in file.walk():
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
@@ -48,8 +82,13 @@ def _vocabularies(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
             continue
         # `vocabulary[word] = len(vocabulary) + 1`
         is_entry = isinstance(target, ast.Subscript) and _is_length_and_one(node.value, name)
-        if is_entry or _counts_from_one(node.value):
-            yield name, node
+        if is_entry:
+            yield {name}, node
+        elif _counts_from_one(node.value):
+            assert isinstance(node.value, ast.DictComp)
+            loop = node.value.generators[0].iter
+            counted = dotted_name(loop.args[0]) if isinstance(loop, ast.Call) and loop.args else None
+            yield {name, *([counted.rpartition(".")[2]] if counted else [])}, node
 
 
 def _counts_from_one(node: ast.expr) -> bool:

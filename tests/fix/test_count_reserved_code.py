@@ -48,6 +48,32 @@ def test_a_row_for_the_reserved_code(tmp_path: pathlib.Path, made: str, table: s
     assert rewritten(tmp_path, "count_reserved_code", after, "out = table") == after
 
 
+CLASS = """class Catalogue:
+    def __init__(self, words):
+        self.codes = sorted(set(words))
+        self.ids = {word: i for i, word in enumerate(self.codes, start=1)}
+    def __len__(self):
+        return len(self.codes)
+
+catalogue = Catalogue(words)
+ids = torch.tensor([catalogue.ids[word] for word in words])
+"""
+
+
+@pytest.mark.torch
+def test_the_length_of_an_object_that_holds_the_codes(tmp_path: pathlib.Path) -> None:
+    """The table is given one more than the object has; its own length, which others may read, stays."""
+    pytest.importorskip("torch")
+    source = HEAD + CLASS + "table = nn.Embedding(len(catalogue), 4, padding_idx=0)\nout = table(ids)\n"
+    with pytest.raises(IndexError, match="index out of range in self"):
+        exec(compile(source, "before", "exec"), {})  # noqa: S102
+    after = rewritten(tmp_path, "count_reserved_code", source, "out = table")
+    assert changed_lines(source, after) == ["table = nn.Embedding(len(catalogue) + 1, 4, padding_idx=0)"]
+    exec(compile(after, "after", "exec"), {})  # noqa: S102
+    counted = source.replace("return len(self.codes)", "return len(self.codes) + 1")
+    assert rewritten(tmp_path, "count_reserved_code", counted, "out = table") == counted
+
+
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_what_counts_right_stays(tmp_path: pathlib.Path, body: str) -> None:
     """Other codes, other lengths, and lengths of which none is known to make the table."""
