@@ -107,6 +107,9 @@ INPLACE_OF_FUNCTION = {
 }  # fmt: skip
 
 
+_BROADCAST = frozenset(("mul", "add", "sub", "div", "mul_", "add_", "sub_", "div_", "masked_fill", "masked_fill_"))
+
+
 class Operation(NamedTuple):
     """An operation and its operands; `name` is autograd's, without `Backward0`. Its result may be its first operand's memory."""
 
@@ -131,6 +134,23 @@ def operation_of(node: ast.expr | None, file: SourceFile, program: Program, dept
     if not isinstance(node, ast.Call) or depth > _DEPTH:
         return None
     return _called(node, names) or _module_called(node, file, program, depth)
+
+
+def broadcast_sides(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """The two sides of an operation that works element by element: `a + b`, `a += b`, `a.mul_(b)`, `a.masked_fill(b, value)`."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign):
+        return node.target, node.value
+    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and bool(node.args)
+    if (
+        is_method
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _BROADCAST
+    ):
+        return node.func.value, node.args[0]
+    return None
 
 
 def saves_output(operation: Operation) -> bool:

@@ -21,6 +21,7 @@ from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of
 from explainer.source.name import dotted_name
+from explainer.source.operation import broadcast_sides
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -28,7 +29,6 @@ from explainer.source.tree import walk
 _REFUSED = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
 )
-_METHODS = frozenset(("mul", "add", "sub", "div", "mul_", "add_", "sub_", "div_", "masked_fill", "masked_fill_"))
 _FILLS = frozenset(("masked_fill", "masked_fill_"))
 _ELEMENTWISE = frozenset(
     ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "float", "double", "half", "bool", "to", "clamp",
@@ -57,7 +57,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     sizes, dimension = (int(refused[1]), int(refused[2])), int(refused[3])
     for file, statement in list(raised_at(context))[:1]:
-        pairs = [(node, *pair) for node in walk(statement) if (pair := _operands(node)) is not None]
+        pairs = [(node, *pair) for node in walk(statement) if (pair := broadcast_sides(node)) is not None]
         found = [
             clash
             for node, left, right in pairs
@@ -77,17 +77,6 @@ def propose(context: Context) -> Iterator[Proposal]:
             return
         edits = tuple(edit_of(file, one.part, f"{operand(file, one.part)}{one.index}") for one in found)
         yield Proposal(edits=edits, culprit=culprit_of(file, found[0].part, why), belief=2.5)
-
-
-def _operands(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """The two sides of an operation that works element by element."""
-    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
-        return node.left, node.right
-    if isinstance(node, ast.AugAssign):
-        return node.target, node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and node.args:
-        return node.func.value, node.args[0]
-    return None
 
 
 def _clash(

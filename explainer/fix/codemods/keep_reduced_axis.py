@@ -14,6 +14,7 @@ from explainer.fix.rewrite import add_argument
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.number import number_of
+from explainer.source.operation import broadcast_sides
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -28,9 +29,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each reduction on the line that raised, or behind a name in it, of what it is combined with."""
     for file, statement in list(raised_at(context))[:1]:
         for node in walk(statement):
-            if not isinstance(node, ast.BinOp):
-                continue
-            for whole, part in ((node.left, node.right), (node.right, node.left)):
+            sides = broadcast_sides(node)
+            for whole, part in (sides, sides[::-1]) if sides is not None else ():
                 for where, call in _reductions(part, file, context.program):
                     if any(ast.unparse(one) in _reduced(call) for one in factors_of(whole)[0]):
                         yield Proposal(
