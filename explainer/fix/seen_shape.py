@@ -35,7 +35,8 @@ def seen_shape(node: ast.expr, file: SourceFile, context: Context) -> Shape | No
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         return _together(node.left, node.right, file, context)
     if isinstance(node, ast.Subscript):
-        return _with_axes(node, file, context) if isinstance(node.slice, ast.Tuple) else _gathered(node, file, context)
+        is_written = isinstance(node.slice, (ast.Tuple, ast.Constant, ast.UnaryOp))
+        return _with_axes(node, file, context) if is_written else _gathered(node, file, context)
     return _of_call(node, file, context) if isinstance(node, ast.Call) else None
 
 
@@ -72,18 +73,26 @@ def _gathered(node: ast.Subscript, file: SourceFile, context: Context) -> Shape 
 
 
 def _with_axes(node: ast.Subscript, file: SourceFile, context: Context) -> Shape | None:
-    """`mask[:, :, None]`: an axis of 1 for each None; nothing is known of other indices."""
+    """`mask[:, :, None]`: an axis of 1 for each None, one less for each number; nothing is known of other indices."""
     shape, found = seen_shape(node.value, file, context), list[int | None]()
     left = list(shape) if shape is not None else []
-    for one in node.slice.elts if isinstance(node.slice, ast.Tuple) else ():
+    for one in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
         is_whole = isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None)
         if is_whole and left:
             found.append(left.pop(0))
         elif isinstance(one, ast.Constant) and one.value is None:
             found.append(1)
+        elif left and _is_place(one):
+            left.pop(0)
         else:
             return None
     return (*found, *left) if shape is not None else None
+
+
+def _is_place(node: ast.expr) -> bool:
+    """Whether an index is a number: `0`, `-1`."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
 def _of_call(node: ast.Call, file: SourceFile, context: Context) -> Shape | None:

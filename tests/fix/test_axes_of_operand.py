@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pathlib
-import traceback
 
 import pytest
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from explainer.fix.codemod import Context, find_codemod  # noqa: E402
-from explainer.fix.splice import splice  # noqa: E402
-from explainer.live.compare import compared  # noqa: E402
-from tests.fix.rewriting import changed_lines, failed, write  # noqa: E402
+from tests.fix.mending import mended, run  # noqa: E402
+from tests.fix.rewriting import changed_lines  # noqa: E402
 
 HEAD = """import torch
 from torch import nn
@@ -69,61 +66,29 @@ RIGHT = {
     "a product of matrices": "out = rows @ code",
 }
 NAMES = {
-    "images": lambda: torch.rand(5, 3, 9, 11), "rows": lambda: torch.rand(5, 6, 4), "mask": lambda: (torch.rand(5, 6) < 0.7).float() + 0.1,
-    "code": lambda: torch.rand(5, 4), "wide": lambda: torch.rand(5, 7), "scale": lambda: torch.rand(3), "table": lambda: torch.rand(20),
-    "t": lambda: torch.arange(5), "scores": lambda: torch.rand(5, 2, 6, 6), "conv": lambda: torch.nn.Conv2d(3, 7, 3),
-    "linear": lambda: torch.nn.Linear(4, 7),
+    "images": "torch.rand(5, 3, 9, 11)", "rows": "torch.rand(5, 6, 4)", "mask": "(torch.rand(5, 6) < 0.7).float() + 0.1",
+    "code": "torch.rand(5, 4)", "wide": "torch.rand(5, 7)", "scale": "torch.rand(3)", "table": "torch.rand(20)",
+    "t": "torch.arange(5)", "scores": "torch.rand(5, 2, 6, 6)",
 }  # fmt: skip
-LAYERS = "conv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\n\n\n"
+LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\n\n\n"
 
 
 def program(body: str) -> str:
-    given = ", ".join(name for name in NAMES if name not in ("conv", "linear"))
-    return f"{HEAD}{LAYERS}def step({given}):\n    {body}\n    return out\n"
-
-
-def run(source: str, path: pathlib.Path) -> "torch.Tensor":
-    torch.manual_seed(0)
-    space: dict = {}
-    exec(compile(source, str(path), "exec"), space)  # noqa: S102 - the program of the test
-    torch.manual_seed(1)
-    given = {name: make() for name, make in NAMES.items() if name not in ("conv", "linear")}
-    return space["step"](**given)
-
-
-def mended(body: str, folder: pathlib.Path) -> str:
-    """The program after the edit that its own failure leads to; as it was where there is none."""
-    source, path = program(body), folder / "train.py"
-    path.write_text(source)
-    with pytest.raises(RuntimeError) as caught:
-        run(source, path)
-    line = next(
-        one.lineno for one in reversed(traceback.extract_tb(caught.value.__traceback__)) if one.filename == str(path)
-    )
-    tensors = compared(caught.value)["tensors"]
-    incident = failed(
-        {"train.py": line},
-        str(caught.value),
-        tensors={name: text.removesuffix(" on cpu") for name, text in tensors.items()},
-    )
-    found = list(
-        find_codemod("axes_of_operand")(Context(program=write(folder, {"train.py": source}), incident=incident))
-    )
-    after = splice(source, found[0].edits) if found else source
-    assert after is not None
-    return after
+    given = ", ".join(NAMES)
+    made = f"torch.manual_seed(1)\nout = step({', '.join(NAMES.values())})\n"
+    return f"{HEAD}{LAYERS}def step({given}):\n    {body}\n    return out\n\n\n{made}"
 
 
 @pytest.mark.parametrize(("body", "line", "equal"), WRONG.values(), ids=WRONG)
 def test_each_value_meets_its_own_axis(tmp_path: pathlib.Path, body: str, line: str, equal: str) -> None:
     """The mended program computes what the words of its author mean."""
-    after = mended(body, tmp_path)
+    after = mended("axes_of_operand", program(body), tmp_path)
     assert changed_lines(program(body), after) == [line]
-    wanted = run(program(f"out = {equal}"), tmp_path / "wanted.py")
-    assert torch.equal(run(after, tmp_path / "train.py"), wanted)
+    wanted = run(program(f"out = {equal}"), tmp_path / "wanted.py")["out"]
+    assert torch.equal(run(after, tmp_path / "after.py")["out"], wanted)
 
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_nothing_is_guessed(tmp_path: pathlib.Path, body: str) -> None:
     """Where the sizes fit two axes, or none."""
-    assert mended(body, tmp_path) == program(body)
+    assert mended("axes_of_operand", program(body), tmp_path) == program(body)

@@ -1,0 +1,31 @@
+"""Runs a program that fails, and mends it by what its own failure shows: message, line, and the tensors of the frame."""
+
+from __future__ import annotations
+
+import pathlib
+import traceback
+
+import pytest
+
+from explainer.live.compare import compared
+from tests.fix.rewriting import rewritten
+
+
+def run(source: str, path: pathlib.Path) -> dict:
+    """The names of a program after it ran."""
+    space: dict = {}
+    path.write_text(source)
+    exec(compile(source, str(path), "exec"), space)  # noqa: S102 - the program of a test
+    return space
+
+
+def mended(codemod: str, source: str, folder: pathlib.Path, **context: object) -> str:
+    """The program after the best edit of a codemod for its own failure; as it was where none is proposed."""
+    path = folder / "train.py"
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        run(source, path)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    line = next(one.lineno for one in reversed(frames) if one.filename == str(path))
+    tensors = {name: text.removesuffix(" on cpu") for name, text in compared(caught.value)["tensors"].items()}
+    at = source.splitlines()[(line or 1) - 1].strip()
+    return rewritten(folder, codemod, source, at, message=str(caught.value), tensors=tensors, **context)
