@@ -18,6 +18,7 @@ WRONG = {
         "out = 2 * x / x.norm(dim=(1, 2)).clamp(min=1e-9)",
         "out = 2 * x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-9)",
     ),
+    "a term of a sum": ("out = y(x) + x - x.mean(1)", "out = y(x) + x - x.mean(1, keepdim=True)"),
     "a method": ("out = x.div_(x.norm(dim=1))", "out = x.div_(x.norm(dim=1, keepdim=True))"),
     "behind a name": (
         "centre = x.mean(1)\n    out = x - centre",

@@ -1,12 +1,14 @@
 """A prediction gets the shape of its target: `model(x)` of shape [n, 1] becomes `model(x).squeeze(-1)` for targets of [n].
 
 By the shapes that the message or warning names, or by the comparison of n with n values that the tracer saw. A language model's predictions are cut to the targets that were shifted by
-one; a target of shape [n, 1] for class indices loses its last dimension. Other differences are left alone.
+one; a target of shape [n, 1] for class indices loses its last dimension; images that meet rows of as many values are
+flattened. Other differences are left alone.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,6 +47,14 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _squeezed(loss, loss.prediction, "[n, 1] values meet targets of shape [n]", near)
         elif predicted and target and [*predicted, 1] == target:
             yield from _squeezed(loss, loss.target, "targets of shape [n, 1] meet values of shape [n]", near)
+        elif not loss.takes_classes and _is_flat(predicted, target):
+            yield from _flattened(
+                loss, loss.target, f"{predicted[1]} values a sample meet targets of {target[1:]}", near
+            )
+        elif not loss.takes_classes and _is_flat(target, predicted):
+            yield from _flattened(
+                loss, loss.prediction, f"targets of {target[1]} values meet {predicted[1:]} a sample", near
+            )
         elif loss.takes_classes and len(target) == 2 and target[-1] == 1:
             yield from _squeezed(loss, loss.target, "class indices stand in a column", near)
         elif loss.takes_classes and ("multi-target" in said or "spatial targets" in said):
@@ -52,6 +62,20 @@ def propose(context: Context) -> Iterator[Proposal]:
         else:
             yield from _shifted(loss, context, near)
             yield from _shifted_back(loss, context, near)
+
+
+def _is_flat(flat: list[int], other: list[int]) -> bool:
+    """Whether a shape of rows holds as many values a sample as another of more axes: [6, 64] of [6, 1, 8, 8]."""
+    return len(flat) == 2 < len(other) and flat == [other[0], math.prod(other[1:])]
+
+
+def _flattened(loss: Loss, node: ast.expr, why: str, near: float) -> Iterator[Proposal]:
+    yield Proposal(
+        edits=(put_method(loss.file, node, ".flatten(1)"),),
+        culprit=culprit_of(loss.file, loss.call, why),
+        belief=near,
+        because="the same values in the same order, each beside its own",
+    )
 
 
 def _one_class_each(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:

@@ -1,6 +1,7 @@
 """`nn.Conv2d(1, 16, 3)` becomes `nn.Conv2d(3, 16, 3)` where images of three channels reach it; so does `nn.LSTM(6, 32)`.
 
-Only for a layer that reads data: between two layers either of them may be meant otherwise.
+Only for a layer that reads data, or channels that are joined for it (`torch.cat([skip, x], dim=1)`): between two layers
+either of them may be meant otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.layer_input import layer_of, read_told
 from explainer.source.binding import Value
+from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 
@@ -28,7 +31,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if found is None or not isinstance(first, ast.Constant) or first.value != told.wanted:
                 continue
             given = provenance_of(context.program).trace(Value(call.args[0], file))
-            if not given.live and not given.chains:
+            if (not given.live and not given.chains) or _is_joined(Value(call.args[0], file), context.program):
                 yield Proposal(
                     edits=(edit_of(found[0], first, str(told.size)),),
                     culprit=culprit_of(
@@ -37,3 +40,13 @@ def propose(context: Context) -> Iterator[Proposal]:
                     belief=1.0,
                     applicability="unsafe",
                 )
+
+
+def _is_joined(value: Value, program: Program) -> bool:
+    """Whether a layer gets what is joined along the channels."""
+    behind = list(resolver_of(program).behind(value)) or [value]
+    return (
+        len(behind) == 1
+        and isinstance(behind[0].node, ast.Call)
+        and any(program.names(behind[0].file).is_call(behind[0].node, name) for name in ("torch.cat", "torch.concat"))
+    )

@@ -22,6 +22,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.resolve import resolver_of
+from explainer.source.setting import Setting
 from explainer.source.setting_flow import settings_behind
 from explainer.source.tree import walk
 
@@ -74,6 +75,8 @@ def _by_setting(got: int, wanted: int, out: int, context: Context) -> Iterator[P
     if len(found) != 1 or any(_number(one, 0, context) == wanted for one in _linears(context)):
         return
     (setting,) = found.values()
+    if _sizes_another(setting, context):
+        return
     edit = set_value(setting, got)
     if isinstance(edit, Edit):
         yield Proposal(
@@ -83,6 +86,19 @@ def _by_setting(got: int, wanted: int, out: int, context: Context) -> Iterator[P
             applicability="unsafe",
             because=_BECAUSE,
         )
+
+
+def _sizes_another(setting: Setting, context: Context) -> bool:
+    """Whether a setting sizes more than one argument of a layer: another value would build more than the one anew."""
+    found = 0
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            if isinstance(node, ast.Call) and (names.qualified(node.func) or "").startswith("torch.nn."):
+                for one in (*node.args, *(word.value for word in node.keywords)):
+                    behind = settings_behind(one, file, context.program)
+                    found += any(each.span == setting.span and each.file.path == setting.file.path for each in behind)
+    return found > 1
 
 
 def _linears(context: Context) -> list[_Layer]:

@@ -32,12 +32,19 @@ def propose(context: Context) -> Iterator[Proposal]:
             sides = broadcast_sides(node)
             for whole, part in (sides, sides[::-1]) if sides is not None else ():
                 for where, call in _reductions(part, file, context.program):
-                    if any(ast.unparse(one) in _reduced(call) for one in factors_of(whole)[0]):
+                    if any(ast.unparse(one) in _reduced(call) for term in _terms(whole) for one in factors_of(term)[0]):
                         yield Proposal(
                             edits=(add_argument(where, call, "keepdim=True"),),
                             culprit=culprit_of(where, call, "drops the axis that it reduces, and no longer fits what it was made of"),
                             belief=2.0,
                         )  # fmt: skip
+
+
+def _terms(node: ast.expr) -> list[ast.expr]:
+    """The terms of a sum or difference."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return [*_terms(node.left), *_terms(node.right)]
+    return [node]
 
 
 def _reductions(node: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:

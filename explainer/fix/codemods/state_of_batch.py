@@ -1,7 +1,7 @@
 """A recurrent layer's first state is made for the batch that it gets, not for the batch size of the settings.
 
 `torch.zeros(layers, self.batch_size, hidden)` fails at the last batch of an epoch; its size becomes `x.size(0)`. A method
-that makes the state is handed it.
+that makes the state is handed it. One that is made for fewer layers than there are gets `rnn.num_layers` of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters, find_calls
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
+from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -26,12 +27,15 @@ _CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
 _BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
 _NAME = "batch"
 _MAKERS = ("zeros", "ones", "randn", "rand", "full", "new_zeros", "new_ones", "empty")
+_DEPTH = 8
+_LAYERED = re.compile(r"Expected hidden(?:\[\d\])? size \((\d+), (\d+), (\d+)\), got \[(\d+), (\d+), (\d+)\]")
 _ROWS = re.compile(r"size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension 0")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit where the failing line gives a recurrent layer a state of another batch size."""
     program = context.program
+    yield from _of_fewer_layers(context)
     if batches_of(message_of(context)) is None:
         yield from _elsewhere(context) if _ROWS.search(message_of(context)) else ()
         return
@@ -46,6 +50,54 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if edits:
                     why = "makes the state for the batch size of the settings; the last batch of an epoch is smaller"
                     yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.0)
+
+
+def _of_fewer_layers(context: Context) -> Iterator[Proposal]:
+    """A state whose first size is not the number of layers, twice that for both directions."""
+    found = _LAYERED.search(message_of(context))
+    wanted, got = (int(found[1]), int(found[4])) if found is not None else (0, 0)
+    if found is None or wanted == got or found.groups()[1:3] != found.groups()[4:]:
+        return
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
+            layer, both = dotted_name(call.func), _reads_both_ways(call, file, context.program)
+            if both is None or layer is None:
+                continue
+            for size in _first_sizes(Value(call.args[1], file), context.program, 0):
+                if size.file is file and number_of(size.node, context.program.names(file)) in (None, got):
+                    count = f"{'2 * ' if both else ''}{layer}.num_layers"
+                    yield Proposal(
+                        edits=(edit_of(file, size.node, count),),
+                        culprit=culprit_of(
+                            file, size.node, f"makes a state for {got} of {wanted} layers and directions"
+                        ),
+                        belief=2.0,
+                    )
+
+
+def _reads_both_ways(call: ast.Call, file: SourceFile, program: Program) -> bool | None:
+    """Whether the recurrent layer that a call runs reads both ways; None for a call of anything else."""
+    for one in resolver_of(program).constructors_of(Value(call.func, file)):
+        if isinstance(one.node, ast.Call) and program.names(one.file).is_call(one.node, *_LAYERS):
+            flag = next((word.value for word in one.node.keywords if word.arg == "bidirectional"), None)
+            return isinstance(flag, ast.Constant) and flag.value is True
+    return None
+
+
+def _first_sizes(value: Value, program: Program, depth: int) -> Iterator[Value]:
+    """The first size of what a state is made of: `1` of `torch.zeros(1, batch, hidden)`."""
+    node = value.node
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _MAKERS and node.args:
+        size = node.args[0]
+        yield Value(size.elts[0] if isinstance(size, (ast.Tuple, ast.List)) and size.elts else size, value.file)
+    elif depth < _DEPTH and isinstance(node, ast.Tuple):
+        for part in node.elts:
+            yield from _first_sizes(Value(part, value.file), program, depth + 1)
+    elif depth < _DEPTH and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _first_sizes(Value(node.func.value, value.file), program, depth + 1)
+    elif depth < _DEPTH and isinstance(node, (ast.Name, ast.Attribute)):
+        for one in resolver_of(program).behind(value):
+            yield from _first_sizes(one, program, depth + 1)
 
 
 def _elsewhere(context: Context) -> Iterator[Proposal]:
@@ -93,7 +145,7 @@ def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
         if not any(_is_of_a_tensor(one.node) for one in resolver_of(program).behind(value)):
             yield value
         return
-    if depth > 8:
+    if depth > _DEPTH:
         return
     resolver = resolver_of(program)
     if isinstance(node, (ast.Name, ast.Attribute)) and dotted_name(node) is not None:

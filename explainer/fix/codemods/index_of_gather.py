@@ -1,0 +1,98 @@
+"""`q.gather(1, action.unsqueeze(1)).squeeze(1)` for `q.gather(1, action)`: the index has the axes of what it picks from.
+
+Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`. An index of floats becomes whole numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of, raised_at
+from explainer.fix.rewrite import operand, put_method
+from explainer.fix.seen import seen
+from explainer.fix.seen_shape import seen_shape
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.number import number_of
+from explainer.source.program import Program
+from explainer.source.tree import walk
+
+_FEWER = "Index tensor must have the same number of dimensions as input tensor"
+_FLOATS = "gather(): Expected dtype int"
+_DROPS = frozenset({"squeeze", "flatten", "view", "reshape"})
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each `gather` of the line that raised."""
+    message = message_of(context)
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            told = _told(call, file, context.program)
+            if told is None:
+                continue
+            source, axis, index = told
+            if _FLOATS in message:
+                why = "picks by an index of floats"
+                yield Proposal(
+                    edits=(put_method(file, index, ".long()"),), culprit=culprit_of(file, call, why), belief=2.0
+                )
+            elif _FEWER in message:
+                yield from _of_more_axes(call, (source, axis, index), statement, file, context)
+
+
+def _told(call: ast.Call, file: SourceFile, program: Program) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+    """What a `gather` picks from, along which axis, by which index."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "gather":
+        return None
+    given = [*call.args, *(one.value for one in call.keywords if one.arg in ("dim", "index"))]
+    if not program.names(file).is_call(call, "torch.gather"):
+        given = [call.func.value, *given]
+    return (given[0], given[1], given[2]) if len(given) == 3 else None
+
+
+def _of_more_axes(
+    call: ast.Call, told: tuple[ast.expr, ast.expr, ast.expr], statement: ast.stmt, file: SourceFile, context: Context
+) -> Iterator[Proposal]:
+    """An index of one axis less than what it picks from, along the last of these."""
+    source, axis, index = told
+    tensor, whole = seen(index, context), seen_shape(source, file, context)
+    number = number_of(axis, context.program.names(file))
+    if (
+        tensor is None
+        or number not in (len(tensor.shape), -1)
+        or (whole is not None and len(whole) != len(tensor.shape) + 1)
+    ):
+        return
+    text = file.segment(axis)
+    picked = [put_method(file, index, f".unsqueeze({text})")]
+    above = file.parents.get(call)
+    is_dropped = isinstance(above, ast.Attribute) and above.attr in _DROPS
+    if not is_dropped and not _meets_columns(call, statement, len(tensor.shape) + 1, file, context):
+        inside = f"{operand(file, index)}.unsqueeze({text})"
+        whole_text = file.segment(call)
+        start = file.span(index)[0] - file.span(call)[0]
+        end = file.span(index)[1] - file.span(call)[0]
+        picked = [edit_of(file, call, f"{whole_text[:start]}{inside}{whole_text[end:]}.squeeze({text})")]
+    yield Proposal(
+        edits=tuple(picked),
+        culprit=culprit_of(
+            file, call, f"picks by an index of {list(tensor.shape)}, which lacks the axis that it picks along"
+        ),
+        belief=2.0,
+    )
+
+
+def _meets_columns(call: ast.Call, statement: ast.stmt, rank: int, file: SourceFile, context: Context) -> bool:
+    """Whether what is picked is combined with a tensor of as many axes as the index is to have: then it keeps its own."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    name = dotted_name(target) if target is not None else None
+    function = context.program.names(file).function_of(statement) or file.tree
+    for one in walk(function) if name is not None and function is not None else ():
+        sides = (one.left, one.right) if isinstance(one, ast.BinOp) else one.args if isinstance(one, ast.Call) else ()
+        if any(dotted_name(side) == name for side in sides):
+            others = [seen(side, context) for side in sides if dotted_name(side) != name]
+            if any(other is not None and len(other.shape) == rank and other.shape[-1] == 1 for other in others):
+                return True
+    return False
