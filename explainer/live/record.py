@@ -233,7 +233,7 @@ class Recorder:
 
     def _look(self, error: BaseException) -> dict[str, Any]:
         """What the live objects say; of the first failures only, so that a loop that catches many stays quick."""
-        if len(self.failures) >= MAX_LOOKS or self.options["mode"] == "verify":
+        if len(self.failures) >= MAX_LOOKS:
             return {}
         from . import crash
 
