@@ -7,10 +7,11 @@ new and different failure behind a fix is the next round. Without a verified end
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from explainer.fix.choice import Choice
 from explainer.ingest.text import read_text
-from explainer.model.finding import Finding, Fix
+from explainer.model.finding import Evidence, Finding, Fix
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import (
     FAILED,
@@ -57,8 +58,9 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         raise
     rounds = tuple(attempt.rounds)
     if proof is not None:
+        report = led_by_proof(run.report, attempt.told[0].cause)
         return Repair(
-            status=VERIFIED, exit_status=run.status, report=run.report, rounds=rounds, applied=attempt.told, verification=proof
+            status=VERIFIED, exit_status=run.status, report=report, rounds=rounds, applied=attempt.told, verification=proof
         )  # fmt: skip
     if attempt.unproved is not None and job.keep_unproved and attempt.retake():
         return Repair(
@@ -157,6 +159,18 @@ class _Attempt:
     def retake(self) -> bool:
         """Apply the first fix that was inconclusive again, to keep it."""
         return self._held is not None and self._apply(*self._held)
+
+
+def led_by_proof(report: Report, cause: str) -> Report:
+    """The report with the cause in front whose fix was verified: what was tried outweighs what was read."""
+    proven = next((one for one in report.findings if one.cause == cause), None)
+    if proven is None or proven is report.findings[0]:
+        return report
+    first = report.findings[0]
+    told = Evidence(id="verified", reads="verification", says="the program trains with its fix", weight=first.score)
+    led = replace(proven, score=first.score, evidence=(told, *proven.evidence))
+    rest = [replace(one, score=proven.score) if one is first else one for one in report.findings if one is not proven]
+    return replace(report, findings=(led, *sorted(rest, key=lambda one: -one.score)))
 
 
 def next_failure(job: Job, proof: Verification, before: Report) -> Report | None:
