@@ -131,7 +131,8 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     """The traced lines of the program itself that speak for a cause."""
     kinds = _SPEAKS.get(cause.partition("/")[0], ())
     root = context.program.root
-    if cause == "nan/bad-input":
+    is_of_data = any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts)
+    if cause == "nan/bad-input" or (is_of_data and cause.startswith("nan/")):
         return  # the line that met the data is innocent
     # Where grad mode was switched off comes before all that ran without it.
     for one in sorted(context.incident.traced, key=lambda line: _OF_ONE.get(line.kind) != cause):

@@ -48,12 +48,10 @@ class Unowned:
             optimizers = list(self._optimizers())
             owned = {id(one) for optimizer in optimizers for one in _owned(optimizer)}
             roots = outermost()
-            self._models = [
-                found
-                for root in roots
-                if any(id(one) in owned for one in root.parameters())
-                and (found := self._looked_at(root, owned, optimizers))["left"]
-            ]
+            held = [root for root in roots if any(id(one) in owned for one in root.parameters())]
+            left = self._left_by(optimizers, roots, held)
+            meant = [left] if left is not None else held
+            self._models = [found for root in meant if (found := self._looked_at(root, owned, optimizers))["left"]]
             self._lost = [
                 (model, name, one, _sum(one))
                 for model, name, one in find_lost(self._torch, roots, owned)
@@ -62,6 +60,13 @@ class Unowned:
         elif step == LAST:
             for model in self._models or ():
                 model["left"] = {name: kept for name, kept in model["left"].items() if _trains(kept[0])}
+
+    def _left_by(self, optimizers: list[Any], roots: list[Any], held: list[Any]) -> Any:
+        """The one model that trains while optimizers hold nothing that has a gradient: they own what was replaced in it."""
+        if not optimizers or any(one.grad is not None for optimizer in optimizers for one in _owned(optimizer)):
+            return None
+        others = [root for root in roots if root not in held and any(_trains(one) for one in root.parameters())]
+        return others[0] if len(others) == 1 else None
 
     def _looked_at(self, root: Any, owned: set[int], optimizers: list[Any]) -> dict[str, Any]:
         """A model with the parameters that are left out, and what they held; these live on, since the model may not."""
@@ -79,7 +84,9 @@ class Unowned:
                 for index, group in enumerate(one.param_groups)
                 if not group["params"]
             ],
-            "place": describe(next((place for one in mine if (place := self._made.get(one))), None)),
+            "place": describe(
+                next((place for one in mine or self._optimizers() if (place := self._made.get(one))), None)
+            ),
             "left": {name: (one, _sum(one)) for name, one in left},
         }
 

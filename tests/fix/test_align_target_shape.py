@@ -22,7 +22,13 @@ out = net(x)
 COLUMN = {"fields": {"input_shape": "[6, 1]", "target_shape": "[6]"}}
 ROW = {"fields": {"input_shape": "[6]", "target_shape": "[6, 1]"}}
 SHIFT = {"fields": {"left": "24", "right": "20"}}
+IMAGES = {"fields": {"input_shape": "[6, 64]", "target_shape": "[6, 1, 8, 8]"}}
 RIGHT = {
+    "images of other sizes": (
+        HEAD + "loss = F.mse_loss(out, y)\n",
+        "loss =",
+        {"fields": {"input_shape": "[6, 60]", "target_shape": "[6, 1, 8, 8]"}},
+    ),
     "squeezed already": (HEAD + "loss = F.mse_loss(out.squeeze(-1), y)\n", "loss =", COLUMN),
     "shapes that differ in size": (
         HEAD + "loss = F.mse_loss(out, y)\n",
@@ -38,6 +44,18 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "images beside rows": (
+        HEAD + "loss = F.binary_cross_entropy(out, y)\n",
+        "loss =",
+        IMAGES,
+        ["loss = F.binary_cross_entropy(out, y.flatten(1))"],
+    ),
+    "rows beside images": (
+        HEAD + "loss = F.mse_loss(out, y)\n",
+        "loss =",
+        {"fields": {"input_shape": "[6, 1, 8, 8]", "target_shape": "[6, 64]"}},
+        ["loss = F.mse_loss(out.flatten(1), y)"],
+    ),
     "a column of predictions": (
         HEAD + "loss = F.mse_loss(out, y)\n",
         "loss =",

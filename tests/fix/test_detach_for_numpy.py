@@ -97,6 +97,16 @@ mean = np.mean(losses)
         "mean =",
         ["losses.append(loss.item())"],
     ),
+    "collected pairs": (
+        HEAD
+        + """seen = []
+for row in x:
+    seen.append((net(row), row))
+outs = np.array([one for one, _ in seen])
+""",
+        "outs =",
+        ["seen.append((net(row).detach(), row))"],
+    ),
     "collected outputs": (
         HEAD
         + """outs = []

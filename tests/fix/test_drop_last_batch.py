@@ -67,6 +67,15 @@ STATE = (
 )
 SMALLER = "Expected hidden[0] size (1, 1, 3), got [1, 4, 3]"
 RIGHT |= {
+    "a state that is made anew": (
+        STATE.replace("state = None\n", "").replace(
+            "_, state = cell(x[None], state)", "out, _ = cell(x[None], (h.expand(1, 4, 3), h))"
+        ),
+        "cell(x",
+        {"options": {"state": True}, "message": SMALLER},
+    ),
+    "batches of one": (HEAD + "for (x,) in DataLoader(data, batch_size=1):\n    net(x)\n", "net(x)", {}),
+    "batches of nothing else said": (HEAD + "for (x,) in DataLoader(data):\n    net(x)\n", "net(x)", {}),
     "a state of another width": (
         STATE,
         "cell(x",

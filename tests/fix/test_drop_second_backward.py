@@ -185,3 +185,40 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "drop_second_backward", after, still) == after
+
+
+ACCUMULATED = """import torch
+net = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+def denoising_loss(x):
+    loss = net(x).square().mean()
+    loss.backward()
+    return loss
+for step in range(2):
+    opt.zero_grad()
+    for _ in range(4):
+        loss = denoising_loss(torch.randn(5, 3))
+        CALLED
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("called", "gone"),
+    [
+        ("(loss / 4).backward()", "-    loss.backward()"),
+        ("(0.25 * loss).backward()", "-    loss.backward()"),
+        ("scaler.scale(loss).backward()", "-    loss.backward()"),
+        ("loss.backward()", "-        loss.backward()"),
+    ],
+)
+def test_the_call_that_scales_is_kept(called: str, gone: str, tmp_path: pathlib.Path) -> None:
+    """The plain one goes, wherever it stands."""
+    source = ACCUMULATED.replace("CALLED", called)
+    assert diff_lines(source, rewritten(tmp_path, "drop_second_backward", source, called)) == [gone]
+
+
+def test_a_helper_with_other_callers_keeps_its_own(tmp_path: pathlib.Path) -> None:
+    """They rely on it."""
+    source = ACCUMULATED.replace("CALLED", "(loss / 4).backward()") + "denoising_loss(torch.randn(2, 3))\n"
+    assert rewritten(tmp_path, "drop_second_backward", source, "(loss / 4)") == source

@@ -30,6 +30,10 @@ WRONG = {
     "a recurrent layer": ("nn.LSTM(6, 32)", RNN, "nn.LSTM(24, 32)"),
     "a norm": ("nn.LayerNorm(16)", NORM, "nn.LayerNorm(12)"),
 }  # fmt: skip
+JOINED = {
+    "channels that are joined": "torch.cat([x, self.before(x)], dim=1)",
+    "channels that are joined by position": "torch.cat((self.before(x), x), 1)",
+}
 RIGHT = {
     "a width by name": ("nn.Conv2d(width, 16, 3)", "x", CONV),
     "behind another layer": ("nn.Conv2d(1, 16, 3)", "self.before(x)", CONV),
@@ -44,6 +48,14 @@ def test_the_first_layer_is_built_for_the_data(layer: str, message: str, wanted:
     source = MODEL.format(layer=layer, given="x")
     after = rewritten(tmp_path, "fit_layer_channels", source, "return self.first", message=message)
     assert diff_lines(source, after) == [f"-        self.first = {layer}", f"+        self.first = {wanted}"]
+
+
+@pytest.mark.parametrize("given", JOINED.values(), ids=JOINED)
+def test_channels_that_are_joined_for_it(given: str, tmp_path: pathlib.Path) -> None:
+    """They are as many as they are, whichever layers made them."""
+    source = MODEL.format(layer="nn.Conv2d(1, 16, 3)", given=given)
+    after = rewritten(tmp_path, "fit_layer_channels", source, "return self.first", message=CONV)
+    assert diff_lines(source, after)[1:] == ["+        self.first = nn.Conv2d(3, 16, 3)"]
 
 
 @pytest.mark.parametrize(("layer", "given", "message"), RIGHT.values(), ids=RIGHT)

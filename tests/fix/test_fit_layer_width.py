@@ -163,3 +163,40 @@ def test_a_width_of_a_file(code: str, wanted: str | None, tmp_path: pathlib.Path
     patch = make_patch(one.edits, program.editable(edit.file for edit in one.edits), program.root)
     assert isinstance(patch, Patch)
     assert [change.after.decode() for change in patch.files] == [wanted]
+
+
+SHARED = """from torch import nn
+class Net(nn.Module):
+    def __init__(self, hidden=8):
+        super().__init__()
+        self.rnn, self.fc = nn.LSTM(3, hidden, bidirectional=True), nn.Linear(hidden, 2)
+    def forward(self, x):
+        return self.fc(self.rnn(x)[0])
+"""
+
+
+def test_a_default_that_sizes_another_layer_too(tmp_path: pathlib.Path) -> None:
+    """Another default would build the recurrent layer anew: the width is doubled where it is read."""
+    message = "mat1 and mat2 shapes cannot be multiplied (35x16 and 8x2)"
+    after = rewritten(tmp_path, "fit_layer_width", SHARED, "return self.fc", message=message)
+    assert changed_lines(SHARED, after) == [
+        "self.rnn, self.fc = nn.LSTM(3, hidden, bidirectional=True), nn.Linear(hidden * 2, 2)"
+    ]
+
+
+COUNTED = """from torch import nn
+class Net(nn.Module):
+    def __init__(self, width, hidden, classes):
+        super().__init__()
+        self.classifier = nn.Sequential(nn.Flatten(), nn.Linear(2 * width * 7 * 7, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+    def forward(self, x):
+        return self.classifier(x)
+net = Net(12, 48, 4)
+"""
+
+
+def test_the_width_that_is_counted_out(tmp_path: pathlib.Path) -> None:
+    """Of several layers whose widths have names; the sides of the square change, and the factor beside them stays."""
+    message = "mat1 and mat2 shapes cannot be multiplied (24x1536 and 1176x48)"
+    after = rewritten(tmp_path, "fit_layer_width", COUNTED, "return self.classifier", message=message)
+    assert [line for line in changed_lines(COUNTED, after) if "2 * width * 8 * 8, hidden" in line]

@@ -147,8 +147,13 @@ def train(net, x):
 
 @pytest.mark.parametrize(
     ("brought", "count"),
-    [("", 1), ("\n        self.body.load_state_dict(torch.load('body.pt'))", 0)],
-    ids=["drawn", "loaded"],
+    [
+        ("", 1),
+        ("  # grades like a teacher's", 1),
+        ("\n        self.body.load_state_dict(torch.load('body.pt'))", 0),
+        ("\n        self.teacher = self.body", 0),
+    ],
+    ids=["drawn", "a teacher in a text", "loaded", "a teacher"],
 )
 def test_layers_that_start_at_random(tmp_path: pathlib.Path, brought: str, count: int) -> None:
     """They were to train, unless the program brings weights along; an evaluation keeps the mode."""

@@ -25,6 +25,27 @@ def test_the_model_is_resized_once_both_are_there(tmp_path: pathlib.Path, body: 
     assert rewritten(tmp_path, "resize_for_tokens", after) == after
 
 
+def test_a_token_that_is_added_under_a_condition(tmp_path: pathlib.Path) -> None:
+    """The model was made before it, by a helper: it is resized where the token is added."""
+    source = """from transformers import GPT2Config, GPT2LMHeadModel
+
+def load_model(tokenizer):
+    config = GPT2Config(vocab_size=len(tokenizer))
+    return GPT2LMHeadModel(config)
+
+def prepare(tokenizer):
+    model = load_model(tokenizer)
+    if tokenizer.pad_token is None:
+        tokenizer.add_special_tokens({"pad_token": "<pad>"})
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model
+"""
+    after = rewritten(tmp_path, "resize_for_tokens", source)
+    assert changed_lines(source, after) == [RESIZED]
+    assert f'"<pad>"}})\n        {RESIZED}\n' in after
+    assert rewritten(tmp_path, "resize_for_tokens", after) == after
+
+
 def test_what_needs_no_rows_stays(tmp_path: pathlib.Path) -> None:
     """No token is added, two models are loaded, or a helper resizes."""
     none = HEAD + ADD.partition("\n")[0] + "\n" + LOAD + TRAIN

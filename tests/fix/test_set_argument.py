@@ -22,7 +22,18 @@ CYCLE = {
 }  # fmt: skip
 ONE_CYCLE = "from torch.optim.lr_scheduler import OneCycleLR\ns = OneCycleLR(opt, 0.1, total_steps=9)\n"
 RIGHT["another failure than the option asks for"] = (ONE_CYCLE, "", {**CYCLE, "message": "max_lr must be positive"})
+LABELS = {
+    "options": {"calls": [".from_pretrained"], "argument": "ignore_mismatched_sizes", "value": "True", "beside": ["num_labels"], "message": "ignore_mismatched_sizes"},
+    "message": "You set `ignore_mismatched_sizes` to `False`, thus raising an error.",
+}  # fmt: skip
+RIGHT["no argument that it stands beside"] = ("model = Auto.from_pretrained(base)\n", "", LABELS)
 WRONG = {
+    "beside the argument that asks for it": (
+        "model = Auto.from_pretrained(base, num_labels=5)\n",
+        "",
+        LABELS,
+        ["model = Auto.from_pretrained(base, num_labels=5, ignore_mismatched_sizes=True)"],
+    ),
     "a momentum that is not there": (
         ONE_CYCLE,
         "",

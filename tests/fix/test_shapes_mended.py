@@ -172,3 +172,48 @@ def test_a_batch_of_one_keeps_its_axis(tmp_path: pathlib.Path, forward: str, los
     assert run(after, tmp_path / "after.py")["loss"].isfinite()
     other = {"input_shape": "[4, 1]", "target_shape": "[4]"}
     assert mended("squeeze_one_axis", source, tmp_path, fields=other) == source
+
+
+LAYERS = """import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(3, 8, num_layers=2, batch_first=True, bidirectional=BOTH)
+    def forward(self, x):
+        h0 = torch.zeros(COUNT, x.size(0), 8)
+        return self.rnn(x, h0)[0]
+net = Net()
+out = net(torch.rand(5, 7, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("both", "count", "wanted"),
+    [("False", "1", "self.rnn.num_layers"), ("True", "2", "2 * self.rnn.num_layers")],
+    ids=["layers", "directions"],
+)
+def test_a_state_for_each_layer_and_direction(tmp_path: pathlib.Path, both: str, count: str, wanted: str) -> None:
+    """As many as the layer has."""
+    source = LAYERS.replace("BOTH", both).replace("COUNT", count)
+    after = mended("state_of_batch", source, tmp_path)
+    assert changed_lines(source, after) == [f"h0 = torch.zeros({wanted}, x.size(0), 8)"]
+    assert run(after, tmp_path / "after.py")["out"].shape[:2] == (5, 7)
+
+
+NOISE = """import torch
+def sample(mean, size):
+    noise = torch.randn(SIZE, 4)
+    return mean + 0.5 * noise
+out = sample(torch.zeros(5, 4), 8)
+"""
+
+
+@pytest.mark.parametrize("size", ["size", "8"])
+def test_noise_for_the_batch_that_came(tmp_path: pathlib.Path, size: str) -> None:
+    """Not for that of the settings."""
+    source = NOISE.replace("SIZE", size)
+    after = mended("state_of_batch", source, tmp_path)
+    assert changed_lines(source, after) == ["noise = torch.randn(mean.size(0), 4)"]
+    assert run(after, tmp_path / "after.py")["out"].shape == (5, 4)

@@ -141,3 +141,28 @@ def test_layers_in_a_list_that_are_meant_to_be(tmp_path) -> None:
     assert run(tmp_path, LISTED.replace("COUNT", "1") + LOOP) == (0, [], None)
     owned = "opt.add_param_group({'params': [p for e in net.experts for p in e.parameters()]})\n"
     assert run(tmp_path, LISTED.replace("COUNT", "3") + owned + LOOP) == (0, [], None)
+
+
+REPLACED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
+net[0].requires_grad_(False)
+opt = torch.optim.Adam(p for p in net.parameters() if p.requires_grad)
+KEPT[2] = nn.Linear(8, 2)
+x = torch.randn(6, 3)
+for _ in range(4):
+    net.zero_grad()
+    net(x).square().mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("kept", ["net", "old = net[2]\nnet"], ids=["let go", "kept"])
+def test_a_head_that_was_replaced(tmp_path, kept: str) -> None:
+    """The optimizer owns what no model has any more, and the new head has none."""
+    status, seen, cause = run(tmp_path, REPLACED.replace("KEPT", kept))
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    (one,) = seen
+    assert (one.model, one.count) == ("Sequential", 2)

@@ -70,6 +70,8 @@ def _is_flat(flat: list[int], other: list[int]) -> bool:
 
 
 def _flattened(loss: Loss, node: ast.expr, why: str, near: float) -> Iterator[Proposal]:
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "flatten":
+        return
     yield Proposal(
         edits=(put_method(loss.file, node, ".flatten(1)"),),
         culprit=culprit_of(loss.file, loss.call, why),

@@ -19,7 +19,7 @@ from explainer.source.resolve import resolver_of
 
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 # What the default collate function says of rows that it cannot stack; in a worker it writes into memory of a fixed size.
-_REFUSED = (
+REFUSED = (
     "stack expects each tensor to be equal size",
     "each element in list of batch should be of equal size",
     "Trying to resize storage that is not resizable",
@@ -32,7 +32,7 @@ _UNUSED = "right if it was written for these rows: nothing else takes it"
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the loaders without a collate function, where there is one that fits."""
-    if not any(refused in one.message for one in context.incident.exceptions for refused in _REFUSED):
+    if not any(refused in one.message for one in context.incident.exceptions for refused in REFUSED):
         return
     program = context.program
     found = [

@@ -150,8 +150,9 @@ def _collected(statement: ast.stmt, file: SourceFile, context: Context) -> Itera
                 continue
             assert isinstance(node, ast.Call)
             value = node.args[-1]
-            if provenance_of(context.program).trace(Value(value, file)).live:
-                yield value, node
+            for one in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
+                if provenance_of(context.program).trace(Value(one, file)).live:
+                    yield one, node
 
 
 def _proposal(value: ast.expr, node: ast.expr, file: SourceFile, context: Context) -> Proposal:

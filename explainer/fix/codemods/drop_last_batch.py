@@ -18,10 +18,12 @@ from explainer.fix.rewrite import add_argument
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
-from explainer.source.lineage import root_of
+from explainer.source.lineage import binds, reads, root_of, statements_of
 from explainer.source.name import dotted_name
+from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.setting_flow import settings_behind
 from explainer.source.tree import walk
 
 _LAST = "hands out a last batch of what is left, which may be one sample"
@@ -34,7 +36,7 @@ _HANDED = ("train_dataloaders", "train_dataloader")
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each loader that a loop round the failing line walks; for the only one where no loop shows it."""
-    if not context.has_failed or (context.options.get("state") and not _is_smaller(context)):
+    if not context.has_failed or (context.options.get("state") and not (_is_smaller(context) and _is_kept(context))):
         return
     why = next((said for option, said in _WHY.items() if context.options.get(option)), _LAST)
     walked = list(_walked(context)) or list(_of_trainer(context.program))
@@ -43,6 +45,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         given = {one.arg: one.value for one in call.keywords}
         old = given.get("drop_last")
         if None in given or "batch_sampler" in given or (isinstance(old, ast.Constant) and old.value is True):
+            continue
+        if _is_of_one(call, file, context.program):
             continue
         culprit = culprit_of(file, call, why)
         if context.options.get("fixed"):
@@ -55,6 +59,17 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit,
             belief=1.5 if walked else 0.8,
         )
+
+
+def _is_of_one(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether every batch of a loader is one sample, as it is where nothing else is said: then none of them is the last alone."""
+    size = next(
+        (one.value for one in call.keywords if one.arg == "batch_size"), call.args[1] if len(call.args) > 1 else None
+    )
+    if size is None:
+        return True
+    values = [one.value for one in settings_behind(size, file, program)]
+    return number_of(size, program.names(file)) == 1 or (bool(values) and all(one == 1 for one in values))
 
 
 def made_for_batch(context: Context, batch_size: ast.expr | None) -> tuple[SourceFile, ast.stmt] | None:
@@ -103,6 +118,26 @@ def _is_smaller(context: Context) -> bool:
     """Whether the batch that came has fewer rows than the state that was kept."""
     batches = batches_of(message_of(context))
     return batches is not None and batches[0] < batches[1]
+
+
+def _is_kept(context: Context) -> bool:
+    """Whether a line on the way to the failure takes up what it gave the round before: `loss, state = step(x, state)`.
+
+    A state that is made anew for each batch, of a wrong size, is no reason to leave samples out.
+    """
+    for file in context.program.parsed():
+        for line in crash_frames(file, context):
+            statement = context.program.at(file.path, line)
+            if isinstance(statement, ast.Assign) and binds(statement) & reads(statement.value, graph=False):
+                return True
+            owner = context.program.names(file).class_of(statement) if statement is not None else None
+            read = reads(statement, graph=False) if statement is not None else set()
+            for method in owner.body if owner is not None else ():
+                if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+                    kept = {name for one in statements_of(method) for name in binds(one) if name.startswith("self.")}
+                    if kept & read:
+                        return True
+    return False
 
 
 def _walked(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:

@@ -1,4 +1,7 @@
-"""One loss, one backward: the second call on it goes, as does the caller's where a helper has called backward already."""
+"""One loss, one backward: the second call on it goes, as does the caller's where a helper has called backward already.
+
+The helper's own goes where the caller scales the loss first, `(loss / parts).backward()`, or calls it through a library.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from explainer.model.patch import Edit
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.flow import flow_of
 from explainer.source.lineage import before, definitions, lineage, scope_of, value_of
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import Function, Names, dotted_name
+from explainer.source.number import number_of
 from explainer.source.pair import Pair, find_pairs
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _LIBRARY = "the call through the scaler or accelerator is kept: it scales the loss and gathers the gradients"
@@ -28,13 +33,29 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _drop(pair, context)
     calls = list(find_backwards(context.program))
     for one in calls:
-        inner = _inside_helper(one, calls, context.program)
-        if inner is not None and isinstance(one.statement, ast.Expr):
-            why = f"differentiates `{one.file.segment(one.loss)}` again: `{inner}` has called backward on it"
+        found = _inside_helper(one, calls, context.program)
+        if found is None or not isinstance(one.statement, ast.Expr):
+            continue
+        function, inner = found
+        near = 2.0 if is_crash(one.file, one.call, context) else 0.5
+        is_more = dotted_name(one.loss) is None or (_is_library(one) and not _is_library(inner))
+        if not is_more:
+            why = f"differentiates `{one.file.segment(one.loss)}` again: `{function.name}` has called backward on it"
             yield Proposal(
                 edits=(remove_statement(one.file, one.statement),),
                 culprit=culprit_of(one.file, one.call, why),
-                belief=2.0 if is_crash(one.file, one.call, context) else 0.5,
+                belief=near,
+            )
+        elif (
+            isinstance(inner.statement, ast.Expr)
+            and len(resolver_of(context.program).calls_of(function, inner.file)) == 1
+        ):
+            why = f"differentiates what `{function.name}` returns, and its caller does so with a factor or a library"
+            yield Proposal(
+                edits=(remove_statement(inner.file, inner.statement),),
+                culprit=culprit_of(inner.file, inner.call, why),
+                belief=near,
+                because="the caller's call is kept: it scales the loss as the step is meant to",
             )
 
 
@@ -68,9 +89,9 @@ def _is_library(backward: Backward) -> bool:
     return backward.loss is not getattr(backward.call.func, "value", None)
 
 
-def _inside_helper(one: Backward, calls: list[Backward], program: Program) -> str | None:
-    """The function that made the loss and called backward on what it returns; None where there is none."""
-    name, scope = dotted_name(one.loss), scope_of(one.call, one.file, program)
+def _inside_helper(one: Backward, calls: list[Backward], program: Program) -> tuple[Function, Backward] | None:
+    """The function that made the loss and called backward on what it returns, and that call; None where there is none."""
+    name, scope = _loss_name(one.loss, program.names(one.file)), scope_of(one.call, one.file, program)
     made = definitions(name, one.statement, scope) if name and scope is not None else []
     for statement in made:
         value = value_of(statement, name or "")
@@ -80,8 +101,17 @@ def _inside_helper(one: Backward, calls: list[Backward], program: Program) -> st
         function = target[1]
         for inner in calls:
             if scope_of(inner.call, inner.file, program) is function and _is_returned(inner, function, program):
-                return function.name
+                return function, inner
     return None
+
+
+def _loss_name(loss: ast.expr, names: Names) -> str | None:
+    """The name of a loss, also of one that is scaled: `loss / parts`."""
+    if isinstance(loss, ast.BinOp) and isinstance(loss.op, (ast.Mult, ast.Div)):
+        left, right = dotted_name(loss.left), dotted_name(loss.right)
+        is_number = number_of(loss.left, names) is not None
+        return right if is_number and isinstance(loss.op, ast.Mult) else left
+    return dotted_name(loss)
 
 
 def _is_returned(inner: Backward, function: Function, program: Program) -> bool:

@@ -44,6 +44,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     called = _run_by_failure(fit, context)
     run = [one for one in called if one in exact or _number(one, 0, context) is None]
     meant = run if called else exact
+    if len(meant) > 1:  # of several by name, the one whose width is counted out
+        meant = [one for one in meant if one not in exact and _refactored(one[1], one[0], got, wanted)]
     if len(meant) != 1:
         return
     file, call = meant[0]
@@ -138,10 +140,20 @@ def _refactored(call: ast.Call, file: SourceFile, got: int, wanted: int) -> list
     if not numbers or not has_name or product < 1 or wanted % product or got % (wanted // product):
         return []
     left = got // (wanted // product)
-    sides = math.isqrt(left)
-    if len(numbers) == 2 and numbers[0][1] == numbers[1][1] and sides**2 == left:
-        return [edit_of(file, one, str(sides)) for one, _ in numbers]
-    return [edit_of(file, numbers[0][0], str(left))] if len(numbers) == 1 else []
+    if len(numbers) == 1:
+        return [edit_of(file, numbers[0][0], str(left))]
+    # The sides of a square are equal; a factor beside them stays: `2 * width * 7 * 7`.
+    pair = next(
+        ((one, other) for at, (one, size) in enumerate(numbers) for other, same in numbers[at + 1 :] if size == same),
+        None,
+    )
+    others = math.prod(size for one, size in numbers if pair is None or one not in pair)
+    side = math.isqrt(left // others) if others and not left % others else 0
+    return (
+        [edit_of(file, one, str(side)) for one in pair]
+        if pair is not None and side and side**2 * others == left
+        else []
+    )
 
 
 def _factors(node: ast.expr) -> tuple[list[tuple[ast.expr, int]], bool]:

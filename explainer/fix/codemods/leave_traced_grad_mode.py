@@ -29,9 +29,10 @@ from explainer.source.tree import walk
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 # Weights that come from elsewhere, or follow others, may be frozen on purpose.
 _BRINGS_WEIGHTS = re.compile(
-    r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|teacher|frozen|freeze|\bema\b|momentum_|target_net",
+    r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|frozen|freeze|\bema\b|momentum_|target_net",
     re.IGNORECASE,
 )
+_TEACHER = re.compile(r"(?:^|_)teacher", re.IGNORECASE)  # as a name of the program: a text may speak of a school's
 _KEPT_RANDOM = re.compile(
     r"\bfixed\b|reservoir|echo.state|random[_ ](?:feature|projection)|\bnot (?:be )?trained|untrained", re.IGNORECASE
 )
@@ -67,7 +68,17 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _brings_weights(program: Program) -> bool:
-    return any(_BRINGS_WEIGHTS.search(one.text) for one in program.parsed())
+    named = (
+        getattr(node, "id", None)
+        or getattr(node, "attr", None)
+        or getattr(node, "arg", None)
+        or getattr(node, "name", None)
+        or ""
+        for file in program.parsed()
+        for node in file.walk()
+    )
+    is_told = any(_BRINGS_WEIGHTS.search(one.text) for one in program.parsed())
+    return is_told or any(_TEACHER.search(str(one)) for one in named)
 
 
 def _is_for_nothing(block: ast.With, file: SourceFile, program: Program) -> bool:

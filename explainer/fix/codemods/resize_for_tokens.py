@@ -6,9 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.lineage import before, block_of, scope_of, statements_of
 from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 
 _ADDS = frozenset({"add_tokens", "add_special_tokens"})
 _RESIZE = "resize_token_embeddings"
@@ -23,22 +26,58 @@ def propose(context: Context) -> Iterator[Proposal]:
             for node in file.attributes.get(name, ()):
                 call = file.parents.get(node)
                 if isinstance(call, ast.Call) and call.func is node and dotted_name(node.value):
-                    yield from _resized(call, file, dotted_name(node.value) or "")
+                    yield from _resized(call, file, dotted_name(node.value) or "", context.program)
 
 
-def _resized(call: ast.Call, file: SourceFile, tokenizer: str) -> Iterator[Proposal]:
+def _resized(call: ast.Call, file: SourceFile, tokenizer: str, program: Program) -> Iterator[Proposal]:
     added = file.statement(call)
     block = list(block_of(added, file))
+    earlier = list(_made_before(added, file, program))
+    if len(earlier) == 1:
+        yield _proposal(added, earlier[0], call, file, tokenizer)
+        return
     loads = [one for one in block if _loads_model(one)]
     if added not in block or len(loads) != 1:
         return
     last = max(added, loads[0], key=block.index)
     model = dotted_name(loads[0].targets[0])  # type: ignore[attr-defined]
-    yield Proposal(
-        edits=(insert_after(file, last, f"{model}.{_RESIZE}(len({tokenizer}))"),),
+    yield _proposal(last, model or "", call, file, tokenizer)
+
+
+def _proposal(behind: ast.stmt, model: str, call: ast.Call, file: SourceFile, tokenizer: str) -> Proposal:
+    return Proposal(
+        edits=(insert_after(file, behind, f"{model}.{_RESIZE}(len({tokenizer}))"),),
         culprit=culprit_of(file, call, f"adds tokens to `{tokenizer}`, for which `{model}` has no rows"),
         belief=2.0,
     )
+
+
+def _made_before(added: ast.stmt, file: SourceFile, program: Program) -> Iterator[str]:
+    """The names of models that were made before the tokens, further out: a tokenizer gets its token under a condition."""
+    scope = scope_of(added, file, program)
+    inside = set(block_of(added, file))
+    for one in statements_of(scope) if scope is not None else ():
+        name = dotted_name(one.targets[0]) if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+        if name is None or not isinstance(one, ast.Assign) or one in inside or not before(one, added):
+            continue
+        made = [
+            each
+            for each in resolver_of(program).constructors_of(Value(one.value, file))
+            if isinstance(each.node, ast.Call)
+        ]
+        if made and all(_is_model(each.node) for each in made):
+            yield name
+
+
+def _is_model(node: ast.AST) -> bool:
+    """`GPT2LMHeadModel(config)`, `AutoModelForCausalLM.from_pretrained(...)`."""
+    called = (dotted_name(node.func) or "").split(".") if isinstance(node, ast.Call) else []
+    kind = (
+        called[-2]
+        if called and called[-1] in ("from_pretrained", "from_config") and len(called) > 1
+        else called[-1:] and called[-1]
+    )
+    return bool(kind) and ("Model" in str(kind) or "For" in str(kind)) and not str(kind).endswith("Config")
 
 
 def _loads_model(statement: ast.stmt) -> bool:

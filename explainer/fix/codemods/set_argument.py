@@ -1,7 +1,7 @@
 """Sets a keyword argument of a call: `nn.CTCLoss()` becomes `nn.CTCLoss(zero_infinity=True)`.
 
 The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
-sentence about the line; `message` are words that the failure has to say. A call that has the argument already, also by position or `**`, stays.
+sentence about the line; `message` are words that the failure has to say, `beside` arguments of which the call has one. A call that has the argument already, also by position or `**`, stays.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     if str(context.options.get("message", "")) not in message_of(context):
         return
+    beside = context.options.get("beside")
     for file in context.program.parsed():
         names = context.program.names(file)
         frames = crash_frames(file, context)
@@ -30,6 +31,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             given = {one.arg: one.value for one in node.keywords}
             if None in given or any(isinstance(one, ast.Starred) for one in node.args):
+                continue
+            if isinstance(beside, Sequence) and not given.keys() & set(map(str, beside)):
                 continue
             old = given.get(argument)
             if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):

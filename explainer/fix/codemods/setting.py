@@ -6,7 +6,7 @@ The rule's options:
 - `add` with `owner`: a setting that is added to the one call of an owner (`TrainingArguments`), or to the file from which
   that call takes its `**options`, where it is not written anywhere;
 - `only_with`: names of which the program must have one, as an argument, a function or a method that it calls;
-- `not_in_place`: the fix is refused where the program writes tensors in place (non-reentrant checkpointing does not notice);
+- `not_in_place`: the fix is refused where the program's modules write in place (non-reentrant checkpointing does not notice);
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
 - `spares`: owners in Python that mean something else by the name;
 - `gpu`: an ability that the GPU must have; not known, the fix is unsafe;
@@ -25,10 +25,12 @@ from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_settin
 from explainer.fix.setting_edit import add_key, remove, set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.module import inherits_module
+from explainer.source.program import Program
 from explainer.source.setting import ASSIGNED, IN_CODE, KEYWORD, Setting
 from explainer.source.setting_flow import documents_behind
 from explainer.source.setting_python import read_python
-from explainer.source.write import find_writes
+from explainer.source.write import Write, find_writes
 
 _MAX_PLACES = 4
 _YOURS = "both are written, and which of them gives way decides what the run does: that is yours to say"
@@ -51,10 +53,16 @@ def _is_possible(context: Context) -> bool:
     options = context.options
     if options.get("gpu") and context.ability(str(options["gpu"])) is False:
         return False
-    if options.get("not_in_place") and any(True for _ in find_writes(context.program)):
+    if options.get("not_in_place") and any(_is_in_model(one, context.program) for one in find_writes(context.program)):
         return False
     names = _words(options.get("only_with"))
     return not names or any(_mentions(file, names) for file in context.program.parsed())
+
+
+def _is_in_model(write: Write, program: Program) -> bool:
+    """Whether a write may run inside a model: not in a class that is none, as a dataset is, which no segment runs."""
+    owner = program.names(write.file).class_of(write.node)
+    return owner is None or inherits_module(owner, write.file, program)
 
 
 def _words(option: object) -> list[str]:

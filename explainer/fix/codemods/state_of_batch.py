@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
+from explainer.fix.seen import seen
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters, find_calls
 from explainer.source.file import SourceFile
+from explainer.source.lineage import definitions, scope_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
@@ -29,7 +31,7 @@ _NAME = "batch"
 _MAKERS = ("zeros", "ones", "randn", "rand", "full", "new_zeros", "new_ones", "empty")
 _DEPTH = 8
 _LAYERED = re.compile(r"Expected hidden(?:\[\d\])? size \((\d+), (\d+), (\d+)\), got \[(\d+), (\d+), (\d+)\]")
-_ROWS = re.compile(r"size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension 0")
+_ROWS = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 0")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -37,7 +39,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     yield from _of_fewer_layers(context)
     if batches_of(message_of(context)) is None:
-        yield from _elsewhere(context) if _ROWS.search(message_of(context)) else ()
+        if rows := _ROWS.search(message_of(context)):
+            yield from _beside(int(rows[1]), int(rows[2]), context)
+            yield from _elsewhere(context)
         return
     for file, statement in list(raised_at(context))[:1]:
         for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
@@ -100,6 +104,27 @@ def _first_sizes(value: Value, program: Program, depth: int) -> Iterator[Value]:
             yield from _first_sizes(one, program, depth + 1)
 
 
+def _beside(left: int, right: int, context: Context) -> Iterator[Proposal]:
+    """What the function that raised has made for a full batch, beside a tensor of the batch that came: noise, a mask."""
+    for file, statement in list(raised_at(context))[:1]:
+        read = [one for one in walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+        rows = {one.id: tensor.shape[0] for one in read if (tensor := seen(one, context)) is not None and tensor.shape}
+        scope = scope_of(statement, file, context.program)
+        for name, size in rows.items():
+            others = [other for other, count in rows.items() if {count, size} == {left, right} and count != size]
+            made = definitions(name, statement, scope) if scope is not None else []
+            value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+            if not others or not isinstance(value, ast.Call) or getattr(value.func, "attr", "") not in _MAKERS:
+                continue
+            first = next(_first_sizes(Value(value, file), context.program, 0), None)
+            if first is not None and not _is_of_a_tensor(first.node):
+                yield Proposal(
+                    edits=(edit_of(file, first.node, f"{others[0]}.size(0)"),),
+                    culprit=culprit_of(file, first.node, f"is {size}, and the batch that came has {rows[others[0]]}"),
+                    belief=2.0,
+                )
+
+
 def _elsewhere(context: Context) -> Iterator[Proposal]:
     """What a forward, or a method that it calls, makes for the batch size of the settings, where two batches do not fit."""
     program = context.program
@@ -155,7 +180,10 @@ def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
         for one in resolver.returns_of(target, node, value):
             yield from _made(one, program, depth + 1)
     else:
-        for part in ast.iter_child_nodes(node):
+        parts = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            parts[0] = node.func.value  # `hidden.contiguous()` is made as `hidden` is
+        for part in parts:
             if isinstance(part, ast.expr):
                 yield from _made(Value(part, value.file, value.arguments), program, depth + 1)
             elif isinstance(part, ast.keyword):
