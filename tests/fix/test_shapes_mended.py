@@ -217,3 +217,22 @@ def test_noise_for_the_batch_that_came(tmp_path: pathlib.Path, size: str) -> Non
     after = mended("state_of_batch", source, tmp_path)
     assert changed_lines(source, after) == ["noise = torch.randn(mean.size(0), 4)"]
     assert run(after, tmp_path / "after.py")["out"].shape == (5, 4)
+
+
+FEATURES = """import torch
+from torch import nn
+torch.manual_seed(0)
+conv, fc = nn.Conv2d(1, 4, 8), nn.Linear(4, 3)
+x, y = torch.rand(1, 1, 8, 8), torch.tensor([2])
+logits = fc(conv(x).squeeze())
+loss = nn.functional.cross_entropy(logits, y)
+loss.backward()
+"""
+
+
+def test_features_of_a_batch_of_one(tmp_path: pathlib.Path) -> None:
+    """They are flattened behind the batch; it is the backward that refuses them."""
+    fields = {"input_shape": "[3]", "target_shape": "[1]"}
+    after = mended("squeeze_one_axis", FEATURES, tmp_path, fields=fields)
+    assert changed_lines(FEATURES, after) == ["logits = fc(conv(x).flatten(1))"]
+    assert run(after, tmp_path / "after.py")["loss"].isfinite()

@@ -1,6 +1,7 @@
 """`q.gather(1, action.unsqueeze(1)).squeeze(1)` for `q.gather(1, action)`: the index has the axes of what it picks from.
 
-Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`. An index of floats becomes whole numbers.
+Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`. An index of floats becomes whole numbers,
+also that of an embedding.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from explainer.source.tree import walk
 
 _FEWER = "Index tensor must have the same number of dimensions as input tensor"
 _FLOATS = "gather(): Expected dtype int"
+_IDS = "argument #1 'indices' to have one of the following scalar types: Long"
 _DROPS = frozenset({"squeeze", "flatten", "view", "reshape"})
 
 
@@ -29,6 +31,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     message = message_of(context)
     for file, statement in list(raised_at(context))[:1]:
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            if _IDS in message:
+                yield from _whole(call, file, context)
             told = _told(call, file, context.program)
             if told is None:
                 continue
@@ -40,6 +44,15 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
             elif _FEWER in message:
                 yield from _of_more_axes(call, (source, axis, index), statement, file, context)
+
+
+def _whole(call: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """What a table of embeddings is asked for by floats that were seen."""
+    for one in call.args[:1]:
+        tensor = seen(one, context)
+        if tensor is not None and tensor.dtype.startswith("float"):
+            why = f"asks a table for rows by {tensor.dtype}"
+            yield Proposal(edits=(put_method(file, one, ".long()"),), culprit=culprit_of(file, call, why), belief=2.2)
 
 
 def _told(call: ast.Call, file: SourceFile, program: Program) -> tuple[ast.expr, ast.expr, ast.expr] | None:

@@ -1,4 +1,7 @@
-"""`model(x).squeeze(-1)` for `.squeeze()`, which takes the batch away with the last axis where the last batch is one sample."""
+"""`model(x).squeeze(-1)` for `.squeeze()`, which takes the batch away with the last axis where the last batch is one sample.
+
+Of features that go on into classes it is `.flatten(1)`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ _DEPTH = 3
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the calls without an axis on the way to a prediction that lost the batch of one which its target has."""
     predicted, target = (_shape(context, name) for name in ("input_shape", "target_shape"))
-    if not target or target[0] != 1 or predicted is None or predicted != [one for one in target if one != 1]:
+    is_classes = target == [1] and predicted is not None and len(predicted) == 1 and predicted[0] > 1
+    is_lost = bool(target) and predicted is not None and predicted == [one for one in target or () if one != 1]
+    if not target or target[0] != 1 or not (is_classes or is_lost):
         return
     axis = "-1" if len(target) == 1 else "1"
     for file, statement in list(crash_places(context))[:1]:
@@ -30,7 +35,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         if found:
             where, first = next((file, call) for call, file in found.items())
             yield Proposal(
-                edits=tuple(_with_axis(call, file, axis) for call, file in found.items()),
+                edits=tuple(
+                    _flattened(call, file) if is_classes else _with_axis(call, file, axis)
+                    for call, file in found.items()
+                ),
                 culprit=culprit_of(where, first, "takes every axis of 1 away, also that of a batch of one sample"),
                 belief=2.5,
             )
@@ -47,8 +55,11 @@ def _squeezes(
     """The `squeeze()` calls in an expression, in what its names were bound to, and in what the functions return that it calls."""
     parts = [node, *(part for _, part in sources(node, at, file, program))] if isinstance(node, ast.expr) else [node]
     if isinstance(node, ast.stmt):
-        parts += [part for one in walk(node) if isinstance(one, ast.Call) for given in one.args
-                  for _, part in sources(given, at, file, program)]  # fmt: skip
+        calls = [one for one in walk(node) if isinstance(one, ast.Call)]
+        # Some of these sizes are refused by the backward alone.
+        given = [*(value for one in calls for value in one.args), *(one.func for one in calls)]
+        asked = [one.value if isinstance(one, ast.Attribute) and one.attr == "backward" else one for one in given]
+        parts += [part for one in asked for _, part in sources(one, at, file, program)]
     for part in parts:
         for one in walk(part):
             if not isinstance(one, ast.Call):
@@ -64,3 +75,10 @@ def _squeezes(
 def _with_axis(call: ast.Call, file: SourceFile, axis: str) -> Edit:
     end = file.span(call)[1] - 1
     return Edit(file=file.path, start=end, end=end, new=axis)
+
+
+def _flattened(call: ast.Call, file: SourceFile) -> Edit:
+    """`features.flatten(1)`, which keeps the batch whatever it is; of axes of 1 it is the same."""
+    assert isinstance(call.func, ast.Attribute)
+    end = file.span(call)[1]
+    return Edit(file=file.path, start=file.span(call.func.value)[1], end=end, new=".flatten(1)")

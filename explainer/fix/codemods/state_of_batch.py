@@ -31,6 +31,7 @@ _NAME = "batch"
 _MAKERS = ("zeros", "ones", "randn", "rand", "full", "new_zeros", "new_ones", "empty")
 _DEPTH = 8
 _LAYERED = re.compile(r"Expected hidden(?:\[\d\])? size \((\d+), (\d+), (\d+)\), got \[(\d+), (\d+), (\d+)\]")
+_FLAT = re.compile(r"For batched 3-D input, hx (?:and cx )?should also be 3-D but got")
 _ROWS = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 0")
 
 
@@ -38,6 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit where the failing line gives a recurrent layer a state of another batch size."""
     program = context.program
     yield from _of_fewer_layers(context)
+    yield from _without_layers(context)
     if batches_of(message_of(context)) is None:
         if rows := _ROWS.search(message_of(context)):
             yield from _beside(int(rows[1]), int(rows[2]), context)
@@ -77,6 +79,27 @@ def _of_fewer_layers(context: Context) -> Iterator[Proposal]:
                         ),
                         belief=2.0,
                     )
+
+
+def _without_layers(context: Context) -> Iterator[Proposal]:
+    """States of `[batch, hidden]`, to which the axis of the layers is put in front."""
+    if not _FLAT.search(message_of(context)):
+        return
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
+            layer, both = dotted_name(call.func), _reads_both_ways(call, file, context.program)
+            sizes = [one for one in _first_sizes(Value(call.args[1], file), context.program, 0) if one.file is file]
+            if both is None or layer is None or not sizes:
+                continue
+            count = f"{'2 * ' if both else ''}{layer}.num_layers"
+            starts = [file.span(one.node)[0] for one in sizes]
+            yield Proposal(
+                edits=tuple(Edit(file=file.path, start=at, end=at, new=f"{count}, ") for at in dict.fromkeys(starts)),
+                culprit=culprit_of(
+                    file, sizes[0].node, "makes a state without the axis of the layers, which comes first"
+                ),
+                belief=2.0,
+            )
 
 
 def _reads_both_ways(call: ast.Call, file: SourceFile, program: Program) -> bool | None:
