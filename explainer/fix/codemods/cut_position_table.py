@@ -22,6 +22,9 @@ _REFUSED = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
 )
 
+_POSITIONS = re.compile(r"pos|pe\b|emb|encod|time|step|sin|cos|rot", re.IGNORECASE)
+_BEGINNING = "right where what comes is a beginning of what the table is for"
+
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the table on the line that raised."""
@@ -39,6 +42,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                         edits=(edit_of(file, table, f"{file.segment(table)}[{index}]"),),
                         culprit=culprit_of(file, table, "is as long as the longest text, and this one is shorter"),
                         belief=2.4,
+                        applicability=None if _POSITIONS.search(file.segment(table)) else "unsafe",
+                        because=None if _POSITIONS.search(file.segment(table)) else _BEGINNING,
                     )
 
 

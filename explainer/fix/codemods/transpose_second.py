@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
@@ -15,6 +16,8 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(r"shapes cannot be multiplied|first two dimensions of batch2 tensor to be")
+_ROWS = "right where each row meets each other row; where it meets its own alone, `(a * b).sum(-1)`"
+_FIRST = "right where a sum over the rows is meant"
 _PRODUCTS = frozenset({"matmul", "mm", "bmm"})
 
 
@@ -35,9 +38,11 @@ def propose(context: Context) -> Iterator[Proposal]:
             ):
                 continue
             if left[-1] == right[-1]:
-                yield _proposal(sides[1], len(right), file, "has its features last, as what it is multiplied with")
+                one = _proposal(sides[1], len(right), file, "has its features last, as what it is multiplied with")
+                yield replace(one, applicability="unsafe", because=_ROWS) if left == right and len(left) == 2 else one
             elif left[-2] == right[-2]:
-                yield _proposal(sides[0], len(left), file, "has its rows first, as what it is multiplied with")
+                one = _proposal(sides[0], len(left), file, "has its rows first, as what it is multiplied with")
+                yield replace(one, applicability="unsafe", because=_FIRST)
 
 
 def _sides(node: ast.AST, file: SourceFile, program: Program) -> tuple[ast.expr, ast.expr] | None:
