@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from explainer.live.compare import compared
-from tests.fix.rewriting import rewritten
+from tests.fix.rewriting import changed_lines, rewritten
 
 
 def run(source: str, path: pathlib.Path) -> dict:
@@ -29,3 +29,14 @@ def mended(codemod: str, source: str, folder: pathlib.Path, **context: object) -
     tensors = {name: text.removesuffix(" on cpu") for name, text in compared(caught.value)["tensors"].items()}
     at = source.splitlines()[(line or 1) - 1].strip()
     return rewritten(folder, codemod, source, at, message=str(caught.value), tensors=tensors, **context)
+
+
+def is_mended(codemod: str, head: str, body: str, line: str, equal: str, folder: pathlib.Path) -> bool:
+    """Whether an edit changes a program to one line, and `out` is then what another way of writing the same gives."""
+    import torch
+
+    source = f"{head}{body}\n"
+    after = mended(codemod, source, folder)
+    assert changed_lines(source, after) == [line]
+    wanted, got = run(f"{head}out = {equal}\n", folder / "wanted.py")["out"], run(after, folder / "after.py")["out"]
+    return got == wanted if isinstance(got, torch.Size) else torch.allclose(got, wanted, atol=1e-6)

@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from tests.fix.mending import mended, run  # noqa: E402
+from tests.fix.mending import is_mended, mended, run  # noqa: E402
 from tests.fix.rewriting import changed_lines  # noqa: E402
 
 HEAD = """import torch
@@ -75,11 +75,7 @@ RIGHT = {
 @pytest.mark.parametrize(("codemod", "body", "line", "equal"), WRONG.values(), ids=WRONG)
 def test_what_was_meant_is_computed(tmp_path: pathlib.Path, codemod: str, body: str, line: str, equal: str) -> None:
     """One line changes, and the result is that of the same thing written otherwise."""
-    source = f"{HEAD}{body}\n"
-    after = mended(codemod, source, tmp_path)
-    assert changed_lines(source, after) == [line]
-    wanted, got = run(f"{HEAD}out = {equal}\n", tmp_path / "wanted.py")["out"], run(after, tmp_path / "after.py")["out"]
-    assert got == wanted if isinstance(got, torch.Size) else torch.allclose(got, wanted, atol=1e-6)
+    assert is_mended(codemod, HEAD, body, line, equal, tmp_path)
 
 
 @pytest.mark.parametrize(("codemod", "body"), RIGHT.values(), ids=RIGHT)
