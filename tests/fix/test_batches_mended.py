@@ -58,7 +58,7 @@ WRONG = {
     ),
     "an embedding of floats": ("index_of_gather", "out = table(ids)", "out = table(ids.long())", "table.weight[[1, 3]]"),
     "a state without layers": (
-        "state_of_batch",
+        "layers_of_state",
         "rnn = nn.GRU(4, 6, 2, batch_first=True)\nh0 = torch.zeros(3, 6)\nout = rnn(rows, h0)[0].shape",
         "h0 = torch.zeros(rnn.num_layers, 3, 6)",
         "torch.Size([3, 5, 6])",

@@ -193,7 +193,7 @@ out = net(torch.rand(5, 7, 3))
 def test_a_state_for_each_layer_and_direction(tmp_path: pathlib.Path, both: str, count: str, wanted: str) -> None:
     """As many as the layer has."""
     source = LAYERS.replace("BOTH", both).replace("COUNT", count)
-    after = mended("state_of_batch", source, tmp_path)
+    after = mended("layers_of_state", source, tmp_path)
     assert changed_lines(source, after) == [f"h0 = torch.zeros({wanted}, x.size(0), 8)"]
     assert run(after, tmp_path / "after.py")["out"].shape[:2] == (5, 7)
 

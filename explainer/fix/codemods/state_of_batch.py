@@ -1,7 +1,7 @@
 """A recurrent layer's first state is made for the batch that it gets, not for the batch size of the settings.
 
 `torch.zeros(layers, self.batch_size, hidden)` fails at the last batch of an epoch; its size becomes `x.size(0)`. A method
-that makes the state is handed it. One that is made for fewer layers than there are gets `rnn.num_layers` of them.
+that makes the state is handed it. So is noise that a function makes for a full batch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemods.layers_of_state import RECURRENT, first_size
 from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.fix.seen import seen
@@ -19,27 +20,20 @@ from explainer.source.binding import Value, all_parameters, find_calls
 from explainer.source.file import SourceFile
 from explainer.source.lineage import definitions, scope_of
 from explainer.source.name import Function, dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
-_LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
 _BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
 _NAME = "batch"
-_MAKERS = ("zeros", "ones", "randn", "rand", "full", "new_zeros", "new_ones", "empty")
 _DEPTH = 8
-_LAYERED = re.compile(r"Expected hidden(?:\[\d\])? size \((\d+), (\d+), (\d+)\), got \[(\d+), (\d+), (\d+)\]")
-_FLAT = re.compile(r"For batched 3-D input, hx (?:and cx )?should also be 3-D but got")
 _ROWS = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 0")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit where the failing line gives a recurrent layer a state of another batch size."""
     program = context.program
-    yield from _of_fewer_layers(context)
-    yield from _without_layers(context)
     if batches_of(message_of(context)) is None:
         if rows := _ROWS.search(message_of(context)):
             yield from _beside(int(rows[1]), int(rows[2]), context)
@@ -58,75 +52,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                     yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.0)
 
 
-def _of_fewer_layers(context: Context) -> Iterator[Proposal]:
-    """A state whose first size is not the number of layers, twice that for both directions."""
-    found = _LAYERED.search(message_of(context))
-    wanted, got = (int(found[1]), int(found[4])) if found is not None else (0, 0)
-    if found is None or wanted == got or found.groups()[1:3] != found.groups()[4:]:
-        return
-    for file, statement in list(raised_at(context))[:1]:
-        for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
-            layer, both = dotted_name(call.func), _reads_both_ways(call, file, context.program)
-            if both is None or layer is None:
-                continue
-            for size in _first_sizes(Value(call.args[1], file), context.program, 0):
-                if size.file is file and number_of(size.node, context.program.names(file)) in (None, got):
-                    count = f"{'2 * ' if both else ''}{layer}.num_layers"
-                    yield Proposal(
-                        edits=(edit_of(file, size.node, count),),
-                        culprit=culprit_of(
-                            file, size.node, f"makes a state for {got} of {wanted} layers and directions"
-                        ),
-                        belief=2.0,
-                    )
-
-
-def _without_layers(context: Context) -> Iterator[Proposal]:
-    """States of `[batch, hidden]`, to which the axis of the layers is put in front."""
-    if not _FLAT.search(message_of(context)):
-        return
-    for file, statement in list(raised_at(context))[:1]:
-        for call in (node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) == 2):
-            layer, both = dotted_name(call.func), _reads_both_ways(call, file, context.program)
-            sizes = [one for one in _first_sizes(Value(call.args[1], file), context.program, 0) if one.file is file]
-            if both is None or layer is None or not sizes:
-                continue
-            count = f"{'2 * ' if both else ''}{layer}.num_layers"
-            starts = [file.span(one.node)[0] for one in sizes]
-            yield Proposal(
-                edits=tuple(Edit(file=file.path, start=at, end=at, new=f"{count}, ") for at in dict.fromkeys(starts)),
-                culprit=culprit_of(
-                    file, sizes[0].node, "makes a state without the axis of the layers, which comes first"
-                ),
-                belief=2.0,
-            )
-
-
-def _reads_both_ways(call: ast.Call, file: SourceFile, program: Program) -> bool | None:
-    """Whether the recurrent layer that a call runs reads both ways; None for a call of anything else."""
-    for one in resolver_of(program).constructors_of(Value(call.func, file)):
-        if isinstance(one.node, ast.Call) and program.names(one.file).is_call(one.node, *_LAYERS):
-            flag = next((word.value for word in one.node.keywords if word.arg == "bidirectional"), None)
-            return isinstance(flag, ast.Constant) and flag.value is True
-    return None
-
-
-def _first_sizes(value: Value, program: Program, depth: int) -> Iterator[Value]:
-    """The first size of what a state is made of: `1` of `torch.zeros(1, batch, hidden)`."""
-    node = value.node
-    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _MAKERS and node.args:
-        size = node.args[0]
-        yield Value(size.elts[0] if isinstance(size, (ast.Tuple, ast.List)) and size.elts else size, value.file)
-    elif depth < _DEPTH and isinstance(node, ast.Tuple):
-        for part in node.elts:
-            yield from _first_sizes(Value(part, value.file), program, depth + 1)
-    elif depth < _DEPTH and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield from _first_sizes(Value(node.func.value, value.file), program, depth + 1)
-    elif depth < _DEPTH and isinstance(node, (ast.Name, ast.Attribute)):
-        for one in resolver_of(program).behind(value):
-            yield from _first_sizes(one, program, depth + 1)
-
-
 def _beside(left: int, right: int, context: Context) -> Iterator[Proposal]:
     """What the function that raised has made for a full batch, beside a tensor of the batch that came: noise, a mask."""
     for file, statement in list(raised_at(context))[:1]:
@@ -137,13 +62,13 @@ def _beside(left: int, right: int, context: Context) -> Iterator[Proposal]:
             others = [other for other, count in rows.items() if {count, size} == {left, right} and count != size]
             made = definitions(name, statement, scope) if scope is not None else []
             value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
-            if not others or not isinstance(value, ast.Call) or getattr(value.func, "attr", "") not in _MAKERS:
+            if not others or value is None:
                 continue
-            first = next(_first_sizes(Value(value, file), context.program, 0), None)
-            if first is not None and not _is_of_a_tensor(first.node):
+            first = first_size(value)
+            if first is not None and not _is_of_a_tensor(first):
                 yield Proposal(
-                    edits=(edit_of(file, first.node, f"{others[0]}.size(0)"),),
-                    culprit=culprit_of(file, first.node, f"is {size}, and the batch that came has {rows[others[0]]}"),
+                    edits=(edit_of(file, first, f"{others[0]}.size(0)"),),
+                    culprit=culprit_of(file, first, f"is {size}, and the batch that came has {rows[others[0]]}"),
                     belief=2.0,
                 )
 
@@ -152,14 +77,8 @@ def _elsewhere(context: Context) -> Iterator[Proposal]:
     """What a forward, or a method that it calls, makes for the batch size of the settings, where two batches do not fit."""
     program = context.program
     for file, call in find_calls(program):
-        size = call.args[0] if call.args else None
-        if isinstance(size, (ast.Tuple, ast.List)) and size.elts:
-            size = size.elts[0]
-        if (
-            size is None
-            or getattr(call.func, "attr", "") not in _MAKERS
-            or not _BATCH.search((dotted_name(size) or "").rpartition(".")[2])
-        ):
+        size = first_size(call)
+        if size is None or not _BATCH.search((dotted_name(size) or "").rpartition(".")[2]):
             continue
         maker = program.names(file).function_of(call)
         calls = resolver_of(program).calls_of(maker, file) if maker is not None and maker.name != "forward" else []
@@ -179,7 +98,7 @@ def _batch_axis(call: ast.Call, file: SourceFile, program: Program) -> int | Non
         names = program.names(one.file)
         if names.is_call(one.node, *_CELLS):
             return 0
-        if names.is_call(one.node, *_LAYERS) and isinstance(one.node, ast.Call):
+        if names.is_call(one.node, *RECURRENT) and isinstance(one.node, ast.Call):
             first = next((word.value for word in one.node.keywords if word.arg == "batch_first"), None)
             return 0 if isinstance(first, ast.Constant) and first.value is True else 1
     return None
