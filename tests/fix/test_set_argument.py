@@ -22,12 +22,24 @@ CYCLE = {
 }  # fmt: skip
 ONE_CYCLE = "from torch.optim.lr_scheduler import OneCycleLR\ns = OneCycleLR(opt, 0.1, total_steps=9)\n"
 RIGHT["another failure than the option asks for"] = (ONE_CYCLE, "", {**CYCLE, "message": "max_lr must be positive"})
+OWN = {"options": {"calls": ["torch.load"], "argument": "weights_only", "value": "False", "written_by": "torch.save"}}
+RIGHT["a file that comes from elsewhere"] = (
+    HEAD + "torch.save(net, 'mine.pt')\nstate = torch.load('theirs.pt')\n",
+    "",
+    OWN,
+)
 LABELS = {
     "options": {"calls": [".from_pretrained"], "argument": "ignore_mismatched_sizes", "value": "True", "beside": ["num_labels"], "message": "ignore_mismatched_sizes"},
     "message": "You set `ignore_mismatched_sizes` to `False`, thus raising an error.",
 }  # fmt: skip
 RIGHT["no argument that it stands beside"] = ("model = Auto.from_pretrained(base)\n", "", LABELS)
 WRONG = {
+    "a file of its own": (
+        HEAD + "torch.save({'net': net}, path)\nstate = torch.load(path)\n",
+        "",
+        OWN,
+        ["state = torch.load(path, weights_only=False)"],
+    ),
     "beside the argument that asks for it": (
         "model = Auto.from_pretrained(base, num_labels=5)\n",
         "",

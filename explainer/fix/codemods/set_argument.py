@@ -1,7 +1,8 @@
 """Sets a keyword argument of a call: `nn.CTCLoss()` becomes `nn.CTCLoss(zero_infinity=True)`.
 
 The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
-sentence about the line; `message` are words that the failure has to say, `beside` arguments of which the call has one. A call that has the argument already, also by position or `**`, stays.
+sentence about the line; `message` are words that the failure has to say, `beside` arguments of which the call has one, `written_by` a function
+that the program gives the same file: what it has written itself it may read without care. A call that has the argument already, also by position or `**`, stays.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from explainer.fix.blame import crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
+from explainer.source.program import Program
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -34,6 +36,9 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             if isinstance(beside, Sequence) and not given.keys() & set(map(str, beside)):
                 continue
+            writer = context.options.get("written_by")
+            if writer is not None and not _is_own_file(node, str(writer), context.program):
+                continue
             old = given.get(argument)
             if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):
                 continue
@@ -46,3 +51,14 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, node, str(context.options.get("why", f"leaves `{argument}` at its default"))),
                 belief=(1.0 if any(line in frames for line in lines) else 0.0) + nearness(file, node, context),
             )
+
+
+def _is_own_file(call: ast.Call, writer: str, program: Program) -> bool:
+    """Whether the program writes the file that a call reads, by the same words: `torch.save(state, path)`."""
+    read = ast.unparse(call.args[0]) if call.args else None
+    return any(
+        isinstance(one, ast.Call) and program.names(where).is_call(one, writer)
+        and len(one.args) > 1 and ast.unparse(one.args[1]) == read
+        for where in program.parsed()
+        for one in where.walk()
+    )  # fmt: skip
