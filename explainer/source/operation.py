@@ -142,15 +142,9 @@ def broadcast_sides(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
         return node.left, node.right
     if isinstance(node, ast.AugAssign):
         return node.target, node.value
-    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and bool(node.args)
-    if (
-        is_method
-        and isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _BROADCAST
-    ):
-        return node.func.value, node.args[0]
-    return None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return None
+    return (node.func.value, node.args[0]) if node.func.attr in _BROADCAST else None
 
 
 def saves_output(operation: Operation) -> bool:

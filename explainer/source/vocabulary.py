@@ -42,8 +42,9 @@ def find_lengths(program: Program) -> Iterator[Length]:
         for node in file.walk():
             if _is_length(node):
                 classes = {owner for _, owner in resolver_of(program).classes_of(Value(node.args[0], file))}
-                if classes & owners and (found := _length(node, file, classes.pop().name)) is not None:
-                    yield found
+                for owner in classes & owners:
+                    if (found := _length(node, file, owner.name)) is not None:
+                        yield found
 
 
 def _lengths(names: set[str], program: Program) -> Iterator[Length]:

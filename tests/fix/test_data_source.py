@@ -9,7 +9,7 @@ import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.fix.codemod import Context, find_codemod
-from explainer.model.incident import ExceptionRecord, Fact, Frame, Incident
+from explainer.model.incident import ExceptionRecord, Fact, Frame, Incident, WarningRecord
 from explainer.workflow import explain_incident, plan_report
 from tests.fix.rewriting import failed, write
 
@@ -68,3 +68,20 @@ def test_the_line_leads_and_nothing_is_edited(tmp_path: pathlib.Path) -> None:
     assert finding.cause == "nan/bad-input"
     assert finding.culprits[0].line == 5
     assert not any(fix.changes for fix in finding.fixes)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"), [(4, "nan/division-by-zero"), (5, "nan/bad-input")], ids=["of the data", "of a metric"]
+)
+def test_a_warning_of_a_division_is_one_of_the_data(tmp_path: pathlib.Path, line: int, cause: str) -> None:
+    """NumPy may have warned of something else, as of a metric that found nothing."""
+    source = "import numpy as np\nframe = np.load('rows.npy')\nstd = frame.std(0)\nscaled = frame / std\nprecision = hits / found\nraise ValueError('loss is nan')\n"
+    write(tmp_path, {"train.py": source})
+    frame = Frame(file=str(tmp_path / "train.py"), line=6, code="raise ValueError('loss is nan')")
+    record = ExceptionRecord(type="ValueError", message="loss is nan", frames=(frame,))
+    message = "invalid value encountered in divide"
+    warning = WarningRecord(category="RuntimeWarning", message=message, file=str(tmp_path / "train.py"), line=line)
+    incident = Incident(exceptions=(record,), warnings=(warning,), facts=TRACED)
+    catalog = load_catalog()
+    report = plan_report(explain_incident(incident, None, catalog), catalog, str(tmp_path))
+    assert report.findings[0].cause == cause

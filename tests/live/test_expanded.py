@@ -108,3 +108,21 @@ def test_it_gets_memory_of_its_own(tmp_path: pathlib.Path) -> None:
     assert changed_lines(SOURCE, after) == ["mask = torch.ones(longest).expand(len(rows), longest).clone()"]
     exec(compile(after, "after", "exec"), space)  # noqa: S102
     assert space["total"] == 6
+
+
+class Odd(torch.Tensor):
+    """A tensor that cannot be asked for its strides."""
+
+    def stride(self, *_: object) -> tuple[int, ...]:
+        raise RuntimeError("there are none")
+
+
+def test_what_cannot_be_looked_at_is_written_all_the_same() -> None:
+    """Whatever is wrong with looking, the program goes on as it would."""
+    odd = torch.ones(3, 4).as_subclass(Odd)
+
+    def step() -> None:
+        odd[1, 2:] = 0
+
+    assert lines(step, fails=False) == ()
+    assert odd.as_subclass(torch.Tensor).sum() == 10

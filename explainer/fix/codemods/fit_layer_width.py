@@ -100,7 +100,9 @@ def _sizes_another(setting: Setting, context: Context) -> bool:
                 for one in (*node.args, *(word.value for word in node.keywords)):
                     behind = settings_behind(one, file, context.program)
                     found += any(each.span == setting.span and each.file.path == setting.file.path for each in behind)
-    return found > 1
+                    if found > 1:
+                        return True
+    return False
 
 
 def _linears(context: Context) -> list[_Layer]:

@@ -56,7 +56,7 @@ class Account:
             "parameter": told.is_parameter,
         }
 
-    def expanded(self, told: Iterable[tuple[int, Place | None]]) -> list[dict[str, Any]]:
+    def expanded(self, told: Iterable[tuple[int, Place]]) -> list[dict[str, Any]]:
         """Tensors whose rows share memory, of which a part was written: the operation that expanded each."""
         found = []
         for number, write in told:

@@ -13,7 +13,7 @@ class Expanded:
     """The writes `x[i] = y` into a tensor with a stride of 0; torch refuses those that overlap within themselves alone."""
 
     def __init__(self) -> None:
-        self._told: dict[Place, tuple[int, Place | None]] = {}
+        self._told: dict[Place, int] = {}
 
     def saw_write(self, tensor: Any, index: Any, number: int | None, place: Place | None) -> None:
         """A part of a tensor was written: `number` is the operation that made it, `place` the line that wrote."""
@@ -25,11 +25,11 @@ class Expanded:
             if not stride and length > 1
         ]
         if shared and number is not None and _selects(index, shared[0]):
-            self._told[place] = number, place
+            self._told[place] = number
 
-    def told(self) -> list[tuple[int, Place | None]]:
-        """The operation that made each such tensor, and the line of the first write."""
-        return list({number: (number, place) for number, place in reversed(self._told.values())}.values())
+    def told(self) -> list[tuple[int, Place]]:
+        """The operation that made what was written, and the line that wrote it."""
+        return [(number, place) for place, number in self._told.items()]
 
 
 def _selects(index: Any, dimension: int) -> bool:

@@ -59,7 +59,7 @@ _SHAPED_LIKE = frozenset(
     ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
      "new_empty", "new_full", "new_empty_strided")
 )  # fmt: skip
-_INFINITE = re.compile(r"\binf\b|infinit|finite", re.IGNORECASE)
+_INFINITE = re.compile(r"\binf\b|infinit|\b(?:non)?-?finite\b", re.IGNORECASE)
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -138,9 +138,13 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _see_part(self, tensor: Any, index: Any) -> None:
         """A part of a tensor was written, by the program itself or by a library that knows what it does."""
-        place = self._places.here(3)
-        if place is not None and place[0] is sys._getframe(2).f_code:  # noqa: SLF001
-            self.expanded.saw_write(tensor, index, self.flow.maker(tensor), place)
+        try:
+            place = self._places.here(3)
+            if place is not None and place[0] is sys._getframe(2).f_code:  # noqa: SLF001
+                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    self.expanded.saw_write(tensor, index, self.flow.maker(tensor), place)
+        except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
+            self.fault = f"__setitem__: {type(fault).__name__}: {fault}"[:200]
 
     def _note(self, name: str, result: Any, before: _Before) -> None:
         """Log a call; never in its way."""
