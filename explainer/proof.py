@@ -245,7 +245,8 @@ def _without_silence(
     if not seen:
         return proof
     reasons = tuple(f"{os.path.relpath(one.file, job.root)}:{one.line}: {one.says}" for one in seen)
-    return replace(proof, verdict=RED, reasons=reasons)
+    # With what the traced run saw: a second place of the same fault is mended from that.
+    return replace(proof, verdict=RED, reasons=reasons, processes=traced.processes)
 
 
 def _given(processes: Sequence[ProcessReport]) -> int:

@@ -28,7 +28,7 @@ from explainer.model.repair import (
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
 from explainer.proof import Target, prove, target_of, wants_look, with_look
-from explainer.run import Job, explain_run, run_program, sharpen
+from explainer.run import Job, explain_run, run_program, seen_without_a_word, sharpen
 from explainer.verification.command import OnOutput
 from explainer.workflow import apply, undo
 
@@ -175,9 +175,11 @@ def led_by_proof(report: Report, cause: str) -> Report:
 
 def next_failure(job: Job, proof: Verification, before: Report) -> Report | None:
     """The report of another failure than the one before, which a fix laid open; None for the same one or none."""
-    if proof.verdict == GREEN or not any(one.failures for one in proof.processes):
+    if proof.verdict == GREEN:
         return None
-    report = explain_run(list(read_text(proof.output)), proof.processes, job)
+    is_failed = any(one.failures for one in proof.processes)
+    told = list(read_text(proof.output)) if is_failed else [*seen_without_a_word(proof.processes)]
+    report = explain_run(told, proof.processes, job) if told or is_failed else None
     if report is None or not report.findings or _place_of(report) == _place_of(before):
         return None
     return report
@@ -195,10 +197,12 @@ def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]
 
 
 def _place_of(report: Report) -> tuple[str, str, str]:
-    """What tells one failure from another; not the line, which an edit above it moves."""
+    """What tells one failure from another: not the line, which an edit above it moves, where there is a message to tell it by."""
     named = [record for record in report.incident.exceptions if record.type]
     if not named:
-        return report.findings[0].cause if report.findings else "", "", ""
+        first = report.findings[0] if report.findings else None
+        culprit = first.culprits[0] if first is not None and first.culprits else None
+        return first.cause if first else "", culprit.file if culprit else "", str(culprit.line) if culprit else ""
     frame = next((one for one in reversed(named[-1].frames) if one.library is None), None)
     said = f"{named[-1].type}: {named[-1].message}"
     return said, frame.file if frame else "", (frame.function or "") if frame else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -286,6 +286,13 @@ def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident 
     return None
 
 
+def seen_without_a_word(processes: Sequence[ProcessReport]) -> Iterator[Incident]:
+    """What a watched run saw that PyTorch lets through, by itself."""
+    for one in processes:
+        if any(line.kind in SILENT for line in lines_of(one.traced)):
+            yield with_trace(Incident(), one.traced)
+
+
 def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     """The incident of a run with what was traced; None where the traced run saw nothing, or another failure."""
     incident = run.report.incident if run.report is not None else None
@@ -295,7 +302,7 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised
+    if incident is None:
+        return next(seen_without_a_word(processes), None)
     seen = next((one.traced for one in processes if lines_of(one.traced)), None)
-    if seen is None or (incident is None and not any(one.kind in SILENT for one in lines_of(seen))):
-        return None
-    return with_trace(incident or Incident(), seen)
+    return with_trace(incident, seen) if seen is not None else None

@@ -24,7 +24,7 @@ KEYS = (
     "title", "summary", "kind", "status", "since", "signature", "look_alikes", "proves_not", "needs", "prior", "applies",
     "form", "evidence", "fix", "myth",
 )  # fmt: skip
-CHANGE_KEYS = ("kind", "of", "old", "new", "added", "deprecated", "removed", "write", "note", "checked")
+CHANGE_KEYS = ("kind", "of", "old", "new", "added", "deprecated", "removed", "write", "becomes", "note", "checked")
 CONDITIONS = {
     "message": {"pattern", "contains", "fields", "anywhere"},
     "frames": {"fields", "file", "function", "code", "library", "at", "stack"},

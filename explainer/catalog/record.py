@@ -46,6 +46,8 @@ def record_shape(folder: str, cause: str, shape: str, python: str) -> Recording:
         RuleError: the interpreter does not start, has no torch, or the program runs for more than five minutes.
     """
     place = os.path.join(os.path.abspath(folder), cause, shape)
+    if os.path.dirname(python):  # it runs in the reproducer's folder, where a relative path leads elsewhere
+        python = os.path.abspath(python)
     asked = _describe(python, ["torch", *_imports(os.path.join(place, "broken.py"))])
     versions = {name: found for name, found in asked.versions.items() if found}
     if "torch" not in versions:

@@ -86,6 +86,7 @@ class ChangeFile(_Strict):
     deprecated: Version | None = None
     removed: Version | None = None
     write: Text
+    becomes: list[Annotated[str, Field(pattern=r"^\S.* ->( \S.*)?$")]] = []
     note: Text | None = None
     checked: Literal["run", "source"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -11,7 +12,9 @@ class Change:
 
     `of` is the class, function or module that `old` belongs to. `new` belongs to it too, unless it is dotted: then it is
     a place of its own, as `SFTConfig.packing`. `added` is the release that first has `new`, `removed` the one that first
-    lacks `old`. `write` is what to write instead. `checked` says how it is known: "run" or "source".
+    lacks `old`. `write` is what to write instead; where that depends on the value, each of `becomes` is `"0|None -> written"`:
+    the values, `*` for all others, and the arguments for them, `@` for the value, or nothing. `checked` says how it is known:
+    "run" or "source".
     """
 
     library: str
@@ -23,6 +26,7 @@ class Change:
     deprecated: str | None = None
     removed: str | None = None
     write: str
+    becomes: Sequence[str] = ()
     note: str | None = None
     checked: str
 

@@ -71,7 +71,7 @@ def _proposals(context: Context, name: str, owner: str, change: Change) -> Itera
                 edits=(edit,),
                 culprit=culprit_at(setting.file, (setting.key or setting.span)[:1] + setting.span[1:], _why(change)),
                 belief=belief,
-                title=f"Write `{change.new}` for `{change.old}`" if change.new else f"Take `{change.old}` out",
+                title=_title(setting, change),
                 because=change.note or f"it is what {_release(change)} takes",
             )
 
@@ -90,7 +90,7 @@ def _moved(context: Context, name: str, change: Change) -> Iterator[Proposal]:
             if not isinstance(node, ast.Call) or (dotted_name(node.func) or "").rpartition(".")[2] != owner:
                 continue
             where, value = made[0].file, given[name].value
-            if any(one.arg in (new, None) for one in node.keywords) or not _is_known_at(value, file, node, where):
+            if any(one.arg == new for one in node.keywords) or not _is_known_at(value, file, node, where):
                 continue
             edits = (
                 remove_argument(file, call, given[name]),
@@ -119,10 +119,29 @@ def _is_known_at(value: ast.expr, file: SourceFile, node: ast.Call, where: Sourc
 
 
 def _edit(setting: Setting, change: Change) -> Edit | str:
+    written = _written(setting, change)
+    if written == "":
+        return remove(setting)
+    if written is not None and setting.key is not None and setting.kind == KEYWORD:
+        return Edit(file=setting.file.path, start=setting.key[0], end=setting.span[1], new=written)
     if change.new is not None:
         owner, new = change.new_place
         return rename_key(setting, new) if owner == change.of else f"`{new}` belongs to `{owner}`"
     return remove(setting) if change.write.startswith("nothing") else "what stands for it is more than a name"
+
+
+def _title(setting: Setting, change: Change) -> str:
+    new = change.new if (written := _written(setting, change)) is None else written
+    return f"Write `{new}` for `{change.old}`" if new else f"Take `{change.old}` out"
+
+
+def _written(setting: Setting, change: Change) -> str | None:
+    """The arguments that stand for a setting with its value; None where the value does not decide."""
+    for one in change.becomes:
+        values, _, new = one.partition(" ->")
+        if setting.raw.strip("\"'") in values.split("|") or values == "*":
+            return new.strip().replace("@", setting.raw)
+    return None
 
 
 def _why(change: Change) -> str:

@@ -1,0 +1,61 @@
+"""A schedule gets the steps that the loops make."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = "from torch.optim.lr_scheduler import OneCycleLR\n"
+ASKED = {"asked": "9", "total": "8"}
+
+
+@pytest.mark.parametrize(
+    ("made", "loops", "wanted"),
+    [
+        ("total_steps=len(loader)", "for e in range(epochs):\n for x in loader:\n  s.step()", "total_steps=epochs * len(loader)"),
+        ("total_steps=epochs", "for e in range(epochs):\n for i, x in enumerate(tqdm(loader)):\n  s.step()", "total_steps=epochs * len(loader)"),
+        ("epochs=1, steps_per_epoch=len(loader)", "for e in range(epochs):\n for x in loader:\n  s.step()", "epochs=epochs, steps_per_epoch=len(loader)"),
+        ("total_steps=len(loader)", "for e in range(1, epochs + 1):\n for x in loader:\n  s.step()", "total_steps=(epochs + 1 - 1) * len(loader)"),
+        ("total_steps=8", "for e in range(epochs):\n for i, x in enumerate(loader):\n  if (i + 1) % every == 0:\n   s.step()", "total_steps=epochs * (len(loader) // every)"),
+        # What the steps depend on is not written.
+        ("total_steps=8", "while left:\n for x in loader:\n  s.step()", None),
+        ("total_steps=8", "for e in range(epochs):\n for x in loader:\n  if x.any():\n   s.step()", None),
+        ("total_steps=8", "for e in range(epochs):\n for a, b in zip(loader, other):\n  s.step()", None),
+        # The schedule runs ahead of an optimizer that steps now and then.
+        ("total_steps=8", "for i, x in enumerate(loader):\n if i % 2:\n  o.step()\n s.step()", None),
+    ],
+)  # fmt: skip
+def test_loops(tmp_path: pathlib.Path, made: str, loops: str, wanted: str | None) -> None:
+    source = f"{HEAD}loader, epochs, every = make()\ns = OneCycleLR(o, {made})\n{loops}\n"
+    after = rewritten(tmp_path, "steps_of_schedule", source, "s.step()", fields=ASKED)
+    assert changed_lines(source, after) == ([f"s = OneCycleLR(o, {wanted})"] if wanted else [])
+
+
+FUNCTIONS = f"""{HEAD}EPOCHS = 3
+def train_epoch(model, batches, opt, sched):
+    for x in batches:
+        opt.step()
+        sched.step()
+def build(opt, steps):
+    return OneCycleLR(opt, max_lr=0.1, total_steps=steps)
+def main():
+    train_loader = make()
+    sched = build(opt, STEPS)
+    for epoch in range(EPOCHS):
+        train_epoch(model, train_loader, opt, sched)
+main()
+"""
+
+
+def test_functions(tmp_path: pathlib.Path) -> None:
+    source = FUNCTIONS.replace("STEPS)", "len(train_loader))")
+    after = rewritten(tmp_path, "steps_of_schedule", source, "sched.step()", fields=ASKED)
+    assert changed_lines(source, after) == ["sched = build(opt, EPOCHS * len(train_loader))"]
+
+
+def test_names_that_are_bound_later(tmp_path: pathlib.Path) -> None:
+    source = f"{HEAD}s = OneCycleLR(o, total_steps=8)\nloader = make()\nfor x in loader:\n    s.step()\n"
+    assert rewritten(tmp_path, "steps_of_schedule", source, "s.step()", fields=ASKED) == source
