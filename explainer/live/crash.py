@@ -1,6 +1,6 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
-Only shapes, dtypes, versions and identities of storages; of values the one bit whether refused indices have fractions.
+Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .compare import compared
-from .fraction import fractions
+from .fraction import fractions, scores
 from .frame import is_ours
 from .saved import names_of, saved_of
 
@@ -51,6 +51,9 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     whose = fractions(torch, frames, str(error))
     if whose is not None:
         facts["fractions"] = whose
+    whose = scores(torch, frames, str(error))
+    if whose is not None:
+        facts["scores"] = whose
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))

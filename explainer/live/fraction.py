@@ -1,4 +1,7 @@
-"""Whether floats that were given where indices are taken have fractions: a cast to integers would change what they say."""
+"""What values say that were refused: floats with fractions where indices are taken, or scores where probabilities are.
+
+A cast to integers would change what the first say; the others are finite, and never passed a sigmoid.
+"""
 
 from __future__ import annotations
 
@@ -28,4 +31,15 @@ def fractions(torch: Any, frames: list[FrameType], message: str) -> str | None:
             with suppress(Exception):  # a subclass may refuse anything
                 some = value.detach().flatten()[:MAX_VALUES]
                 return name if bool((some != some.round()).any()) else None
+    return None
+
+
+def scores(torch: Any, frames: list[FrameType], message: str) -> str | None:
+    """The argument of a loss on probabilities that is finite and lies outside 0 to 1, `input`; None where none does."""
+    if not frames or "all elements of input should be between 0 and 1" not in message:
+        return None
+    value = frames[-1].f_locals.get("input")
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        with suppress(Exception):  # a subclass may refuse anything
+            return "input" if bool(torch.isfinite(value.detach().flatten()[:MAX_VALUES]).all()) else None
     return None

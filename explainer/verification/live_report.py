@@ -142,8 +142,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"live_{key}", " ".join(modules[key])
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
-    if "fractions" in seen:
-        yield "live_fractions", seen["fractions"]
+    yield from ((f"live_{key}", seen[key]) for key in ("fractions", "scores") if key in seen)
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))
