@@ -47,11 +47,29 @@ def collator_for(model: ast.expr | None, file: SourceFile, program: Program) -> 
             for one in resolver_of(program).constructors_of(Value(model, file))
             if isinstance(one.node, ast.Call)
         ]
-        found = {_of_class(_made_class(one, program.names(file))) for one in made}
-        return found.pop() if len(found) == 1 else None
+        classes = {_made_class(one, program.names(file)) for one in made}
+        found = {_of_class(one) for one in classes}
+        if "" not in classes:
+            return found.pop() if len(found) == 1 else None
+        # Which of several classes it is a setting says; where labels are spread over the words' tokens there is one for each.
+        each = {_of_class(one) for one in _named_classes(program)} - {None} if made else set()
+        aligned = any(_speaks_of(node, _ALIGNING) for where in program.parsed() for node in where.walk())
+        return each.pop() if len(each) == 1 and aligned else None
     every = {_of_class(_made_class(one, program.names(where))) for where in program.parsed() for one in where.walk()
              if isinstance(one, ast.Call)} - {None}  # fmt: skip
     return every.pop() if len(every) == 1 else None
+
+
+def _named_classes(program: Program) -> set[str]:
+    """The classes of transformers that a program names."""
+    found = set()
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            name = names.qualified(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            if name is not None and name.startswith("transformers."):
+                found.add(name.rpartition(".")[2])
+    return found
 
 
 def _made_class(call: ast.Call, names: Names) -> str:

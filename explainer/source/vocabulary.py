@@ -75,6 +75,12 @@ def _measured_class(one: Length, program: Program) -> ast.ClassDef | None:
 def _vocabularies(file: SourceFile) -> Iterator[tuple[set[str], ast.stmt]]:
     """The names of a vocabulary, and of the list that it counts, where that is one; and the statement that fills it."""
     for node in file.walk():
+        if (
+            isinstance(node, ast.DictComp)
+            and _counts_from_one(node)
+            and not isinstance(file.parents.get(node), ast.Assign)
+        ):
+            yield from _handed_over(node, file)
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         target = node.targets[0]
@@ -90,6 +96,22 @@ def _vocabularies(file: SourceFile) -> Iterator[tuple[set[str], ast.stmt]]:
             loop = node.value.generators[0].iter
             counted = dotted_name(loop.args[0]) if isinstance(loop, ast.Call) and loop.args else None
             yield {name, *([counted.rpartition(".")[2]] if counted else [])}, node
+
+
+def _handed_over(node: ast.DictComp, file: SourceFile) -> Iterator[tuple[set[str], ast.stmt]]:
+    """A vocabulary that is an argument where its object is made: the names of the fields that a class has for it."""
+    call = file.parents.get(node)
+    owner = dotted_name(call.func) if isinstance(call, ast.Call) and node in call.args else None
+    if isinstance(call, ast.keyword) and call.arg is not None:
+        yield {call.arg}, file.statement(node)
+    for one in file.walk() if owner is not None and isinstance(call, ast.Call) else ():
+        if isinstance(one, ast.ClassDef) and one.name == owner:
+            fields = [
+                each.target.id
+                for each in one.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+            ]
+            yield {fields[call.args.index(node)]} if fields else set(), file.statement(node)  # type: ignore[union-attr]
 
 
 def _counts_from_one(node: ast.expr) -> bool:
@@ -109,12 +131,19 @@ def _counts_from_one(node: ast.expr) -> bool:
     start = next(
         (one.value for one in call.keywords if one.arg == "start"), call.args[1] if len(call.args) > 1 else None
     )
-    first = 0 if start is None else start.value if isinstance(start, ast.Constant) else None
+    first = 0 if start is None else start.value if isinstance(start, ast.Constant) else _behind_padding(start)
     if isinstance(value, ast.Name):
         return value.id == counter.id and first == 1
     added = value.right if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else None
     is_next = isinstance(value, ast.BinOp) and isinstance(value.left, ast.Name) and value.left.id == counter.id
     return first == 0 and is_next and isinstance(added, ast.Constant) and added.value == 1
+
+
+def _behind_padding(start: ast.expr) -> int | None:
+    """1 for `PAD + 1`, which leaves the code of padding out; that is 0 as a rule."""
+    if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Add) and isinstance(start.right, ast.Constant):
+        return 1 if start.right.value == 1 and "pad" in ast.unparse(start.left).lower() else None
+    return None
 
 
 def _is_length_and_one(node: ast.expr, name: str) -> bool:

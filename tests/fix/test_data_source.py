@@ -55,6 +55,25 @@ def test_what_makes_nan_of_an_empty_cell_comes_first(tmp_path: pathlib.Path, mad
     assert lines(tmp_path, incident, source.replace(made, "float(text or 0)")) == [8]
 
 
+def test_what_makes_nan_where_a_number_cannot_be_read(tmp_path: pathlib.Path) -> None:
+    made = (
+        "def number(text):\n    try:\n        return float(text)\n    except ValueError:\n        return float('nan')\n"
+    )
+    assert lines(tmp_path, replace(failed(), facts=TRACED), f"{made}{SOURCE}") == [5, 10]
+
+
+def test_the_cell_leads(tmp_path: pathlib.Path) -> None:
+    """The first cell without a number in a table beside the program, then what reads it."""
+    rows = [f"{number},{number}.5" for number in range(9)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *rows, "9,", "10,n/a"]))
+    context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=replace(failed(), facts=TRACED))
+    found = sorted(find_codemod("data_source")(context), key=lambda one: -one.belief)
+    assert [(pathlib.Path(one.culprit.file).name, one.culprit.line) for one in found] == [
+        ("rows.csv", 11), ("rows.csv", 12), ("train.py", 5),
+    ]  # fmt: skip
+    assert found[0].culprit.why == "holds nothing in the column `y`, which is of numbers, as in 1 more"
+
+
 def test_the_line_leads_and_nothing_is_edited(tmp_path: pathlib.Path) -> None:
     """A proposal without edits gives the finding its line, and no patch."""
     write(tmp_path, {"train.py": SOURCE})

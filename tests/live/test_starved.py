@@ -122,6 +122,17 @@ def test_a_parameter_written_through_an_alias() -> None:
     assert lines(masked(lambda hidden, token: hidden.data.clone().__setitem__(0, token)), fails=False) == ()
 
 
+def test_a_sum_that_is_filled_through_an_alias() -> None:
+    """What is computed of the tensor behind the alias meets the graph only in the next layer."""
+
+    def pooled(hidden: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros(2, 3)
+        total.data.index_add_(0, torch.tensor([0, 1]), hidden)
+        return total / 2
+
+    assert shown(lines(two_stage(pooled), fails=False)) == [("starving-cut", "index_add_", "pooled")]
+
+
 def test_a_parameter_written_with_grad_mode_off() -> None:
     """The write is named, and the line that switched grad mode off."""
 

@@ -309,7 +309,9 @@ def test_data_that_is_not_finite() -> None:
 
 
 @pytest.mark.parametrize(
-    "move", [torch.stack, torch.cat, lambda rows: rows[1].view(3)[1:]], ids=["stack", "cat", "view"]
+    "move",
+    [torch.stack, torch.cat, lambda rows: rows[1].view(3)[1:], lambda rows: rows[-1]],
+    ids=["stack", "cat", "view", "nothing"],
 )
 def test_data_that_was_made_before_it_was_watched(move: Callable[[list[torch.Tensor]], torch.Tensor]) -> None:
     """What only moves values makes no NaN: its data had it, though they come from an operation of an earlier step."""

@@ -1,6 +1,7 @@
-"""Points at the lines that read the data of a program, where values that are not finite come in. No edit: the data decides.
+"""Points at the data of a program where values that are not finite come in, and at the lines that read it. No edit: the data decides.
 
-A line that makes NaN of a cell without a number comes first: `float(text or "nan")`, `to_numeric(..., errors="coerce")`.
+A cell without a number in a table beside the program comes first, then a line that makes NaN of such a cell: `float(text or "nan")`,
+`to_numeric(..., errors="coerce")`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.source.file import SourceFile
+from explainer.source.table import SUFFIXES, find_tables, gaps
 
 _READERS = (
     "pandas.read_", "polars.read_", "polars.scan_", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile",
@@ -24,6 +26,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """The calls that read data; those that by their words read settings or a checkpoint are left out."""
     if not any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts):
         return
+    yield from _cells(context)
     for file in context.program.parsed():
         for node in [one for one in file.walk() if _fills(one, file, context)][:MAX_LINES]:
             yield Proposal(
@@ -34,6 +37,18 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(
             edits=(), culprit=culprit_of(file, node, "reads the data that is not finite"), belief=1.0 - 0.1 * number
         )
+
+
+def _cells(context: Context) -> Iterator[Proposal]:
+    """The first cells without a number, in the tables of a program that speaks of such files."""
+    if not any(suffix in file.text for file in context.program.parsed() for suffix in SUFFIXES):
+        return
+    found = [one for table in find_tables(context.program.root) for one in gaps(table)]
+    for number, one in enumerate(found[:MAX_LINES]):
+        more = f", as in {len(found) - 1} more" if number == 0 and len(found) > 1 else ""
+        held = f"`{one.cell}`" if one.cell else "nothing"
+        why = f"holds {held} in the column `{one.column}`, which is of numbers{more}"
+        yield Proposal(edits=(), culprit=culprit_at(one.file, one.span, why), belief=1.8 - 0.1 * number)
 
 
 def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
@@ -48,6 +63,12 @@ def _fills(node: ast.AST, file: SourceFile, context: Context) -> bool:
     """Whether an expression is NaN where the data has no number."""
     if isinstance(node, ast.Call):
         return any(one.arg == "errors" and getattr(one.value, "value", None) == "coerce" for one in node.keywords)
+    if isinstance(node, ast.Return):
+        return (
+            node.value is not None
+            and isinstance(file.parents.get(node), ast.ExceptHandler)
+            and _is_nan(node.value, file, context)
+        )
     other = node.orelse if isinstance(node, ast.IfExp) else node.values[-1] if isinstance(node, ast.BoolOp) else None
     kinds = (node.body, node.orelse) if isinstance(node, ast.IfExp) else (other,)
     if isinstance(node, ast.BoolOp) and not isinstance(node.op, ast.Or):

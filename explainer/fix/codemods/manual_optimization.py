@@ -1,6 +1,6 @@
 """Switches a Lightning module to manual optimization where it steps its optimizers by itself: `self.automatic_optimization = False`.
 
-A module with several optimizers, which Lightning 2 steps no more, steps them as Lightning 1 did: each in turn with the loss that
+One that says so before `super().__init__()`, which sets it back, says it after. A module with several optimizers, which Lightning 2 steps no more, steps them as Lightning 1 did: each in turn with the loss that
 `training_step` computes for its index; where there is one loss, one backward for all. Not where schedulers hang on them.
 """
 
@@ -9,7 +9,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.codemod import (
+    Context,
+    Proposal,
+    culprit_at,
+    culprit_of,
+    edit_of,
+    insert_after,
+    insert_before,
+    lines_of,
+    remove_statement,
+)
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import free_name
 from explainer.fix.setting_choice import has_value
@@ -38,7 +48,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         if not any(_optimizes_by_hand(one) for _, one in chain):
             continue
         set_here = [(file, node) for file, one in chain for node in _assigned(one)]
-        if set_here:
+        early = [one for file, owner in chain for one in _set_early(file, owner)]
+        if early:
+            yield early[0]
+        elif set_here:
             yield from _switched(set_here[0], context)
         else:
             # The class that calls the optimizers is the one whose contract this is; its subclasses inherit it.
@@ -139,6 +152,20 @@ def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:
             for one in node.targets
         ):
             yield node
+
+
+def _set_early(file: SourceFile, owner: ast.ClassDef) -> Iterator[Proposal]:
+    """The flag that is set before `super().__init__()`, which sets it back, goes behind it."""
+    made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    body = made.body if made is not None else []
+    above = next((one for one in body if _is_super(one)), None)
+    for node in _assigned(owner) if above is not None else ():
+        if above is not None and node in body[: body.index(above)]:
+            yield Proposal(
+                edits=(remove_statement(file, node), insert_after(file, above, lines_of(file, node))),
+                culprit=culprit_of(file, node, "is set before `super().__init__()`, which sets it back to True"),
+                belief=2.5,
+            )
 
 
 def _switched(place: tuple[SourceFile, ast.Assign], context: Context) -> Iterator[Proposal]:

@@ -153,7 +153,7 @@ class Finite:
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
             return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient}, views)
-        found = self._first_forward(forward, views, given)
+        found = self._first_forward(forward, views, given, since=min((number for _, number, _ in flags), default=0))
         if found is None and ends_infinite and forward:
             found = self._first_infinity(forward, views)
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
@@ -171,9 +171,9 @@ class Finite:
                 yield is_gradient, number, "nan" if math.isnan(value) else "inf"
 
     def _first_forward(
-        self, bad: dict[int, str], views: set[int], given: dict[int, list[Any]]
+        self, bad: dict[int, str], views: set[int], given: dict[int, list[Any]], *, since: int
     ) -> dict[str, Any] | None:
-        """The operation that made the first NaN, or the infinity behind it."""
+        """The operation that made the first NaN, or the infinity behind it; what is older than `since` was read before."""
         number = min((one for one, kind in bad.items() if kind == "nan"), default=None)
         if number is None:
             return None
@@ -181,21 +181,36 @@ class Finite:
         if operation is None:
             return None
         told = {"direction": "forward", "kind": "nan", "number": number, "operation": operation}
-        for leaf in self._leaves(operation):
-            if leaf.is_floating_point() and not bool(leaf.detach().isfinite().all()):
-                kind = self._parameter() if leaf.requires_grad else "data"
-                return {**told, "input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
-        for one in given.get(number, ()):
-            if one.is_floating_point() and not bool(one.detach().isfinite().all()):
-                return {**told, "input": self._parameter(), "shape": list(one.shape)}
-        if (allocated := self._allocated(operation)) is not None:
-            return {**told, "input": "unfilled", "operation": allocated}
-        if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
-            return {**told, "input": "data", **self._loaded(number, operation)}
+        came = self._taken_in(number, operation, given, since)
+        if came is not None:
+            return {**told, **came}
         for source, maker in self._sources(operation, bad, views):
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
         return told
+
+    def _taken_in(
+        self, number: int, operation: Operation, given: dict[int, list[Any]], since: int
+    ) -> dict[str, Any] | None:
+        """What an operation took that was not finite already: data, parameters, or memory that nothing has filled."""
+        for leaf in self._leaves(operation):
+            if not self._is_finite(leaf):
+                kind = self._parameter() if leaf.requires_grad else "data"
+                return {"input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
+        for one in given.get(number, ()):
+            if not self._is_finite(one):
+                return {"input": self._parameter(), "shape": list(one.shape)}
+        if (allocated := self._allocated(operation)) is not None:
+            return {"input": "unfilled", "operation": allocated}
+        for one in (tensor for older in operation.inputs if older < since for tensor in self._flow.made_by(older)):
+            if not one.requires_grad and not self._is_finite(one):
+                return {"input": "data", "shape": list(one.shape)}
+        if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
+            return {"input": "data", **self._loaded(number, operation)}
+        return None
+
+    def _is_finite(self, tensor: Any) -> bool:
+        return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
 
     def _first_infinity(self, bad: dict[int, str], views: set[int]) -> dict[str, Any] | None:
         """The operation that made the infinity with which the step ended, of values that were finite."""

@@ -70,6 +70,10 @@ class Flow:
         found = self._makers.get(id(tensor))
         return found[1] if found is not None and found[0]() is tensor and found[1] >= self._dropped else None
 
+    def made_by(self, number: int) -> list[Any]:
+        """The tensors that an operation made, of those that still live."""
+        return [tensor for ref, one in self._makers.values() if one == number and (tensor := ref()) is not None]
+
     def sort(self, tensors: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The makers of some tensors, and the identities of those that none made, which live until `forget_leaves`."""
         inputs, leaves = [], []

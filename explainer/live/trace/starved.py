@@ -97,7 +97,7 @@ class Starved:
             operation = self._flow.get(number)
             if operation is None:
                 continue
-            if operation.took_grad and self._is_into_alias(number, operation):
+            if operation.took_grad and self._is_into_alias(number, operation, takers):
                 found.setdefault((operation.place, operation.name), operation)
                 continue
             if operation.took_grad and not operation.gave_grad and not operation.in_segment:
@@ -125,10 +125,10 @@ class Starved:
                 break
         return list(found.values())
 
-    def _is_into_alias(self, number: int, operation: Operation) -> bool:
+    def _is_into_alias(self, number: int, operation: Operation, takers: dict[int, list[int]]) -> bool:
         """Whether an operation writes what requires grad through `.data` or a detached alias, and the tensor behind goes on."""
         return any(
-            self._is_used_after(number, source)
+            self._is_used_after(number, source, takers)
             for one in operation.wrote
             if (source := self._alias_behind(one)) is not None
         )
@@ -144,12 +144,13 @@ class Starved:
             number = operation.inputs[0]
         return None
 
-    def _is_used_after(self, number: int, source: Operation) -> bool:
-        """Whether the tensor behind an alias becomes part of a graph after the write."""
+    def _is_used_after(self, number: int, source: Operation, takers: dict[int, list[int]]) -> bool:
+        """Whether the tensor behind an alias, or what is computed of it, becomes part of a graph after the write."""
         inputs, leaves = set(source.inputs), set(source.leaves)
         return any(
-            one.gave_grad and (inputs.intersection(one.inputs) or leaves.intersection(one.leaves))
-            for _, one in self._flow.since(number + 1)
+            (inputs.intersection(one.inputs) or leaves.intersection(one.leaves))
+            and (one.gave_grad or self._goes_on(each, takers))
+            for each, one in self._flow.since(number + 1)
         )
 
     def _goes_on(self, number: int, takers: dict[int, list[int]]) -> bool:
