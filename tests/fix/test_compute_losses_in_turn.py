@@ -136,6 +136,24 @@ WRONG = {
          "+        for loss, opt in zip([lambda: F.mse_loss(self.q(s, a), r), lambda: -self.q(s, self.actor(s)).mean()], self.opts.values()):",
          "+            loss = loss()"],
     ),
+    "taken by key from a display": (
+        _update(
+            """        found = {"critic": F.mse_loss(self.q(s, a), r), "actor": -self.q(s, self.actor(s)).mean()}
+        for name, opt in self.opts.items():
+            opt.zero_grad()
+            found[name].backward()
+            opt.step()
+        return {name: loss.item() for name, loss in found.items()}
+"""
+        ),
+        ['-        found = {"critic": F.mse_loss(self.q(s, a), r), "actor": -self.q(s, self.actor(s)).mean()}',
+         '+        found = {"critic": lambda: F.mse_loss(self.q(s, a), r), "actor": lambda: -self.q(s, self.actor(s)).mean()}',
+         "+            found[name] = found[name]()"],
+    ),
+    "taken by key from what a method gives": (
+        _update("        found = self.losses(s, a, r)\n        for name in self.opts:\n" + ROUND.replace("loss.", "found[name].")),
+        ["+            found[name] = self.losses(s, a, r)[name]"],
+    ),
     "one after another, unpacked": (
         _update(
             """        critic_loss, actor_loss = self.pair(s, a, r)

@@ -53,7 +53,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not any(_STALE in one.message for one in context.incident.exceptions):
         return
     for backward in find_backwards(context.program):
-        found = _of_loop(backward, context.program) or _of_block(backward, context.program)
+        found = next((one for find in _FORMS if (one := find(backward, context.program))), None)
         if found is not None:
             edits, guilty = found
             yield Proposal(
@@ -313,6 +313,43 @@ def _of_block(backward: Backward, program: Program) -> Found | None:
     if root.id not in parts or None in parts or not reads or reads[0] not in block:
         return None
     return (insert_before(file, reads[0], f"{root.id} = {text}[{parts.index(root.id)}]"),), one
+
+
+def _of_key(backward: Backward, program: Program) -> Found | None:
+    """A loop over the optimizers, or their names, whose round takes its loss from a dictionary made before: `losses[name]`."""
+    file, loss = backward.file, backward.loss
+    scope, loop = scope_of(backward.statement, file, program), next(loops_of(backward.statement, file), None)
+    if scope is None or not isinstance(loop, ast.For) or not _steps(loop.body, backward.statement):
+        return None
+    if (
+        not isinstance(loss, ast.Subscript)
+        or not isinstance(loss.value, ast.Name)
+        or not isinstance(loss.slice, ast.Name)
+    ):
+        return None
+    held, place = loss.value.id, loss.slice.id
+    targets = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    made = _made(loss.value, loop, scope)
+    value, statement = made if made is not None else (loss, None)
+    if place not in targets or statement is None or any(held in binds(one) for one in loop.body):
+        return None
+    if isinstance(value, ast.Call):
+        if _pure(value, file, program) is None or _rebinds(value, loop.body):
+            return None
+        return (insert_before(file, loop.body[0], f"{held}[{place}] = {file.segment(value)}[{place}]"),), statement
+    if (
+        not isinstance(value, ast.Dict)
+        or len(value.values) < 2
+        or any(_rebinds(one, loop.body) for one in value.values)
+    ):
+        return None
+    if not all(isinstance(one, (ast.Call, ast.BinOp, ast.UnaryOp)) for one in value.values):
+        return None
+    edits = [edit_of(file, one, f"lambda: {file.segment(one)}") for one in value.values]
+    return (*edits, insert_before(file, loop.body[0], f"{held}[{place}] = {held}[{place}]()")), statement
+
+
+_FORMS = (_of_loop, _of_block, _of_key)
 
 
 def _goes_back(step: ast.stmt, made: ast.stmt, block: Sequence[ast.stmt]) -> bool:
