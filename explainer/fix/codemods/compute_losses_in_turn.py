@@ -331,7 +331,10 @@ def _of_key(backward: Backward, program: Program) -> Found | None:
     targets = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
     made = _made(loss.value, loop, scope)
     value, statement = made if made is not None else (loss, None)
-    if place not in targets or statement is None or any(held in binds(one) for one in loop.body):
+    writes = [
+        one for one in walk(loop) if isinstance(one, (ast.Name, ast.Subscript)) and isinstance(one.ctx, ast.Store)
+    ]
+    if place not in targets or statement is None or any(_root(one) == held for one in writes):
         return None
     if isinstance(value, ast.Call):
         if _pure(value, file, program) is None or _rebinds(value, loop.body):
@@ -347,6 +350,11 @@ def _of_key(backward: Backward, program: Program) -> Found | None:
         return None
     edits = [edit_of(file, one, f"lambda: {file.segment(one)}") for one in value.values]
     return (*edits, insert_before(file, loop.body[0], f"{held}[{place}] = {held}[{place}]()")), statement
+
+
+def _root(node: ast.expr) -> str | None:
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node.id if isinstance(node, ast.Name) else None
 
 
 _FORMS = (_of_loop, _of_block, _of_key)
