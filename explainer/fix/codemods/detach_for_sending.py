@@ -1,0 +1,115 @@
+"""What a worker hands to another process is detached there: the graph of a tensor cannot be sent, and its values alone are meant.
+
+`{name: old[name] - p for name, p in model.named_parameters()}` becomes `{... - p.detach() ...}` where a pool's function returns it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import crash_places, message_of
+from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.lineage import definitions
+from explainer.source.name import Function
+from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_SENDS = frozenset(
+    ("map", "imap", "imap_unordered", "starmap", "apply", "map_async", "apply_async", "starmap_async", "submit")
+)
+_PARAMETERS = frozenset(("parameters", "named_parameters"))
+_WITHOUT_GRAPH = frozenset(("detach", "data", "grad", "item", "tolist", "numpy", "shape", "size", "numel", "dtype"))
+_SAID = "refusing to serialize non-leaf tensor"
+_DEPTH = 3
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each function that the failing line gives to a pool, and that returns tensors with a graph."""
+    if _SAID not in message_of(context):
+        return
+    seen: set[Function] = set()
+    for file, statement in crash_places(context):
+        for call in walk(statement):
+            func = call.func if isinstance(call, ast.Call) else None
+            if not isinstance(func, ast.Attribute) or func.attr not in _SENDS or not isinstance(call, ast.Call):
+                continue
+            for where, function in _functions(call, file, context.program):
+                parts = list(dict.fromkeys(_returned(function, where, context.program)))
+                if parts and function not in seen:
+                    seen.add(function)
+                    yield Proposal(
+                        edits=tuple(put_method(where, one, ".detach()") for one in parts),
+                        culprit=culprit_of(where, parts[0], "has a graph, which cannot be sent to another process"),
+                        belief=2.0,
+                    )
+
+
+def _functions(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Function]]:
+    """The program's functions that a call of a pool is given, also by `functools.partial`."""
+    for node in (part for one in call.args[:1] for part in walk(one)):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            asked = ast.copy_location(ast.Call(func=node, args=[], keywords=[]), node)
+            target = resolver_of(program).function_of(asked, Value(node, file))
+            if target is not None:
+                yield target
+
+
+def _returned(function: Function, file: SourceFile, program: Program) -> Iterator[ast.expr]:
+    for node in walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _parts(Value(node.value, file), node, function, program, 0)
+
+
+def _parts(given: Value, at: ast.stmt, function: Function, program: Program, depth: int) -> Iterator[ast.expr]:
+    """What in a value has a graph: in displays and comprehensions, in the arguments of an object, behind a name."""
+    node, file = given.node, given.file
+    if isinstance(node, (ast.Tuple, ast.List)):
+        inner = list(node.elts)
+    elif isinstance(node, ast.Dict):
+        inner = list(node.values)
+    elif isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+        yield from _of_parameters(node)
+        return
+    elif isinstance(node, ast.Call) and _makes_object(node, file, program):
+        inner = [*node.args, *(one.value for one in node.keywords)]
+    elif isinstance(node, ast.Name) and depth < _DEPTH:
+        made = definitions(node.id, at, function)
+        value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+        if isinstance(value, (ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp)):
+            yield from _parts(Value(value, file), made[0], function, program, depth + 1)
+        elif provenance_of(program).trace(given).live:
+            yield node
+        return
+    else:
+        if provenance_of(program).trace(given).live:
+            yield node
+        return
+    for one in inner:
+        yield from _parts(Value(one, file), at, function, program, depth)
+
+
+def _makes_object(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    return resolver_of(program).find_class(call.func, file) is not None or getattr(call.func, "id", "") in (
+        "dict",
+        "list",
+        "tuple",
+    )
+
+
+def _of_parameters(node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> Iterator[ast.expr]:
+    """The parameter that a comprehension over them reads in what it gives, unless it is detached there."""
+    value = node.value if isinstance(node, ast.DictComp) else node.elt
+    for part in node.generators:
+        over = part.iter
+        if not isinstance(over, ast.Call) or getattr(over.func, "attr", "") not in _PARAMETERS:
+            continue
+        target = part.target.elts[-1] if isinstance(part.target, ast.Tuple) else part.target
+        name = target.id if isinstance(target, ast.Name) else None
+        taken = {one.value for one in walk(value) if isinstance(one, ast.Attribute) and one.attr in _WITHOUT_GRAPH}
+        yield from (one for one in walk(value) if isinstance(one, ast.Name) and one.id == name and one not in taken)
