@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,6 +96,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
 
 
 MIN_MESSAGE, MAX_MESSAGE = 20, 200  # characters of a message by which it is known in a line
+_HANDED_ON = re.compile(r"Caught \w+ in \w+")
 _NO = frozenset({"0", "f", "false", "n", "no", "off"})
 LATE = 124  # what `timeout` of coreutils ends with
 MAX_TRACED = 400  # steps of a run that ended well, with values that are not finite
@@ -223,7 +225,9 @@ def _scripts_of(job: Job) -> list[str]:
 def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
     """An incident that was printed, with what was seen live at that failure: its frames too, where only the message was printed."""
     said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
-    for failure in reversed(failures):
+    # What a worker raised was seen there, and is only handed on by the process that waits for it.
+    last_first = failures[::-1]
+    for failure in sorted(last_first, key=lambda one: _HANDED_ON.match(one.message) is not None):
         if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
             if not any(record.frames for record in incident.exceptions):
                 whole = next(iter(read_text(failure.text)), None)

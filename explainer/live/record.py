@@ -55,6 +55,7 @@ class Recorder:
         self._written = ""
         self._is_ended = False
         self._is_watched = False
+        self._is_forked = False
         self._folder = options["folder"]
         self._owner = os.getpid()
         self._thread = threading.local()
@@ -84,7 +85,7 @@ class Recorder:
     def end_rank(self) -> None:
         """The last writing of a forked rank; the exception that ends it is on its way."""
         if self.place.rank is None or self.place.is_helper:
-            return
+            return  # what failed in it is written already
         error = sys.exc_info()[1]
         if error is not None:
             self.note(error, "uncaught")
@@ -138,7 +139,7 @@ class Recorder:
 
     def _forked(self) -> None:
         """A forked child reports for itself, from now on."""
-        self._owner = os.getpid()
+        self._owner, self._is_forked = os.getpid(), True
         self.failures = []
         self.parts = {key: value for key, value in self.parts.items() if key == "environment" or not value}
         self._stacks.forked()
@@ -221,8 +222,11 @@ class Recorder:
         self._write_rank(where)
 
     def _write_rank(self, where: str) -> None:
-        """Write at once what a rank is about to tell: a launcher ends the ranks as soon as one of them has failed."""
-        if self.place.rank is not None and where != "raised":
+        """Write at once what a rank is about to tell: a launcher ends the ranks as soon as one of them has failed.
+
+        So does a helper that was forked, as a worker of a loader: it hands the failure on, and leaves without a last word.
+        """
+        if where != "raised" and (self.place.rank is not None or self._is_forked):
             self.write()
 
     def _among_ranks(self, error: BaseException) -> dict[str, Any]:

@@ -45,6 +45,11 @@ WRONG = {
         "out = images / scale.clamp(min=0.5)[:, None, None]",
         "images / scale.clamp(min=0.5).view(3, 1, 1)",
     ),
+    "a mean and a deviation for each channel": (
+        "out = (images - scale) / spread",
+        "out = (images - scale[:, None, None]) / spread[:, None, None]",
+        "(images - scale.view(3, 1, 1)) / spread.view(3, 1, 1)",
+    ),
     "a value that is read elsewhere too": (
         "keep = table[t]\n    out = images * keep\n    spare = keep.sum()",
         "out = images * keep[:, None, None, None]",
@@ -67,7 +72,8 @@ RIGHT = {
 }
 NAMES = {
     "images": "torch.rand(5, 3, 9, 11)", "rows": "torch.rand(5, 6, 4)", "mask": "(torch.rand(5, 6) < 0.7).float() + 0.1",
-    "code": "torch.rand(5, 4)", "wide": "torch.rand(5, 7)", "scale": "torch.rand(3)", "table": "torch.rand(20)",
+    "code": "torch.rand(5, 4)", "wide": "torch.rand(5, 7)", "scale": "torch.rand(3)",
+    "spread": "torch.rand(3) + 1", "table": "torch.rand(20)",
     "t": "torch.arange(5)", "scores": "torch.rand(5, 2, 6, 6)",
 }  # fmt: skip
 LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\n\n\n"

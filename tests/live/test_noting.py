@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from explainer.catalog.bundle import load_catalog
+from explainer.model.incident import TENSOR
 from explainer.run import Job, Run, run_program, sharpen
 from tests.conftest import ROOT
 from tests.gate import some_at_gate
@@ -119,6 +120,30 @@ def test_the_failure_is_noted_and_explained(tmp_path: pathlib.Path, text: str, s
     assert done.report.findings[0].cause.startswith("no-graph/")
     noted = [failure for one in done.processes for failure in one.failures]
     assert any(dict(failure.facts).get("live_grad_enabled") == "yes" for failure in noted)
+
+
+WORKER = """
+import torch
+class Images(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        image, mean = torch.ones(3, 8, 8), torch.ones(3)
+        return image - mean
+if __name__ == "__main__":
+    for batch in torch.utils.data.DataLoader(Images(), num_workers=1):
+        print(batch.shape)
+"""
+
+
+def test_what_a_worker_of_a_loader_held(tmp_path: pathlib.Path) -> None:
+    """The tensors are those of the frame that raised in the worker, and not those of the loop that waits for it."""
+    (tmp_path / "train.py").write_text(WORKER)
+    done, _ = run(tmp_path, "train.py")
+    assert done.report is not None
+    seen = [one.value for one in done.report.incident.facts if one.name == TENSOR]
+    assert sorted(seen) == ["image: [3, 8, 8] float32 on cpu", "mean: [3] float32 on cpu"]
+    assert done.report.findings[0].culprits[0].line == 8
 
 
 @pytest.mark.parametrize("handle", HANDLED.values(), ids=HANDLED)

@@ -65,6 +65,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         ]
         if not found:
             return
+        found += _behind(found[0], pairs, file, context)
         name = _root(found[0].part)
         made = _made(name, found, statement, file, context.program)
         why = f"has {len(found[0].kept)} of the {found[0].rank} axes of what it is combined with"
@@ -77,6 +78,21 @@ def propose(context: Context) -> Iterator[Proposal]:
             return
         edits = tuple(edit_of(file, one.part, f"{operand(file, one.part)}{one.index}") for one in found)
         yield Proposal(edits=edits, culprit=culprit_of(file, found[0].part, why), belief=2.5)
+
+
+def _behind(
+    first: _Clash, pairs: list[tuple[ast.AST, ast.expr, ast.expr]], file: SourceFile, context: Context
+) -> list[_Clash]:
+    """What the result of a clash would meet next with the same fault: `std` of `(image - mean) / std`."""
+    shape = seen_shape(first.part, file, context)
+    return [
+        _Clash(part, first.kept, first.rank)
+        for _, left, right in pairs
+        for part, other in ((left, right), (right, left))
+        if part is not first.part
+        and any(one is first.part for one in walk(other))
+        and seen_shape(part, file, context) == shape
+    ]
 
 
 def _clash(
