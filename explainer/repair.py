@@ -33,7 +33,7 @@ from explainer.verification.command import OnOutput
 from explainer.workflow import apply, undo
 
 MAX_CANDIDATES = 6
-MAX_DEPTH = 3
+MAX_DEPTH = 5
 _WORTH_TRYING = 0.03
 
 

@@ -74,6 +74,33 @@ def test_the_length_of_an_object_that_holds_the_codes(tmp_path: pathlib.Path) ->
     assert rewritten(tmp_path, "count_reserved_code", counted, "out = table") == counted
 
 
+RECORD = """from dataclasses import dataclass
+PAD = 0
+@dataclass
+class Catalogue:
+    ids: dict
+    name: str
+    @property
+    def count(self):
+        return len(self.ids)
+
+catalogue = Catalogue({word: i for i, word in enumerate(sorted(set(words)), start=PAD + 1)}, "tracks")
+ids = torch.tensor([catalogue.ids[word] for word in words])
+"""
+
+
+@pytest.mark.torch
+def test_codes_that_are_given_to_a_record(tmp_path: pathlib.Path) -> None:
+    """They begin behind the padding's code, and the record's field is what is counted."""
+    pytest.importorskip("torch")
+    source = HEAD + RECORD + "table = nn.Embedding(catalogue.count, 4, padding_idx=PAD)\nout = table(ids)\n"
+    with pytest.raises(IndexError, match="index out of range in self"):
+        exec(compile(source, "before", "exec"), {"__name__": "__main__"})  # noqa: S102
+    after = rewritten(tmp_path, "count_reserved_code", source, "out = table")
+    assert changed_lines(source, after) == ["return len(self.ids) + 1"]
+    exec(compile(after, "after", "exec"), {"__name__": "__main__"})  # noqa: S102
+
+
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_what_counts_right_stays(tmp_path: pathlib.Path, body: str) -> None:
     """Other codes, other lengths, and lengths of which none is known to make the table."""

@@ -8,14 +8,41 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import make_patch
-from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.incident import ExceptionRecord, Frame, Incident
 from explainer.model.interface import Change
 from explainer.source.program import read_program
 
-FAILED = Incident(exceptions=(ExceptionRecord(type="ImportError", message="failed"),))
+RAISED = Frame(file="train.py", line=1, code="t = Fit(args=Config(**more), text='a')")
+FAILED = Incident(exceptions=(ExceptionRecord(type="ImportError", message="failed", frames=(RAISED,)),))
 MOVED = Change(library="lib", kind="import", of="lib", old="Adam", new="torch.optim.AdamW", write="x", checked="run")
 CAME = Change(library="lib", kind="argument", of="Base.loss", new="count", added="2", write="x", checked="run")
-TABLE = {("lib", "Adam"): [MOVED], ("Base.loss", "count"): [CAME]}
+GPUS = Change(
+    library="lib", kind="argument", of="Trainer", old="gpus", new="devices", removed="2", write="x", checked="run",
+    becomes=('0|None -> accelerator="cpu"', '* -> accelerator="gpu", devices=@'),
+)  # fmt: skip
+BAR = Change(
+    library="lib", kind="argument", of="Trainer", old="bar", removed="2", write="`callbacks=[Bar()]`", checked="run",
+    becomes=("0 -> has_bar=False", "1 ->"),
+)  # fmt: skip
+TEXT = Change(
+    library="lib",
+    kind="argument",
+    of="Fit",
+    old="text",
+    new="Config.text",
+    added="2",
+    removed="2",
+    write="x",
+    checked="run",
+)
+TABLE = {
+    ("lib", "Adam"): [MOVED], ("Base.loss", "count"): [CAME], ("Trainer", "gpus"): [GPUS], ("Trainer", "bar"): [BAR],
+    ("Fit", "text"): [TEXT],
+}  # fmt: skip
+OLD, BARRED, GIVEN = (
+    {"callee": f"{of}.__init__", "argument": one}
+    for of, one in (("Trainer", "gpus"), ("Trainer", "bar"), ("Fit", "text"))
+)
 IMPORT = {"module": "lib", "name": "Adam"}
 CALL = {"callee": "Own.loss", "argument": "count"}
 
@@ -28,6 +55,7 @@ STAYS = {
     "a parameter that is there": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, count=None): ...\n"),
     "an override that takes any": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, **rest): ...\n"),
     "a class of another base": ("parameter_of_override", CALL, "class Own(Other):\n    def loss(self): ...\n"),
+    "a value that decides, and is not known": ("renamed_argument", BARRED, "t = Trainer(a=1, bar=20)\n"),
     "an argument that the table does not know": ("parameter_of_override", {**CALL, "argument": "size"}, "class Own(Base):\n    def loss(self): ...\n"),
 }  # fmt: skip
 CURED = {
@@ -35,6 +63,11 @@ CURED = {
     "a name with another": ("moved_import", IMPORT, "from lib import Adam as A\n", "from torch.optim import AdamW as A\n"),
     "the last of several": ("moved_import", IMPORT, "from lib import x, Adam\n", "from torch.optim import AdamW as Adam\nfrom lib import x\n"),
     "the first of several in parentheses": ("moved_import", IMPORT, "from lib import (\n    Adam,\n    x,\n)\n", "from torch.optim import AdamW as Adam\nfrom lib import (\n    x,\n)\n"),
+    "an argument whose value decides": ("renamed_argument", OLD, "t = Trainer(gpus=0, a=1)\n", 't = Trainer(accelerator="cpu", a=1)\n'),
+    "another value of it": ("renamed_argument", OLD, "t = Trainer(gpus=n)\n", 't = Trainer(accelerator="gpu", devices=n)\n'),
+    "a value that was the default": ("renamed_argument", BARRED, "t = Trainer(a=1, bar=1)\n", "t = Trainer(a=1)\n"),
+    "an argument that went without another": ("renamed_argument", BARRED, "t = Trainer(bar=0)\n", "t = Trainer(has_bar=False)\n"),
+    "a configuration with options of its own": ("renamed_argument", GIVEN, "t = Fit(args=Config(**more), text='a')\n", "t = Fit(args=Config(**more, text='a'))\n"),
     "a parameter after a default": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a, b=False): ...\n", "class Own(Base):\n    def loss(self, a, b=False, count=None): ...\n"),
     "a parameter with an annotation": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a: int) -> int: ...\n", "class Own(Base):\n    def loss(self, a: int, count=None) -> int: ...\n"),
 }  # fmt: skip

@@ -27,6 +27,10 @@ def module(inside: str, base: str = "L.LightningModule", name: str = "Pair") -> 
 MADE = "    def __init__(self):\n        super().__init__()\n        self.part = torch.nn.Linear(2, 1)\n"
 WRONG = {
     "after super": (module(MADE + STEP), [FLAG]),
+    "before super": (
+        module(MADE.replace("        super()", f"        {FLAG}\n        super()") + STEP),
+        [],
+    ),
     "without an __init__": (
         module('    """Two networks."""\n' + STEP),
         ["def __init__(self, *args, **kwargs):", "super().__init__(*args, **kwargs)", FLAG],
@@ -46,6 +50,7 @@ def test_faults_are_cured(tmp_path: pathlib.Path, source: str, wanted: list[str]
     """The flag is set once, and a program with the flag is left alone."""
     after = rewritten(tmp_path, "manual_optimization", source)
     assert changed_lines(source, after) == wanted
+    assert after != source
     assert rewritten(tmp_path, "manual_optimization", after) == after
     compile(after, "train.py", "exec")
 

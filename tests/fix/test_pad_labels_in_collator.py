@@ -129,6 +129,15 @@ REPLACED = (
 IMPORTED = "from transformers import (AutoModelForTokenClassification, AutoTokenizer, DataCollatorForTokenClassification, DataCollatorWithPadding,"
 RENAMED = "data_collator=DataCollatorForTokenClassification(tokenizer"
 WRONG = {
+    "a model that a setting chooses": (
+        HEAD.replace("model = Auto", "MODELS = {'a': Other, 'b': Auto").replace(
+            '.from_pretrained("x", num_labels=3)', "}\nmodel = MODELS[task](config)"
+        )
+        + ALIGNED
+        + TRAINER.replace("rows,", "rows, data_collator=DataCollatorWithPadding(tokenizer),"),
+        LABELS,
+        [REPLACED, f"Trainer(model=model, train_dataset=rows, {RENAMED}), processing_class=tokenizer).train()"],
+    ),
     "a trainer with a tokenizer": (
         HEAD + ALIGNED + TRAINER,
         LABELS,

@@ -96,6 +96,31 @@ def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     assert len(told["applied"]) == 2
 
 
+CRITIC = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+x, returns = torch.randn(8, 3), torch.randn(8)
+for _ in range(4):
+    optimizer.zero_grad()
+    value = (critic(x) - returns).square().mean()
+    near = nn.functional.smooth_l1_loss(critic(x), returns)
+    (value + near).backward()
+    optimizer.step()
+"""
+
+
+def test_a_fault_that_only_the_trace_sees_behind_one_that_warns(tmp_path: pathlib.Path) -> None:
+    """Of two losses of all pairs one gives a warning; the other is seen when the first is mended, and mended too."""
+    (tmp_path / "train.py").write_text(CRITIC)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert (told["status"], len(told["applied"])) == ("verified", 2)
+    assert (tmp_path / "train.py").read_text() == CRITIC.replace("critic(x)", "critic(x).squeeze(-1)")
+
+
 def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
     """`use_reentrant=False` ends the error; a hidden write in place then falsifies gradients, and the edit is taken back."""
     text = CHECKPOINTED.format(act=IN_PLACE, call=REENTRANT)
