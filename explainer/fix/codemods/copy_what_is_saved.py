@@ -37,8 +37,8 @@ _MOST = 6
 
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all lines that save what is written later."""
-    if not context.has_failed:
-        return
+    if not context.has_failed or any(one.operation == "batch_norm" for one in context.incident.traced):
+        return  # whose statistics are read and moved inside of it
     edits: dict[tuple[str, int], Edit] = {}
     places: list[tuple[SourceFile, ast.AST]] = []
     for line, file, statement in traced_statements(READ, context):

@@ -14,6 +14,7 @@ from .write import Write, Writes, storage_of
 
 MAX_PASSES = 64
 MAX_NODES = 20_000
+_RUNNING = ("running_mean", "running_var")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,10 @@ class Graphs:
 
     def _kept(self, node: Any) -> Iterator[tuple[str, Any]]:
         """The tensors that a node saved and whose version did not move, with their names there."""
+        is_batch = getattr(node, "_saved_training", False)  # whose gradients are those of the batch's own statistics
         for name in self._names(node):
+            if is_batch and name in _RUNNING:
+                continue
             if self._replays.has_any and not tells_hooks(node, name):
                 continue  # to look may run a checkpoint's segment
             try:

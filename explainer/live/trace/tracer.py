@@ -134,6 +134,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._note(name, result, before)
             if name == "__setitem__":
                 self._see_part(args[0], args[1])
+            elif name == "batch_norm":
+                self._see_statistics(args, keywords)
         return result
 
     def _see_part(self, tensor: Any, index: Any) -> None:
@@ -145,6 +147,17 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                     self.expanded.saw_write(tensor, index, self.flow.maker(tensor), place)
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"__setitem__: {type(fault).__name__}: {fault}"[:200]
+
+    def _see_statistics(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """A batch norm in training mode has moved its running statistics, whose version does not tell of it."""
+        given = {
+            **dict(zip(("input", "running_mean", "running_var", "weight", "bias", "training"), args, strict=False)),
+            **keywords,
+        }
+        moved = [one for name in ("running_mean", "running_var") if (one := given.get(name)) is not None]
+        if given.get("training") and moved:
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                self._log_writes(moved, "batch_norm", self._places.here(3), self._sequence(), len(self.flow) - 1)
 
     def _note(self, name: str, result: Any, before: _Before) -> None:
         """Log a call; never in its way."""
