@@ -51,6 +51,7 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         return replace(
             finding,
             culprits=tuple(told.values())[:MAX_CULPRITS],
+            fixes=_advice_first(finding.fixes, cause, context),
             evidence=(*finding.evidence, *_absence(cause, context), *seen),
         )
     for culprit in finding.culprits:
@@ -60,9 +61,16 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
     return replace(
         finding,
         culprits=tuple(culprits.values())[:MAX_CULPRITS],
-        fixes=(*fixes, *others),
+        fixes=(*fixes, *_advice_first(others, cause, context)),
         evidence=(*finding.evidence, evidence, *seen),
     )
+
+
+def _advice_first(fixes: Sequence[Fix], cause: Cause, context: Context) -> tuple[Fix, ...]:
+    """The fixes without an edit: those for which one was looked for in the whole program, and not found, come last."""
+    is_read = bool(context.program.files) and not context.program.faults and not context.is_guess
+    looked_for = {rule.id for rule in cause.fixes if rule.codemod} if is_read else set()
+    return tuple(sorted(fixes, key=lambda one: one.id in looked_for))
 
 
 def _is_symptom(rule: FixRule, proposal: Proposal, finding: Finding) -> bool:
