@@ -44,7 +44,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     else edit_of(file, part.iter, f"{file.segment(part.iter)} if {test}"),
                 ),
                 culprit=culprit_of(file, listed, "lists what an earlier part has listed: the parts share a weight"),
-                belief=1.8,
+                belief=2.5,
                 applicability="unsafe",
                 because="the part that comes first keeps a shared weight, and its learning rate counts",
             )
