@@ -60,6 +60,8 @@ BY_HAND: dict[str, str] = {
     "checkpoint/use-cache-conflict/cache-extended-by-recomputation": "a cache of the program's own, not a setting",
     "trainer/ragged-batch/default-collate": "what stands for the padding, and how it is masked, is the author's to say",
     "trainer/ragged-batch/plain": "without a tokenizer the padding token is the author's choice",
+    "nan/log-of-zero/scores-as-probabilities": "whether the refused values are finite the live program says",
+    "shape/operand-mismatch/statistics-of-channels": "the shapes are those of the live program",
     "trainer/columns-removed/plain": "the columns are renamed, which only the author can do",
 }
 

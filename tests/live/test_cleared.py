@@ -145,6 +145,26 @@ def test_two_networks_that_share_a_helper() -> None:
     assert lines(train, fails=False) == ()
 
 
+def test_networks_in_turn_of_which_one_judges_the_other() -> None:
+    """One line goes back for both: what the actor's loss leaves in the critic has stepped the actor, and is no loss."""
+    critic, actor = torch.nn.Linear(4, 1), torch.nn.Linear(3, 1)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in (critic, actor)]
+
+    def loss(index: int, x: torch.Tensor) -> torch.Tensor:
+        action = actor(x) if index else torch.ones(5, 1)
+        return critic(torch.cat([x, action], 1)).square().mean()
+
+    def train() -> None:
+        for _ in range(4):
+            x = torch.randn(5, 3)
+            for index, optimizer in enumerate(optimizers):
+                optimizer.zero_grad()
+                loss(index, x).backward()
+                optimizer.step()
+
+    assert lines(train, fails=False) == ()
+
+
 def test_steps_that_a_scaler_leaves_out() -> None:
     """A scale that is too large throws gradients away by design."""
     net = torch.nn.Linear(4, 1)

@@ -348,8 +348,14 @@ def _of_key(backward: Backward, program: Program) -> Found | None:
         return None
     if not all(isinstance(one, (ast.Call, ast.BinOp, ast.UnaryOp)) for one in value.values):
         return None
-    edits = [edit_of(file, one, f"lambda: {file.segment(one)}") for one in value.values]
+    edits = [edit_of(file, one, _as_function(one, file)) for one in value.values]
     return (*edits, insert_before(file, loop.body[0], f"{held}[{place}] = {held}[{place}]()")), statement
+
+
+def _as_function(node: ast.expr, file: SourceFile) -> str:
+    """What computes a value when it is called: `critic_loss` of `critic_loss()`."""
+    is_plain = isinstance(node, ast.Call) and not node.args and not node.keywords and dotted_name(node.func) is not None
+    return file.segment(node.func) if is_plain and isinstance(node, ast.Call) else f"lambda: {file.segment(node)}"
 
 
 def _root(node: ast.expr) -> str | None:

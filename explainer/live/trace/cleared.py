@@ -1,8 +1,8 @@
 """Gradients that an optimizer throws away unread, one backward after another, before it steps with those of the last.
 
 `for part in batch: optimizer.zero_grad(); loss(part).backward()` and then `optimizer.step()`: only the last part trains. Not where
-the program reads a gradient in between, nor where another line's backward left what is cleared, as a generator's loss does in
-the discriminator.
+the program reads a gradient in between, nor where another line's backward left what is cleared, or another optimizer has stepped
+with it, as a generator's does with gradients that its loss leaves in the discriminator too.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Cleared:
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
         self._backward = 0
+        self._used = 0  # the last backward with which an optimizer has stepped
         self._stack: _Stack = ()
 
     def saw_backward(self, stack: _Stack) -> None:
@@ -66,7 +67,8 @@ class Cleared:
         seen = self._of(optimizer)
         if seen is None:
             return
-        if self._backward > seen.backward and _gradients(optimizer) not in ((), seen.gradients):
+        is_wasted = self._backward > max(seen.backward, self._used)
+        if is_wasted and _gradients(optimizer) not in ((), seen.gradients):
             seen.thrown.append((self._stack, place))
         seen.backward, seen.gradients = self._backward, ()
 
@@ -76,6 +78,7 @@ class Cleared:
         if seen is None:
             return
         seen.has_closure |= has_closure
+        self._used = self._backward
         lines = {place for _, place in seen.thrown}
         is_spent = self._backward > seen.backward and {stack for stack, _ in seen.thrown} == {self._stack}
         if is_spent and len(lines) == 1 and not seen.is_read and not _has_hooks(optimizer):
