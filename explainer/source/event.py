@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from explainer.source.backward import Backward, find_backwards, stepped
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, block_of, lineage
+from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
@@ -58,9 +59,21 @@ def find_gaps(program: Program) -> Iterator[Gap]:
 def between(backward: Backward, program: Program) -> tuple[tuple[ast.stmt, ...], tuple[ast.stmt, ...]]:
     """What a backward's loss is made by in its block, and what else stands between the first of that and the backward."""
     block = list(block_of(backward.statement, backward.file))
-    made = [one for one in lineage(backward.loss, backward.statement, backward.file, program) if one in block]
+    kept = _kept(backward, block)
+    loss, at = (kept.value, kept) if kept is not None else (backward.loss, backward.statement)
+    made = [one for one in [*lineage(loss, at, backward.file, program), *([kept] if kept else [])] if one in block]
     above = block[: block.index(backward.statement)] if made else ()
     return tuple(made), tuple(one for one in above if before(made[0], one) and one not in made)
+
+
+def _kept(backward: Backward, block: list[ast.stmt]) -> ast.Assign | None:
+    """The statement that keeps the loss on an object before its backward: `state.loss = ...`."""
+    name = dotted_name(backward.loss) if isinstance(backward.loss, ast.Attribute) else None
+    above = block[: block.index(backward.statement)] if name is not None else []
+    found = [
+        one for one in above if isinstance(one, ast.Assign) and any(dotted_name(each) == name for each in one.targets)
+    ]
+    return found[-1] if found else None
 
 
 def _steps(statement: ast.stmt) -> bool:

@@ -140,6 +140,7 @@ def _starved(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
         how = "writes through an alias without a graph, and " if one.get("is_write") else ""
         how = how if one["grad_mode"] else "runs with grad mode off, and "
+        how = "has a gradient of 0 wherever it has one, and " if one.get("is_flat") else how
         yield from _line(
             STARVING_CUT, one, f"`{one['operation']}` {how}keeps {what} of the optimizer from ever getting a gradient"
         )  # fmt: skip

@@ -116,6 +116,24 @@ class Net(nn.Module):
     ),
 }
 WRONG = {
+    "read beside the loop too": (
+        """import torch
+from torch import nn
+gate, table = nn.Parameter(torch.zeros(3)), nn.Embedding(3, 4)
+opt = torch.optim.SGD([gate, *table.parameters()], 0.1)
+for epoch in range(2):
+    weights = torch.sigmoid(gate)
+    print(len(weights))
+    for x in torch.randint(3, (3, 5)):
+        loss = (weights[x] * table(x).sum(-1)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    print(weights)
+""",
+        "loss.backward()",
+        ["+        weights = torch.sigmoid(gate)"],
+    ),
     "targets of a network that nobody trains, in a dictionary": (
         """import torch
 from torch import nn

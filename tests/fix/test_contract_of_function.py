@@ -208,6 +208,51 @@ def test_a_gradient_that_is_summed_too_far(tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "contract_of_function", SUMMED, None, fields=of_another) == SUMMED
 
 
+FLAT = """import torch
+
+
+class Overlap(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, mask):
+        p, m = torch.sigmoid(logits).flatten(1), mask.flatten(1)
+        ctx.save_for_backward(p, m)
+        return (p * m).sum(1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        p, m = ctx.saved_tensors
+        return grad[:, None] * m * p * (1 - p), None
+
+
+logits = torch.linspace(-1, 1, 24).reshape(2, 3, 4).requires_grad_()
+mask = torch.arange(24).reshape(2, 3, 4).remainder(2).float()
+Overlap.apply(logits, mask).sum().backward()
+"""
+
+
+@pytest.mark.torch
+def test_a_gradient_in_the_flattened_shape(tmp_path: pathlib.Path) -> None:
+    """It gets the shape of its tensor; where forward moves axes too the order of the values is not known."""
+    torch = pytest.importorskip("torch")
+    with pytest.raises(
+        RuntimeError, match=r"at index 0 - got \[2, 12\] but expected shape compatible with \[2, 3, 4\]"
+    ):
+        exec(compile(FLAT, "flat", "exec"), {})  # noqa: S102
+    fields = {"node": "OverlapBackward", "index": "0", "got_shape": "[2, 12]", "expected_shape": "[2, 3, 4]"}
+    after = rewritten(tmp_path, "contract_of_function", FLAT, None, fields=fields)
+    assert diff_lines(FLAT, after) == [
+        "+        ctx.logits_shape = logits.shape",
+        "-        return grad[:, None] * m * p * (1 - p), None",
+        "+        return (grad[:, None] * m * p * (1 - p)).reshape(ctx.logits_shape), None",
+    ]
+    space: dict[str, torch.Tensor] = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    p = torch.sigmoid(space["logits"].detach())
+    assert torch.allclose(space["logits"].grad, space["mask"] * p * (1 - p))
+    turned = FLAT.replace("sigmoid(logits)", "sigmoid(logits).transpose(1, 2)")
+    assert rewritten(tmp_path, "contract_of_function", turned, None, fields=fields) == turned
+
+
 @pytest.mark.parametrize("shaped", ["step.view(3, 1)", "step[:, None]", "torch.reshape(step, (3, 1))"])
 def test_a_gradient_of_a_tensor_that_is_reshaped_first(tmp_path: pathlib.Path, shaped: str) -> None:
     """Autograd sums from the last dimension on: where the argument stands along another, its sum would be a wrong gradient."""

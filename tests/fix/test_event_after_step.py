@@ -72,6 +72,11 @@ RIGHT = {
     "a method of another name": {"train.py": NAMED, "ball.py": METHOD.replace("on_loss", "on_start")},
 }  # fmt: skip
 WRONG = {
+    "a loss that is kept on another object": (
+        {"train.py": LOOP.replace("self.loss", "state.loss"), "ball.py": CLASS + TABLE, "config.yaml": "- name: ball\n  event: loss\n"},
+        "config.yaml",
+        ["-  event: loss", "+  event: stepped"],
+    ),
     "an entry of YAML": (
         {"train.py": LOOP, "ball.py": CLASS + TABLE, "config.yaml": "- name: log\n  event: loss\n- name: ball\n  event: loss  # each\n"},
         "config.yaml",

@@ -100,3 +100,13 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "order_scaler", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "order_scaler", after, None if at not in after else at or None, **given) == after
+
+
+def test_what_looks_at_gradients_before_the_step_finds_them_unscaled(tmp_path) -> None:
+    """They were unscaled there before, too."""
+    body = "    scaler.scale(loss).backward()\n    scaler.unscale_(opt)\n    if step % 2:\n        log(net)\n        scaler.step(opt)\n        scaler.update()\n"
+    message = "unscale_() has already been called on this optimizer since the last update()."
+    after = rewritten(tmp_path, "order_scaler", HEAD + body, "scaler.unscale_(opt)", message=message)
+    assert after.endswith(
+        "    if step % 2:\n        scaler.unscale_(opt)\n        log(net)\n        scaler.step(opt)\n        scaler.update()\n"
+    )

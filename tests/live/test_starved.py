@@ -133,6 +133,45 @@ def test_a_sum_that_is_filled_through_an_alias() -> None:
     assert shown(lines(two_stage(pooled), fails=False)) == [("starving-cut", "index_add_", "pooled")]
 
 
+def quantised(round_: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+    """A program whose weight is rounded before it is used, beside a head that trains."""
+    weight, head = torch.nn.Parameter(torch.randn(3, 3)), torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD([weight, *head.parameters()], lr=0.1, weight_decay=0.01)
+
+    def train() -> None:
+        for _ in range(4):
+            loss = head(torch.randn(4, 3) @ round_(weight).T).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    return train
+
+
+@pytest.mark.parametrize("name", ["round", "floor", "ceil", "trunc", "sign"])
+def test_a_gradient_of_zero(name: str) -> None:
+    """What stands before it gets zeros in every step; the scale, which is detached on purpose, is no cut."""
+
+    def hard(weight: torch.Tensor) -> torch.Tensor:
+        scale = weight.detach().abs().max() / 7
+        return getattr(torch, name)(weight / scale) * scale
+
+    found = lines(quantised(hard), fails=False)
+    assert shown(found) == [("starving-cut", name, "hard")]
+    assert "a gradient of 0" in found[0].says
+
+
+def test_a_gradient_that_is_passed_on() -> None:
+    """A straight-through estimator rounds too, and a metric that rounds is none of the loss's business."""
+
+    def soft(weight: torch.Tensor) -> torch.Tensor:
+        weight.round().abs().mean()
+        return weight + (weight.round() - weight).detach()
+
+    assert lines(quantised(soft), fails=False) == ()
+    assert lines(quantised(lambda weight: weight), fails=False) == ()
+
+
 def test_a_parameter_written_with_grad_mode_off() -> None:
     """The write is named, and the line that switched grad mode off."""
 

@@ -69,6 +69,10 @@ def _proposals(
         text = "\n".join(file.segment(one) for one in moved)
         edits = (*(remove_statement(file, one) for one in moved), insert_before(file, readers[0], text))
         yield Proposal(edits=edits, culprit=culprit, belief=1.6)
+    elif readers and not is_constant and all(isinstance(one, ast.Assign) for one in moved):
+        # Others read it too, before the loop or behind it: it stays there, and is computed anew in each round.
+        text = "\n".join(file.segment(one) for one in moved)
+        yield Proposal(edits=(insert_before(file, readers[0], text),), culprit=culprit, belief=1.5)
     if detached:
         yield Proposal(
             edits=detached,

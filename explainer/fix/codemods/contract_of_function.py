@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
@@ -18,6 +21,8 @@ _RESHAPES = frozenset(
     ("view", "reshape", "unsqueeze", "expand", "expand_as", "view_as", "reshape_as", "permute", "transpose", "squeeze",
      "flatten", "unflatten", "repeat", "repeat_interleave", "movedim", "broadcast_to", "atleast_2d", "t")
 )  # fmt: skip
+_FLATTENS = frozenset(("flatten", "view", "reshape"))
+_MOVES = frozenset(("permute", "transpose", "movedim", "t", "swapaxes", "flip", "roll"))
 Pair = tuple[ast.FunctionDef, ast.FunctionDef]
 
 
@@ -32,6 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _missing(file, pair)
                 yield from _in_the_wrong_place(file, pair, owner, context)
                 yield from _reduced_too_far(file, pair, owner, context)
+                yield from _in_another_form(file, pair, owner, context)
                 yield from _no_tensors(file, pair, owner, context.program)
 
 
@@ -113,6 +119,39 @@ def _reduced_too_far(file: SourceFile, pair: Pair, owner: ast.ClassDef, context:
             belief=2.0 if len(edits) == 1 else 1.0,
             because="autograd sums a gradient along the dimensions in which its tensor was broadcast",
         )
+
+
+def _in_another_form(file: SourceFile, pair: Pair, owner: ast.ClassDef, context: Context) -> Iterator[Proposal]:
+    """A gradient with as many values as its tensor, which `forward` flattens first, gets the tensor's shape back."""
+    index, (forward, backward) = str(context.fields.get("index") or ""), pair
+    shapes = [_sizes(context.fields.get(name)) for name in ("got_shape", "expected_shape")]
+    is_same = bool(shapes[0]) and math.prod(shapes[0]) == math.prod(shapes[1]) and shapes[0] != shapes[1]
+    if context.fields.get("node") != f"{owner.name}Backward" or not index.isdigit() or not is_same:
+        return
+    called = {_method(one) for one in walk(forward) if isinstance(one, ast.Call)}
+    if not called & _FLATTENS or called & _MOVES:
+        return
+    returns = [one for one in statements_of(backward) if isinstance(one, ast.Return) and one.value is not None]
+    value = returns[0].value if len(returns) == 1 else None
+    parts = value.elts if isinstance(value, ast.Tuple) else [value] if value is not None else []
+    given = [(name, part) for name, part in zip(_inputs(forward), parts, strict=False) if not _is_none(part)]
+    saved = next((one for one in statements_of(forward) if "save_for_backward" in file.segment(one)), forward.body[-1])
+    if int(index) < len(given):
+        (name, part), ctx = given[int(index)], (forward.args.args[0].arg, backward.args.args[0].arg)
+        kept = f"{name}_shape"
+        yield Proposal(
+            edits=(
+                insert_before(file, saved, f"{ctx[0]}.{kept} = {name}.shape"),
+                edit_of(file, part, f"{operand(file, part)}.reshape({ctx[1]}.{kept})"),
+            ),
+            culprit=culprit_of(file, returns[0], f"gives `{name}` its gradient in the flattened shape"),
+            belief=2.5,
+            because="forward flattens it first, and the values stand in the same order",
+        )
+
+
+def _sizes(shape: object) -> list[int]:
+    return [int(one) for one in re.findall(r"\d+", str(shape))] if shape is not None else []
 
 
 def _is_reshaped(name: str, forward: ast.FunctionDef) -> bool:

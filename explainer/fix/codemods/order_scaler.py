@@ -82,7 +82,9 @@ def _unscaled_twice(acts: Sequence[Act]) -> Iterator[Proposal]:
             continue
         moved = _with_clips(unscale, acts)
         text = "\n".join(file.segment(one) for one in moved)
-        edits = [insert_before(file, steps[0].statement, text), *(remove_statement(file, one) for one in moved)]
+        # What stands in the block before the step has found gradients unscaled so far, and may look at them.
+        first = block_with(steps[0].statement, file)[0]
+        edits = [insert_before(file, first, text), *(remove_statement(file, one) for one in moved)]
         yield Proposal(
             edits=tuple(edits),
             culprit=culprit_of(file, unscale.call, "unscales after every batch, while the scaler steps less often"),

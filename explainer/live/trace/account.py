@@ -12,7 +12,7 @@ from .flow import Flow, Operation
 from .graph import Graphs, sequence_of
 from .place import Place, describe
 from .replay import Told
-from .starved import Starved
+from .starved import FLAT, Starved
 from .write import Write, Writes
 
 MAX_TOLD = 8
@@ -75,6 +75,7 @@ class Account:
                 "parameters": count,
                 "off": describe(one.off) if one.off else None,
                 "is_write": bool(one.wrote),
+                "is_flat": one.name in FLAT and one.gave_grad,
                 "guess": not is_alone,
             }
             for one, count, is_alone in starved.cuts()[:MAX_TOLD]

@@ -1,4 +1,7 @@
-"""Parameters that an optimizer owns, that the program uses, and that a cut keeps from ever getting a gradient."""
+"""Parameters that an optimizer owns, that the program uses, and that a cut keeps from ever getting a gradient.
+
+So does an operation whose gradient is 0 everywhere, as that of `round` is: what stands before it gets zeros.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ MAX_TAKERS = 16
 MAX_VIEWS = 4
 # What gives the values of a tensor without its graph, in its own storage: a write there changes the tensor itself.
 _ALIASES = frozenset(("data", "detach", "detach_"))
+# What has a gradient of 0 wherever it has one.
+FLAT = frozenset(("round", "round_", "floor", "floor_", "ceil", "ceil_", "trunc", "trunc_", "fix", "sign", "sgn", "sign_", "floor_divide",
+     "__floordiv__", "heaviside", "fake_quantize"))  # fmt: skip
 _VIEWS = frozenset(
     ("__getitem__", "select", "narrow", "view", "view_as", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "t",
      "diagonal", "unflatten", "movedim", "swapaxes")
@@ -27,7 +33,7 @@ _VIEWS = frozenset(
 class _Owned:
     """A parameter of an optimizer: its total before a first step without a gradient, its steps, those with a gradient.
 
-    `stepped` is how many operations there were at the last of them.
+    `stepped` is how many operations there were at the last of them; `is_zero` where it had gradients, all of them of zeros.
     """
 
     kept: weakref.ref[Any]
@@ -35,6 +41,7 @@ class _Owned:
     steps: int = 0
     given: int = 0
     stepped: int = 0
+    is_zero: bool = False
 
 
 class Starved:
@@ -43,6 +50,7 @@ class Starved:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._owned: dict[int, _Owned] = {}
+        self.has_flat = False  # whether an operation with a gradient of 0 took what a graph computes
 
     def saw_step(self, optimizer: Any) -> None:
         """An optimizer is about to step."""
@@ -53,7 +61,9 @@ class Starved:
                     began = _total(one) if one.grad is None else None
                     owned = self._owned[id(one)] = _Owned(weakref.ref(one), began)
                 owned.steps += 1
-                owned.given += one.grad is not None
+                if one.grad is not None:
+                    owned.is_zero = self.has_flat and not _has_values(one.grad)
+                    owned.given += not owned.is_zero
                 owned.stepped = len(self._flow)
 
     def cuts(self) -> list[tuple[Operation, int, bool]]:
@@ -77,7 +87,8 @@ class Starved:
 
     def _is_moved(self, parameter: Any) -> bool:
         """Whether a parameter without a gradient changed all the same: an average, or a copy, that the program keeps by hand."""
-        return self._owned[id(parameter)].began != _total(parameter)
+        began = self._owned[id(parameter)].began
+        return began is not None and began != _total(parameter)
 
     def _takers(self) -> dict[int, list[int]]:
         """Which of the latest operations took what an operation made."""
@@ -89,6 +100,7 @@ class Starved:
 
     def _cuts_behind(self, parameter: Any, takers: dict[int, list[int]]) -> dict[tuple[Any, str], Operation]:
         """The cuts on the ways from a parameter whose results go on into what does train, nearest first, each line once."""
+        is_zero = self._owned[id(parameter)].is_zero  # a graph leads to it, and what it gives is 0
         queue = self._first_takers(id(parameter))
         seen = set(queue)
         found: dict[tuple[Any, str], Operation] = {}
@@ -97,10 +109,11 @@ class Starved:
             operation = self._flow.get(number)
             if operation is None:
                 continue
-            if operation.took_grad and self._is_into_alias(number, operation, takers):
+            if not is_zero and operation.took_grad and self._is_into_alias(number, operation, takers):
                 found.setdefault((operation.place, operation.name), operation)
                 continue
-            if operation.took_grad and not operation.gave_grad and not operation.in_segment:
+            is_cut = operation.took_grad and not operation.gave_grad and not operation.in_segment
+            if (operation.name in FLAT and operation.took_grad) if is_zero else is_cut:
                 key = operation.place, operation.name
                 if key not in found and self._goes_on(number, takers):
                     found[key] = operation
@@ -165,6 +178,11 @@ class Starved:
                     seen.add(one)
                     queue.append(one)
         return False
+
+
+def _has_values(gradient: Any) -> bool:
+    own = gradient.to_local() if hasattr(gradient, "to_local") else gradient
+    return own.is_sparse or own.is_meta or bool(own.any())
 
 
 def _total(tensor: Any) -> float:

@@ -34,7 +34,7 @@ from .lent import LENDING, Lent
 from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
-from .starved import Starved
+from .starved import FLAT, Starved
 from .write import Write, Writes, extent, storage_of
 
 MAX_NUMBERS = 256
@@ -315,6 +315,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         return [one for one in result if isinstance(one, self._tensor)] if isinstance(result, (list, tuple)) else []
 
     def _follow_draws(self, number: int, operation: Operation) -> None:
+        if operation.took_grad and operation.name in FLAT:
+            self.starved.has_flat = True
         if operation.took_grad and getattr(self._local, "has_path", False):
             self.drawn.begin(number, operation)
         elif self.drawn.is_followed(operation.inputs):
