@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward, cleared, find_backwards, owned_by
@@ -20,6 +20,7 @@ from explainer.source.lineage import block_of, changes, lineage, loops_of, reads
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
+from explainer.source.resolve import resolver_of
 from explainer.source.step import made_by
 from explainer.source.tree import walk
 
@@ -61,6 +62,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "step":
             continue
         culprit = culprit_of(file, call, _WHY)
+        ready = _made_closure(statement, call, file, context.program)
+        if ready:
+            yield Proposal(
+                edits=ready, culprit=culprit, belief=2.5,
+                because="an optimizer that takes one step calls it once, LBFGS as often as it needs",
+            )  # fmt: skip
+            return
         is_lbfgs = "LBFGS" in (message or "") or set(made_by(call.func.value, file, context.program)) & set(_LBFGS)
         step = _step(statement, call, file, context.program) if is_lbfgs else None  # type: ignore[arg-type]
         found = _closure(step, context.program) if step is not None else None
@@ -71,6 +79,24 @@ def propose(context: Context) -> Iterator[Proposal]:
         risk = "unsafe" if doubt else None
         yield Proposal(edits=edits, culprit=culprit, belief=2.5, applicability=risk, because=doubt)
         return
+
+
+def _made_closure(statement: ast.stmt, call: ast.Call, file: SourceFile, program: Program) -> tuple[Edit, ...]:
+    """`loss = opt.step(closure)` for `loss = closure()` right before `opt.step()`, where the function clears and goes back."""
+    block = list(block_of(statement, file))
+    above = block[block.index(statement) - 1] if statement in block and block.index(statement) else None
+    made = above.value if isinstance(above, (ast.Assign, ast.Expr)) else None
+    if above is None or not isinstance(made, ast.Call) or made.args or made.keywords or call.args or call.keywords:
+        return ()
+    target = resolver_of(program).function_of(made, Value(made, file))
+    methods = (
+        {getattr(one.func, "attr", "") for one in walk(target[1]) if isinstance(one, ast.Call)} if target else set()
+    )
+    returns = any(isinstance(one, ast.Return) and one.value is not None for one in walk(target[1])) if target else False
+    if not {"zero_grad", "backward"} <= methods or "step" in methods or not returns:
+        return ()
+    step = f"{file.segment(call.func)}({file.segment(made.func)})"
+    return (edit_of(file, made, step), remove_statement(file, statement))
 
 
 def _step(statement: ast.Expr, call: ast.Call, file: SourceFile, program: Program) -> _Step | None:

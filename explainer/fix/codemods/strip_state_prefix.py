@@ -15,6 +15,7 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.model.patch import Edit
 from explainer.model.verification import PASSES_OVER
+from explainer.source.binding import reaching
 from explainer.source.file import SourceFile
 
 _WRAPPERS = ("module.", "_orig_mod.")
@@ -27,11 +28,12 @@ _MISSING = re.compile(r"Missing key\(s\) in state_dict: ([^\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class _Rename:
-    """The prefix that the keys lose, or get; `is_part` where keys without it are left out."""
+    """The prefix that the keys lose, or get; `is_part` where keys without it are left out, `clashes` where some then fit no size."""
 
     prefix: str
     is_added: bool = False
     is_part: bool = False
+    clashes: bool = False
 
     def written(self, state: str) -> str:
         """The state dict with its keys renamed."""
@@ -72,7 +74,7 @@ def _silent(context: Context) -> Iterator[Proposal]:
     """The loads that a run was seen to make with `strict=False`; only their line where one renaming does not do."""
     seen: dict[tuple[str, int], set[_Rename | None]] = {}
     for found in (one for line in context.incident.log if (one := _SEEN.search(line.text))):
-        rename = _Rename(found[4], is_added=found[3] == "with") if not found[5] else None
+        rename = _Rename(found[4], is_added=found[3] == "with", clashes=bool(found[5]))
         seen.setdefault((found[1], int(found[2])), set()).add(rename)
     for file in context.program.parsed() if seen else ():
         name = file.path.replace("\\", "/").rpartition("/")[2]
@@ -84,12 +86,13 @@ def _silent(context: Context) -> Iterator[Proposal]:
 
 def _told(file: SourceFile, call: ast.Call, state: ast.expr, renames: set[_Rename | None]) -> Proposal:
     rename = next(iter(renames)) if len(renames) == 1 else None
-    if rename is None:
+    sifted = _sifted(file, state) if rename is not None else None
+    if rename is None or (rename.clashes and (sifted is None or rename.is_added)):
         return Proposal(edits=(), culprit=culprit_of(file, call, "passes over keys that the model has"), belief=2.0)
     how = "lack" if rename.is_added else "begin with"
     title = "Put the prefix `{}` before the keys" if rename.is_added else "Take the prefix `{}` off the keys"
     return Proposal(
-        edits=_renamed(file, state, rename),
+        edits=_renamed(file, state, rename) if sifted is None or rename.is_added else _before(file, sifted, rename),
         culprit=culprit_of(file, call, f"passes over the keys, which {how} the prefix `{rename.prefix}`"),
         belief=2.0,
         title=title.format(rename.prefix) + " where they are loaded",
@@ -116,6 +119,22 @@ def _renamed(file: SourceFile, state: ast.expr, rename: _Rename) -> tuple[Edit, 
         return (edit_of(file, state.key, f'f"{rename.prefix}{{{key}}}"'),) if isinstance(state.key, ast.Name) else ()
     removed = f'.removeprefix("{rename.prefix}")'
     return () if key.endswith(removed) else (edit_of(file, state.key, f"{_text(key, state.key)}{removed}"),)
+
+
+def _sifted(file: SourceFile, state: ast.expr) -> ast.expr | None:
+    """The mapping of which a comprehension leaves out some keys before they are loaded: it means the names of the model."""
+    made = reaching(state.id, state, file) if isinstance(state, ast.Name) else []
+    node = made[0].node if len(made) == 1 else None
+    part = node.generators[0] if isinstance(node, ast.DictComp) and len(node.generators) == 1 else None
+    over = part.iter if part is not None and part.ifs else None
+    is_items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
+    return over.func.value if is_items and isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else None
+
+
+def _before(file: SourceFile, mapping: ast.expr, rename: _Rename) -> tuple[Edit, ...]:
+    """The edit that takes the prefix off before keys are left out by their names."""
+    text = file.segment(mapping)
+    return () if ".removeprefix(" in text else (edit_of(file, mapping, rename.written(_text(text, mapping))),)
 
 
 def _text(text: str, node: ast.expr) -> str:
