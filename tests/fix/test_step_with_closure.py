@@ -121,6 +121,19 @@ for _ in range(3):
 """,
 }  # fmt: skip
 WRONG = {
+    "a closure that is there": (
+        HEAD + """def evaluate():
+    opt.zero_grad()
+    loss = lossfn(net(x), y)
+    loss.backward()
+    return loss
+for _ in range(3):
+    loss = evaluate()
+    opt.step()
+print(loss.item())
+""",
+        ["-    loss = evaluate()", "-    opt.step()", "+    loss = opt.step(evaluate)"],
+    ),
     "a loss that nobody reads": (HEAD + "for _ in range(3):\n" + BODY, [
         "-    opt.zero_grad()", "-    loss = lossfn(net(x), y)", "-    loss.backward()", "-    opt.step()",
         "+    def closure():", "+        opt.zero_grad()", "+        loss = lossfn(net(x), y)", "+        loss.backward()",

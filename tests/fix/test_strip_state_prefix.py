@@ -116,6 +116,20 @@ UNSURE = {
     "taken off already": ('net.load_state_dict({k.removeprefix("encoder."): v for k, v in s.items()}, False)', (WITHOUT,)),
     "keys that are made": ("net.load_state_dict({k[3:]: v for k, v in s.items()}, strict=False)", (WITH,)),
 }  # fmt: skip
+SIFTED = 'state = {k: v for k, v in saved["model"].items() if not k.startswith("head.")}\nnet.load_state_dict(state, strict=False)'
+
+
+def test_keys_that_are_sifted_by_name(tmp_path) -> None:
+    """The prefix goes before the head's keys are left out, which clash: they were meant not to come along."""
+    said = WITHOUT + ", 2 would clash"
+    after, _ = of_silent(tmp_path, SIFTED, said, line=5)
+    renamed = '{name.removeprefix("encoder."): value for name, value in saved["model"].items()}'
+    assert after == SIFTED.replace('saved["model"].items', f"{renamed}.items")
+    assert of_silent(tmp_path, after, said, line=5)[0] == after
+    unsure = WITHOUT + ", about as many by `teacher.`"
+    assert of_silent(tmp_path, SIFTED, unsure, line=5)[0] == SIFTED
+
+
 PASSED = {
     "taken off": (LOAD, WITHOUT, 'net.load_state_dict({name.removeprefix("encoder."): value for name, value in state.items()}, strict=False)'),
     "put before": (LOAD, WITH, 'net.load_state_dict({f"encoder.{name}": value for name, value in state.items()}, strict=False)'),

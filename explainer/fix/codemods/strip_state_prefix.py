@@ -74,7 +74,8 @@ def _silent(context: Context) -> Iterator[Proposal]:
     """The loads that a run was seen to make with `strict=False`; only their line where one renaming does not do."""
     seen: dict[tuple[str, int], set[_Rename | None]] = {}
     for found in (one for line in context.incident.log if (one := _SEEN.search(line.text))):
-        rename = _Rename(found[4], is_added=found[3] == "with", clashes=bool(found[5]))
+        is_clear = not found[5] or "would clash" in found[5]
+        rename = _Rename(found[4], is_added=found[3] == "with", clashes=bool(found[5])) if is_clear else None
         seen.setdefault((found[1], int(found[2])), set()).add(rename)
     for file in context.program.parsed() if seen else ():
         name = file.path.replace("\\", "/").rpartition("/")[2]
