@@ -23,6 +23,7 @@ from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without
 from .misscaled import Misscaled
 from .name import Names
 from .skipped import Skipped
+from .stuck import Stuck
 from .unloaded import Unloaded
 from .unowned import Unowned
 
@@ -77,6 +78,7 @@ class Watcher:
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
         self.frozen_adapters = FrozenAdapters()
+        self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -101,6 +103,7 @@ class Watcher:
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
+        self.stuck.before_step(optimizer)
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -155,7 +158,7 @@ class Watcher:
 
     def _tell_silent(self) -> None:
         """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
-        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters", "frozen_adapters"):
+        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters", "frozen_adapters", "stuck"):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told
 

@@ -14,6 +14,7 @@ CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rul
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
+CHANGES_NOTHING = "have changed nothing"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
@@ -188,6 +189,15 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """An optimizer whose `steps` have not moved its weights of a half-precision `dtype`."""
+
+    optimizer: str
+    steps: int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Misscaled:
     """A line that gave gradients another size than was meant.
 
@@ -274,6 +284,7 @@ class ProcessReport:
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()
     frozen_adapters: tuple[IdleAdapter, ...] = ()
+    stuck: tuple[Stuck, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from explainer.model.verification import (
+    CHANGES_NOTHING,
     CLIPS_SCALED,
     DROPPED,
     FROZEN,
@@ -110,6 +111,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     for added in () if process.is_stopped else process.idle_adapters:
         yield f"{_place(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+    for still in process.stuck:
+        yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
     for frozen in process.frozen_adapters:
         yield f"{_place(frozen)} {FROZEN}: `{frozen.adapter}`"
 
