@@ -36,8 +36,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     seen: set[ast.Call] = set()
     for backward in find_backwards(context.program):
         belief = 1.5 if is_crash(backward.file, backward.call, context) else 0.5
+        # What a backward of the program's own differentiates is no part of the loss that it is given.
+        own = {call for _, call in _calls(backward.call, backward.file, context.program)}
         for file, call, is_part in _gradients(backward, context.program):
-            if call in seen or _keeps(call):
+            if call in seen or call in own or _keeps(call):
                 continue
             seen.add(call)
             # A gradient of a gradient fails in the second `grad`, before the loss's own backward.
