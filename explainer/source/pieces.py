@@ -24,6 +24,9 @@ class _Piece(NamedTuple):
 
 def joined_pieces(source: str, scope: ast.AST, torch: str) -> tuple[str, ast.AST] | None:
     """The text that joins all columns of a tensor, and the last statement that cuts one; None where they are not all known."""
+    whole = next((one for bound in bounds_of(scope) if (one := _split_at_once(bound, source, torch)) is not None), None)
+    if whole is not None:
+        return whole
     found = sorted(_pieces(source, scope), key=lambda one: one.low)
     ways = {one.way for one in found}
     is_whole = bool(found) and found[0].low == 0 and all(a.high == b.low for a, b in itertools.pairwise(found))
@@ -31,6 +34,21 @@ def joined_pieces(source: str, scope: ast.AST, torch: str) -> tuple[str, ast.AST
         return None
     last = max((one.statement for one in found), key=lambda one: getattr(one, "lineno", 0))
     return f"{torch}.{ways.pop()}([{', '.join(one.name for one in found)}], dim=1)", last
+
+
+def _split_at_once(bound: Bound, source: str, torch: str) -> tuple[str, ast.AST] | None:
+    """`torch.cat([q, p], dim=-1)` of `q, p = state.split(n, dim=-1)`, whose names are all the parts there are."""
+    made, call = bound.statement, bound.node
+    target = made.targets[0] if isinstance(made, ast.Assign) and len(made.targets) == 1 else None
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(call, ast.Call) or bound.pick is None:
+        return None
+    func = call.func if isinstance(call.func, ast.Attribute) and call.func.attr in ("split", "chunk") else None
+    names = [one.id for one in target.elts if isinstance(one, ast.Name)]
+    given = {one.arg: one.value for one in call.keywords}
+    dimension = given.get("dim", call.args[1] if len(call.args) > 1 else None)
+    if func is None or dotted_name(func.value) != source or len(names) != len(target.elts) or dimension is None:
+        return None
+    return f"{torch}.cat([{', '.join(names)}], dim={ast.unparse(dimension)})", made
 
 
 def _pieces(source: str, scope: ast.AST) -> Iterator[_Piece]:

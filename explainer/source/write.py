@@ -209,7 +209,10 @@ def is_container(target: ast.Subscript, file: SourceFile, program: Program) -> b
     owner = names.class_of(target) if name and name.startswith("self.") else None
     scope = owner or names.function_of(target) or file.tree
     bound = names.assignments(name, scope) if name and scope is not None else []
-    return any(_is_plain(one.value, file, program) for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign)))
+    made = [one.value for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign))]
+    # What an attribute is before it is filled says nothing: `self.cells = None`.
+    made = [one for one in made if not (isinstance(one, ast.Constant) and one.value is None)]
+    return any(_is_plain(one, file, program) for one in made)
 
 
 def is_without_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
