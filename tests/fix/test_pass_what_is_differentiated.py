@@ -49,6 +49,16 @@ u = net(p)
     ),
 }
 WRONG = {
+    "parts of a split": (
+        HEAD
+        + """state = torch.rand(5, 4, requires_grad=True)
+q, p = state.split(2, dim=-1)
+h = net(state).sum()
+dq, dp = torch.autograd.grad(h, (q, p), create_graph=True)
+""",
+        "torch.autograd.grad(h",
+        ["h = net(torch.cat([q, p], dim=-1)).sum()"],
+    ),
     "two columns": (
         HEAD
         + """p = torch.rand(5, 4, requires_grad=True)
