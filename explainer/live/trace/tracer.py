@@ -150,14 +150,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
 
     def _see_statistics(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """A batch norm in training mode has moved its running statistics, whose version does not tell of it."""
-        given = {
-            **dict(zip(("input", "running_mean", "running_var", "weight", "bias", "training"), args, strict=False)),
-            **keywords,
-        }
-        moved = [one for name in ("running_mean", "running_var") if (one := given.get(name)) is not None]
-        if given.get("training") and moved:
-            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                self._log_writes(moved, "batch_norm", self._places.here(3), self._sequence(), len(self.flow) - 1)
+        names = ("input", "running_mean", "running_var", "weight", "bias", "training")
+        given = {**dict(zip(names, args, strict=False)), **keywords}
+        moved = [one for name in names[1:3] if (one := given.get(name)) is not None]
+        try:
+            if given.get("training") and moved:
+                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    self._log_writes(moved, "batch_norm", self._places.here(3), self._sequence(), len(self.flow) - 1)
+        except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
+            self.fault = f"batch_norm: {type(fault).__name__}: {fault}"[:200]
 
     def _note(self, name: str, result: Any, before: _Before) -> None:
         """Log a call; never in its way."""
