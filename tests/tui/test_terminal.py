@@ -147,6 +147,7 @@ def test_a_terminal_that_goes_away(tmp_path) -> None:
     child.expect(r"me (\d+)")
     runs = f"/proc/{child.match[1]}"
     assert os.path.exists(runs)
+    child.ptyproc.delayafterterminate = 1.0  # seconds that a busy machine may need for what is 0.1 elsewhere
     child.close(force=False)
     for _ in range(400):
         if not os.path.exists(runs) or "Z" in open(f"{runs}/stat").read().rpartition(")")[2].split()[0]:
