@@ -25,6 +25,9 @@ _CAUSAL = re.compile(r"CausalLM|LMHeadModel")
 _HEAD = re.compile(r"For[A-Z]\w+|LMHeadModel")
 _LABELS = re.compile(r"labels?|targets?|ys?|tgts?|classes", re.IGNORECASE)
 _KEYS = ("labels", "label", "targets", "target")
+_OF_INPUTS = (
+    "right where each token is to be predicted; padding has to be -100, and a prompt that is not to be learned too"
+)
 _INPUTS = ("input_ids", "inputs_embeds", "pixel_values", "input_values", "input_features")
 
 
@@ -41,12 +44,15 @@ def propose(context: Context) -> Iterator[Proposal]:
             seen.add(call)
             if head is None or any(one.arg == "labels" for one in call.keywords):
                 continue
-            labels = _labels(call, head, file, context.program)
+            written = _written(call, file, context.program)
+            labels = written or _inputs(call, head, file, context.program)
             if labels is not None:
                 yield Proposal(
                     edits=(add_argument(file, call, f"labels={labels}"),),
                     culprit=culprit_of(file, call, f"gives `{head}` no labels, and then it has no loss"),
                     belief=2.0,
+                    applicability=None if written else "unsafe",
+                    because=None if written else _OF_INPUTS,
                     title=f"Give the model its labels: `labels={labels}`",
                 )
 
@@ -63,25 +69,36 @@ def _head(call: ast.Call, file: SourceFile, program: Program) -> str | None:
     return None
 
 
-def _labels(call: ast.Call, head: str, file: SourceFile, program: Program) -> str | None:
-    spread = [one.value for one in call.keywords if one.arg is None]
-    given = {one.arg: one.value for one in call.keywords if one.arg}
-    inputs = next((given[name] for name in _INPUTS if name in given), call.args[0] if call.args else None)
+def _given(call: ast.Call) -> tuple[ast.expr | None, list[ast.expr]]:
+    """What a call gives as inputs, and what it spreads: `**batch`."""
+    named = {one.arg: one.value for one in call.keywords if one.arg}
+    inputs = next((named[name] for name in _INPUTS if name in named), call.args[0] if call.args else None)
+    return inputs, [one.value for one in call.keywords if one.arg is None]
+
+
+def _written(call: ast.Call, file: SourceFile, program: Program) -> str | None:
+    """The labels that the program has: unpacked beside the inputs, or under a key of the batch."""
+    inputs, spread = _given(call)
     beside = _beside(call, inputs, file) if inputs is not None and not spread else None
-    if beside is not None:
-        return beside
-    if isinstance(inputs, ast.Subscript) and (key := _key_of_batch(program)) is not None:
+    if beside is None and isinstance(inputs, ast.Subscript) and (key := _key_of_batch(program)) is not None:
         return f'{file.segment(inputs.value)}["{key}"]'
-    if not _CAUSAL.search(head) or "For" in head.partition("ForCausalLM")[2]:
+    return beside
+
+
+def _inputs(call: ast.Call, head: str, file: SourceFile, program: Program) -> str | None:
+    """The inputs as labels, which a causal language model shifts itself; -100 where a mask says that they are padded."""
+    inputs, spread = _given(call)
+    if not _CAUSAL.search(head):
         return None
     if len(spread) == 1 and inputs is None and dotted_name(spread[0]) is not None and _key_of_batch(program) is None:
         return f'{file.segment(spread[0])}["input_ids"]'
     if inputs is None or (dotted_name(inputs) is None and not isinstance(inputs, ast.Subscript)):
         return None
-    mask = given.get("attention_mask")
-    is_whole = mask is None or (isinstance(mask, ast.Call) and "ones" in ast.unparse(mask.func))
+    mask = next((one.value for one in call.keywords if one.arg == "attention_mask"), None)
     ids = file.segment(inputs)
-    return ids if is_whole or mask is None else f"{ids}.masked_fill({file.segment(mask)} == 0, -100)"
+    if mask is None or (isinstance(mask, ast.Call) and "ones" in ast.unparse(mask.func)):
+        return ids
+    return f"{ids}.masked_fill({file.segment(mask)} == 0, -100)"
 
 
 def _beside(call: ast.Call, inputs: ast.expr, file: SourceFile) -> str | None:

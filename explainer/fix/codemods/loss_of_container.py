@@ -45,7 +45,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     yield from (
                         _written(file, side, ".loss", "computes with the whole output, and not with its loss")
                         for name, side in sides
-                        if re.fullmatch(r"\w+Output\w*", name) and name != "Output"
+                        if re.fullmatch(r"\w+Output\w*", name)
                     )
 
 
