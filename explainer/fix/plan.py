@@ -69,7 +69,9 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
 def _advice_first(fixes: Sequence[Fix], cause: Cause, context: Context) -> tuple[Fix, ...]:
     """The fixes without an edit: those for which one was looked for in the whole program, and not found, come last."""
     is_read = bool(context.program.files) and not context.program.faults and not context.is_guess
-    looked_for = {rule.id for rule in cause.fixes if rule.codemod} if is_read else set()
+    # A rule that is only shown points at a line, and its advice holds.
+    edits = {rule.id for rule in cause.fixes if rule.codemod and rule.applicability != "display"}
+    looked_for = edits if is_read else set()
     return tuple(sorted(fixes, key=lambda one: one.id in looked_for))
 
 
@@ -97,7 +99,7 @@ def _presence(proposal: Proposal, *, is_symptom: bool) -> Evidence:
     return Evidence(
         id=SYMPTOM_LINE if is_symptom else "source-line",
         reads="source",
-        says=f"{place} {culprit.why or 'fits'}: {culprit.code}",
+        says=f"{place} {culprit.why or 'fits'}" + (f": {culprit.code}" if culprit.code else ""),
         weight=round(weight, 2),
         file=culprit.file,
         line=culprit.line,

@@ -71,6 +71,7 @@ def test_the_cell_leads(tmp_path: pathlib.Path) -> None:
     assert [(pathlib.Path(one.culprit.file).name, one.culprit.line) for one in found] == [
         ("rows.csv", 11), ("rows.csv", 12), ("train.py", 5),
     ]  # fmt: skip
+    assert [(one.culprit.code, one.culprit.before, one.culprit.after) for one in found[:2]] == [("", (), ())] * 2
     assert found[0].culprit.why == "holds nothing in the column `y`, which is of numbers, as in 1 more"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.source.file import SourceFile
@@ -48,7 +49,9 @@ def _cells(context: Context) -> Iterator[Proposal]:
         more = f", as in {len(found) - 1} more" if number == 0 and len(found) > 1 else ""
         held = f"`{one.cell}`" if one.cell else "nothing"
         why = f"holds {held} in the column `{one.column}`, which is of numbers{more}"
-        yield Proposal(edits=(), culprit=culprit_at(one.file, one.span, why), belief=1.8 - 0.1 * number)
+        # Of the user's data a report holds that cell, and no row.
+        culprit = replace(culprit_at(one.file, one.span, why), code="", mark=None, before=(), after=())
+        yield Proposal(edits=(), culprit=culprit, belief=1.8 - 0.1 * number)
 
 
 def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
