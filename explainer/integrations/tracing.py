@@ -43,7 +43,7 @@ def trace(*, finite: bool = True) -> Iterator[Trace]:
     from explainer.verification.traced import lines_of
 
     seen = Trace()
-    tracer, undo = arm(torch, finite=finite)
+    tracer, undo = arm(torch, finite=finite, late=True)
     try:
         yield seen
     except Exception as error:

@@ -7,11 +7,15 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+from .bound import replace_bound
 from .tracer import Tracer
 
 
-def arm(torch: Any, *, finite: bool = True) -> tuple[Tracer, ExitStack]:
-    """Trace everything that this process does with torch from now on; closing the stack takes it all out again."""
+def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer, ExitStack]:
+    """Trace everything that this process does with torch from now on; closing the stack takes it all out again.
+
+    With `late` the program runs already, and may have bound names of torch to its own.
+    """
     tracer, undo = Tracer(torch, finite=finite), ExitStack()
     _watch_engine(torch, tracer, undo)
     _watch_threads(tracer, undo)
@@ -21,7 +25,10 @@ def arm(torch: Any, *, finite: bool = True) -> tuple[Tracer, ExitStack]:
     _replace(torch, "from_numpy", tracer.watched(torch.from_numpy), undo)  # which tells no mode of itself
     for name in ("as_tensor", "asarray"):
         _replace(torch, name, tracer.sharing(getattr(torch, name)), undo)
-    _replace(checkpoint, "checkpoint", tracer.replays.watched(checkpoint.checkpoint), undo)
+    plain, watched = checkpoint.checkpoint, tracer.replays.watched(checkpoint.checkpoint)
+    _replace(checkpoint, "checkpoint", watched, undo)
+    if late:
+        replace_bound(plain, watched, undo)
     undo.enter_context(tracer)
     os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))
     return tracer, undo

@@ -1,0 +1,36 @@
+"""What a program bound to names of its own before it is traced."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from torch.utils.checkpoint import checkpoint as early  # noqa: E402 - bound before anything is traced
+
+from tests.live.tracing import lines, weight  # noqa: E402
+
+
+def test_a_checkpoint_bound_to_a_name_before_the_trace() -> None:
+    """`from torch.utils.checkpoint import checkpoint`, a partial of it and a closure over it are traced as well, and come back."""
+    calls: list[int] = []
+    held = early
+    partial = functools.partial(early, use_reentrant=False)
+
+    def segment(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x.sin() if len(calls) % 2 else x.double().cos()
+
+    for call in (
+        lambda *args: early(*args, use_reentrant=False),
+        lambda *args: held(*args, use_reentrant=False),
+        partial,
+    ):
+        found = [
+            one for one in lines(lambda call=call: call(segment, weight()).sum().backward()) if one.kind == "parted"
+        ]
+        assert [(one.operation, one.function) for one in found] == [("double", "segment")]
+    assert early is held is partial.func is torch.utils.checkpoint.checkpoint
