@@ -137,6 +137,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for key in ("evaluation", "replaced", "replaced_in_evaluation", "checkpointed", "reentrant"):
         if modules.get(key):
             yield f"live_{key}", ", ".join(modules[key])
+    if modules.get("parameters") and not modules.get("checkpointed"):
+        yield "live_uncheckpointed", "yes"
     if modules.get("names"):
         yield "live_parameter_names", " ".join(modules["names"])
     for key in ("layers", "blocks"):
