@@ -33,7 +33,23 @@ LABELS = {
     "message": "You set `ignore_mismatched_sizes` to `False`, thus raising an error.",
 }  # fmt: skip
 RIGHT["no argument that it stands beside"] = ("model = Auto.from_pretrained(base)\n", "", LABELS)
+BF16 = {
+    "options": {"calls": ["trl.SFTConfig"], "argument": "bf16", "value": "False", "message": "support bf16"},
+    "message": "Your setup doesn't support bf16/gpu. You need to assign use_cpu if you want to train the model on CPU.",
+}
 WRONG = {
+    "a default that the machine does not have": (
+        "from trl import SFTConfig\nargs = SFTConfig('out', max_steps=2)\n",
+        "",
+        BF16,
+        ["args = SFTConfig('out', max_steps=2, bf16=False)"],
+    ),
+    "asked for where the default is the same": (
+        "import trl\nargs = trl.SFTConfig('out', bf16=True)\n",
+        "",
+        BF16,
+        ["args = trl.SFTConfig('out', bf16=False)"],
+    ),
     "a file of its own": (
         HEAD + "torch.save({'net': net}, path)\nstate = torch.load(path)\n",
         "",
