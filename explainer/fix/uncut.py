@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from explainer.fix.codemod import edit_of, remove_statement
 from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
+from explainer.source.binding import Value, parameters_of
 from explainer.source.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, LIBRARY, SAMPLE, STEP, VALUE, Cut
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
@@ -99,16 +99,29 @@ _STANDS_ALONE = (ast.Assign, ast.Return, ast.AugAssign, ast.Call, ast.keyword, a
 
 
 def _copy(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | None:
-    """`torch.tensor(x)` becomes `x`, that of a list `torch.stack(x)`."""
+    """`torch.tensor(x)` becomes `x`, that of a list `torch.stack(x)`, that of what may be an array `torch.as_tensor(x)`."""
     if not node.args:
         return None
     if not is_list(Value(node.args[0], file), program):
-        return _unwrapped(node, file)
+        return _as_tensor(node, file, program) or _unwrapped(node, file)
     torch = _torch_name(file, program)
     if torch and is_nested(node.args[0]):
         text = stacked(node.args[0], file, torch)
         return [edit_of(file, node, text)] if text is not None else None
     return _unwrapped(node, file, f"{torch}.stack(", ")") if torch else None
+
+
+def _as_tensor(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | None:
+    """`torch.tensor(x, dtype=d)` of a function's own argument, which others may give an array, becomes `torch.as_tensor(x, dtype=d)`."""
+    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef)
+    is_given = isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and dotted_name(
+        node.args[0]
+    ) in parameters_of(function)
+    is_bare = len(node.args) == 1 and all(one.arg in ("dtype", "device") for one in node.keywords)
+    if not is_given or not is_bare or not node.keywords or program.names(file).qualified(node.func) != "torch.tensor":
+        return None
+    end = file.span(node.func)[1]
+    return [Edit(file=file.path, start=end - len("tensor"), end=end, new="as_tensor")]
 
 
 def is_list(value: Value, program: Program) -> bool:

@@ -36,6 +36,17 @@ def test_only_what_was_traced(tmp_path: pathlib.Path) -> None:
     assert lines(tmp_path, replace(failed(), facts=TRACED)) == [5]
 
 
+def test_settings_that_a_function_reads_and_data_that_settings_name(tmp_path: pathlib.Path) -> None:
+    """What reads a table reads data, wherever its name comes from; a function named for settings reads settings."""
+    source = """import json, pathlib
+import pandas as pd
+def load_config(name="run.json"):
+    return json.loads(pathlib.Path(name).read_text())
+frame = pd.read_csv(load_config()["file"])
+"""
+    assert lines(tmp_path, replace(failed(), facts=TRACED), source) == [5]
+
+
 @pytest.mark.parametrize(
     "made",
     [

@@ -56,11 +56,11 @@ def test_the_same_mean() -> None:
     torch = pytest.importorskip("torch")
     functional = torch.nn.functional
     scores = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    for labels in (torch.tensor([0, -1, 2, 1, -1, -1]), torch.tensor([2, 1, 0, 0, 1, 2])):
-        mean = functional.cross_entropy(scores, labels, ignore_index=-1)
-        ours = functional.cross_entropy(scores, labels, ignore_index=-1, reduction="sum") / (labels != -1).sum().clamp(
-            min=1
-        )
+    for labels, smooth in ((torch.tensor([0, -1, 2, 1, -1, -1]), 0.0), (torch.tensor([2, -1, 0, 0, 1, 2]), 0.2)):
+        mean = functional.cross_entropy(scores, labels, label_smoothing=smooth, ignore_index=-1)
+        ours = functional.cross_entropy(scores, labels, label_smoothing=smooth, ignore_index=-1, reduction="sum") / (
+            labels != -1
+        ).sum().clamp(min=1)
         torch.testing.assert_close(ours, mean)
         torch.testing.assert_close(torch.autograd.grad(ours, scores), torch.autograd.grad(mean, scores))
     none = torch.full((6,), -1)

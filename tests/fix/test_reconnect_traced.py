@@ -123,3 +123,12 @@ def test_a_term_is_no_plain_cut(tmp_path: pathlib.Path) -> None:
         context = Context(program=program, incident=replace(failed(), traced=tuple(traced)))
         counts.append(len(list(find_codemod("reconnect_traced")(context))))
     assert counts == [0, 1]
+
+
+def test_what_takes_arrays_as_well(tmp_path: pathlib.Path) -> None:
+    """A copy of an argument in a given dtype stays a conversion, which keeps the graph of a tensor."""
+    source = "import torch\ndef mel(wave):\n    wave = torch.tensor(wave, dtype=torch.float32)\n    return wave.abs()\n"
+    (found,) = lines(source, "wave = ", tmp_path)
+    assert [one for one in diff_lines(source, splice(source, found.edits)) if one[0] == "+"] == [
+        "+    wave = torch.as_tensor(wave, dtype=torch.float32)"
+    ]

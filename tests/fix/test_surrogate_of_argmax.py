@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from explainer.model.trace import DEAD_TERM, TracedLine
+from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -134,3 +140,25 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "surrogate_of_argmax", after, again) == after
+
+
+def test_a_term_that_a_trace_saw_decide(tmp_path: pathlib.Path) -> None:
+    """The helper that a loss shares with a report takes probabilities; where torch has no name there, by their own method."""
+    source = """import torch.nn.functional as F
+
+
+def coded(labels, classes):
+    return F.one_hot(labels, classes).movedim(-1, 1).float()
+
+
+def dice(logits, target):
+    seg = coded(logits.argmax(1), 3)
+    return (seg * target).sum()
+"""
+    path = tmp_path / "train.py"
+    traced = TracedLine(kind=DEAD_TERM, operation="argmax", file=str(path), line=line_of(source, "argmax"))
+    program = write(tmp_path, {"train.py": source})
+    (found,) = find_codemod("surrogate_of_argmax")(
+        Context(program=program, incident=replace(failed(), traced=(traced,)))
+    )
+    assert changed_lines(source, splice(source, found.edits) or "") == ["seg = logits.softmax(1)"]

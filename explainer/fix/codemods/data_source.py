@@ -19,6 +19,7 @@ _READERS = (
     "numpy.memmap", "datasets.load_", "torch.load", "h5py.File", "scipy.io.", "pyarrow.", "csv.reader", "csv.DictReader",
     "json.load", "pickle.load", "tifffile.", "soundfile.read", "torchaudio.load", "zarr.open",
 )  # fmt: skip
+_ANYTHING = ("torch.load", "json.load", "pickle.load", "numpy.load")  # which read settings and checkpoints as well
 _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "state", "ckpt", "yaml")
 MAX_LINES = 3
 
@@ -41,8 +42,8 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _cells(context: Context) -> Iterator[Proposal]:
-    """The first cells without a number, in the tables of a program that speaks of such files."""
-    if not any(suffix in file.text for file in context.program.parsed() for suffix in SUFFIXES):
+    """The first cells without a number, in the tables of a program that speaks of such files, or of what reads them."""
+    if not any(suffix[1:] in file.text.lower() for file in context.program.parsed() for suffix in SUFFIXES):
         return
     found = [one for table in find_tables(context.program.root) for one in gaps(table)]
     for number, one in enumerate(found[:MAX_LINES]):
@@ -58,8 +59,11 @@ def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = context.program.names(file).qualified(node.func) or ""
-    words = file.segment(file.statement(node)).lower()
-    return called.startswith(_READERS) and not any(one in words for one in _SETTINGS)
+    if not called.startswith(_READERS):
+        return False
+    function = file.enclosing(node, ast.FunctionDef)
+    words = f"{file.segment(file.statement(node))} {getattr(function, 'name', '')}".lower()
+    return not called.startswith(_ANYTHING) or not any(one in words for one in _SETTINGS)
 
 
 def _fills(node: ast.AST, file: SourceFile, context: Context) -> bool:

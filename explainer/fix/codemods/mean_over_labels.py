@@ -18,7 +18,7 @@ from explainer.source.loss import Loss, find_losses
 from explainer.source.program import Program
 
 _NAMES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"})
-_OTHER_MEAN = frozenset({"weight", "label_smoothing", "reduce", "size_average", "reduction"})  # not one label, one part
+_OTHER_MEAN = frozenset({"weight", "reduce", "size_average", "reduction"})  # not one label, one part
 _IGNORED = "-100"
 
 

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import dead_ends
+from explainer.fix.rewrite import operand
+from explainer.fix.trace import traced_places
+from explainer.model.trace import DEAD_TERM
 from explainer.source.binding import Value, parameters_of, reaching, scope_of
 from explainer.source.cut import INTEGER
 from explainer.source.file import SourceFile
@@ -22,21 +25,30 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each `argmax` between the parameters and the failing loss."""
     if not context.has_failed:
         return
-    for root, cut in dead_ends(context):
-        if cut.kind != INTEGER or not isinstance(cut.node, ast.Call) or not _is_argmax(cut.node):
-            continue
-        scores = _scores(cut.node, context, cut.file)
-        found = _one_hot(cut.node, scores, cut.file, context) or _entropy(cut.node, scores, cut.file, root, context)
+    for root, decision, file in _decisions(context):
+        scores = _scores(decision, context, file)
+        found = _one_hot(decision, scores, file, context)
+        if found is None and root is not None:
+            found = _entropy(decision, scores, file, root, context)
         if found is not None:
             node, new = found
-            where = cut.file if node in cut.file.parents else root.file
+            where = file if root is None or node in file.parents else root.file
             yield Proposal(
                 edits=(edit_of(where, node, new),),
-                culprit=culprit_of(cut.file, cut.node, "has no derivative: the graph ends at this decision"),
+                culprit=culprit_of(file, decision, "has no derivative: the graph ends at this decision"),
                 belief=1.5,
                 applicability="unsafe",
                 because=_BECAUSE,
             )
+
+
+def _decisions(context: Context) -> Iterator[tuple[Value | None, ast.Call, SourceFile]]:
+    """Each `argmax` that ends the graph of the failing loss, and each that a trace saw leave a term of it without one."""
+    for root, cut in dead_ends(context):
+        if cut.kind == INTEGER and isinstance(cut.node, ast.Call) and _is_argmax(cut.node):
+            yield root, cut.node, cut.file
+    for file, statement in traced_places(DEAD_TERM, context):
+        yield from ((None, one, file) for one in walk(statement) if isinstance(one, ast.Call) and _is_argmax(one))
 
 
 def _is_argmax(node: ast.Call) -> bool:
@@ -65,7 +77,7 @@ def _one_hot(node: ast.Call, scores: ast.expr, file: SourceFile, context: Contex
     """`F.one_hot(scores.argmax(-1), n).float()` becomes `torch.softmax(scores, dim=-1)`, also where a function writes it so."""
     above = file.parents.get(node)
     torch = next((alias for alias, target in context.program.names(file).imports.items() if target == "torch"), None)
-    if not isinstance(above, ast.Call) or torch is None or above.args[:1] != [node]:
+    if not isinstance(above, ast.Call) or above.args[:1] != [node]:
         return None
     written, where = (above, file) if _is_one_hot(above, file, context) else _helper(above, file, context)
     if written is None:
@@ -77,7 +89,8 @@ def _one_hot(node: ast.Call, scores: ast.expr, file: SourceFile, context: Contex
     dim = _dimension(node)
     if dim is None or ((dim == -1) != (place == -1) and not (place == -1 and dim == 1)):
         return None
-    return whole, f"{torch}.softmax({file.segment(scores)}, dim={dim})"
+    soft = f"{torch}.softmax({file.segment(scores)}, dim={dim})" if torch else f"{operand(file, scores)}.softmax({dim})"
+    return whole, soft
 
 
 def _is_one_hot(node: ast.AST | None, file: SourceFile, context: Context) -> bool:
