@@ -17,7 +17,7 @@ from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
-from explainer.source.write import Write, find_writes
+from explainer.source.write import SUBSCRIPT, Write, find_writes
 
 # What a cause of its own is about, whatever loop writes it.
 _OTHERS = re.compile(r"cache|mask|bias|(?:^|_)(?:kv?|keys?|values?|param(?:eter)?s?|weights?)$", re.IGNORECASE)
@@ -34,7 +34,7 @@ def _find(program: Program) -> Iterator[Write]:
         if write.name is None or write.is_needed is False or _OTHERS.search(write.name.rpartition(".")[2]):
             continue
         places = [(write.node, write.file, write.name), *_calls(write, program)]
-        if any(_is_handed_on(node, file, name, trained) for node, file, name in places):
+        if any(_is_handed_on(node, file, name, trained, write) for node, file, name in places):
             yield write
 
 
@@ -57,7 +57,7 @@ def _is_bound(write: Write, function: Function) -> bool:
     return any(end_of(one.statement) <= start_of(write.node) for one in made)
 
 
-def _is_handed_on(node: ast.AST, file: SourceFile, name: str, trained: set[int]) -> bool:
+def _is_handed_on(node: ast.AST, file: SourceFile, name: str, trained: set[int], write: Write) -> bool:
     """Whether a loop around a node runs the same modules in each round, on what the name held before it."""
     for loop in loops_of(node, file):
         if id(loop) in trained:
@@ -66,9 +66,19 @@ def _is_handed_on(node: ast.AST, file: SourceFile, name: str, trained: set[int])
         inside = set(walk(loop))
         if any(one.statement in inside and end_of(one.statement) <= start_of(node) for one in bounds):
             return False  # made anew in each round
-        if not _is_over_modules(loop):
+        if not _is_over_modules(loop) and (write.kind != SUBSCRIPT or _is_read(write, name, inside)):
             return True
     return False
+
+
+def _is_read(write: Write, name: str, inside: set[ast.AST]) -> bool:
+    """Whether a loop reads what it writes by parts; else it fills a tensor, whose parts nobody hands on."""
+    own = write.file.span(write.target)
+    return any(
+        dotted_name(one) == name and isinstance(getattr(one, "ctx", None), ast.Load) and write.file.span(one) != own
+        for one in inside
+        if isinstance(one, (ast.Name, ast.Attribute))
+    )
 
 
 def _is_over_modules(loop: ast.For | ast.While) -> bool:

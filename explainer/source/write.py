@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from explainer.source.array_kind import ARRAY, kind_of
+from explainer.source.binding import Value
 from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
@@ -80,8 +82,15 @@ def _find_writes(program: Program) -> Iterator[Write]:
     for file in program.parsed():
         for node in file.walk():
             found = _write_at(node, file, program)
-            if found is not None and not is_without_grad(node, file, program):
+            if found is not None and not is_without_grad(node, file, program) and not _is_of_array(found, program):
                 yield _judged(found, program)
+
+
+def _is_of_array(write: Write, program: Program) -> bool:
+    """Whether what is written is an array of NumPy, which no graph reads unless its memory is lent."""
+    if write.kind not in (AUGMENTED, SUBSCRIPT) or "numpy" not in program.names(write.file).imports.values():
+        return False
+    return kind_of(Value(write.target, write.file), program) == ARRAY
 
 
 def _write_at(node: ast.AST, file: SourceFile, program: Program) -> Write | None:
