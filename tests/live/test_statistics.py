@@ -9,6 +9,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+import gradfix  # noqa: E402
 from tests.live.tracing import lines, shown  # noqa: E402
 
 
@@ -33,6 +34,38 @@ def two_forwards(first: bool, second: bool, *, at_once: bool = True) -> Callable
 def test_statistics_that_move_before_the_backward() -> None:
     found = lines(two_forwards(first=False, second=True), fails=False)
     assert shown(found)[:1] == [("hidden-write", "batch_norm", "train")]
+
+
+def test_the_lines_are_those_that_call_the_network() -> None:
+    """The pass that moved the statistics and the one that used them go through the same line of the network."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(3)
+            self.out = torch.nn.Linear(3, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.out(self.norm(x))
+
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def used() -> torch.Tensor:
+        return net.eval()(torch.randn(8, 3)).mean()
+
+    def moved() -> torch.Tensor:
+        return net.train()(torch.randn(8, 3)).square().mean()
+
+    def train() -> None:
+        for _ in range(3):
+            optimizer.zero_grad()
+            (used() + moved()).backward()
+            optimizer.step()
+
+    with gradfix.trace() as seen:
+        train()
+    assert [(one.kind, one.function) for one in seen.lines] == [("hidden-write", "moved"), ("read", "used")]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from .graph import Graphs, sequence_of
 from .place import Place, describe
 from .replay import Told
 from .starved import FLAT, Starved
+from .statistics import Statistics
 from .write import Write, Writes
 
 MAX_TOLD = 8
@@ -26,11 +27,14 @@ _EXPANDING = frozenset(("expand", "expand_as", "broadcast_to", "broadcast_tensor
 class Account:
     """Reads what a tracer has logged; `numbers` are Python numbers that were read from tensors, with the operation that gave each."""
 
-    def __init__(self, flow: Flow, graphs: Graphs, writes: Writes, numbers: Iterable[tuple[float, int]]) -> None:
+    def __init__(
+        self, flow: Flow, graphs: Graphs, writes: Writes, numbers: Iterable[tuple[float, int]], statistics: Statistics
+    ) -> None:
         self._flow = flow
         self._graphs = graphs
         self._writes = writes
         self._numbers = numbers
+        self._statistics = statistics
 
     def hidden(self, node: Any, name: str, tensor: Any, write: Write, backward: Place | None) -> dict[str, Any]:
         """A write that autograd does not see, of what a node has saved for a backward."""
@@ -101,7 +105,10 @@ class Account:
         """The line whose operation saved a tensor under a name."""
         number = sequence_of(node)
         reader = self._flow.maker_of_node(number) if number is not None else None
-        return {**describe(reader.place), "operation": reader.name, "saved": name} if reader else None
+        if reader is None:
+            return None
+        place = self._statistics.reader(reader.sequence) if reader.name == "batch_norm" else None
+        return {**describe(place or reader.place), "operation": reader.name, "saved": name}
 
     def indices(self, name: str, numbers: Sequence[int | None]) -> list[dict[str, Any]]:
         """Where the values of the integers that an operation of that name refused were made, nearest first."""

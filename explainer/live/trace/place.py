@@ -43,6 +43,17 @@ class Places:
             frame = frame.f_back
         return library
 
+    def caller(self, depth: int) -> Place | None:
+        """As `here`, and outside of the `forward` of modules: the line that calls the network."""
+        frame, inner = sys._getframe(depth), self.here(depth + 1)  # noqa: SLF001
+        for _ in range(MAX_DEPTH):
+            if self._kind(frame.f_code.co_filename) == _OWN and frame.f_code.co_name != "forward":
+                return frame.f_code, frame.f_lasti
+            if frame.f_back is None:
+                break
+            frame = frame.f_back
+        return inner
+
     def is_torchs(self, depth: int) -> bool:
         """Whether the code that runs `depth` frames above this one is torch's own."""
         return self._kind(sys._getframe(depth).f_code.co_filename) == _TORCH  # noqa: SLF001

@@ -35,6 +35,7 @@ from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
 from .starved import FLAT, Starved
+from .statistics import Statistics
 from .write import Write, Writes, extent, storage_of
 
 MAX_NUMBERS = 256
@@ -82,7 +83,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
-        self.account = Account(self.flow, self.graphs, self._writes, self._numbers)
+        self.statistics = Statistics(self._places, self.flow)
+        self.account = Account(self.flow, self.graphs, self._writes, self._numbers, self.statistics)
         self.finite = Finite(torch, self.flow) if finite else None
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
@@ -149,14 +151,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.fault = f"__setitem__: {type(fault).__name__}: {fault}"[:200]
 
     def _see_statistics(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """A batch norm in training mode has moved its running statistics, whose version does not tell of it."""
-        names = ("input", "running_mean", "running_var", "weight", "bias", "training")
-        given = {**dict(zip(names, args, strict=False)), **keywords}
-        moved = [one for name in names[1:3] if (one := given.get(name)) is not None]
+        """A batch norm in training mode moves its running statistics, whose version does not tell of it."""
         try:
-            if given.get("training") and moved:
-                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                    self._log_writes(moved, "batch_norm", self._places.here(3), self._sequence(), len(self.flow) - 1)
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                moved, place = self.statistics.moved(args, keywords, 3)
+                if moved:
+                    self._log_writes(moved, "batch_norm", place, self._sequence(), len(self.flow) - 1)
         except Exception as fault:  # noqa: BLE001 - the program must run whatever we cannot read of it
             self.fault = f"batch_norm: {type(fault).__name__}: {fault}"[:200]
 
