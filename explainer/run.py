@@ -30,7 +30,7 @@ from explainer.verification.live_report import live_environment, read_reports, w
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
-from explainer.verification.traced import GROWTH, SILENT, lines_of, with_trace
+from explainer.verification.traced import GROWTH, is_silent_fault, lines_of, with_trace
 from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of
@@ -293,7 +293,7 @@ def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident 
 def seen_without_a_word(processes: Sequence[ProcessReport]) -> Iterator[Incident]:
     """What a watched run saw that PyTorch lets through, by itself."""
     for one in processes:
-        if any(line.kind in SILENT for line in lines_of(one.traced)):
+        if is_silent_fault(one.traced):
             yield with_trace(Incident(), one.traced)
 
 

@@ -279,9 +279,10 @@ def _of_name(node: ast.expr, at: _At) -> Sign:
     name = dotted_name(node)
     if name is None:
         return UNKNOWN
-    if is_epsilon(node):
-        return Sign(positive=True, not_negative=True, is_number=True)
     value = definition_of(node, at.file, at.program)
+    # What a difference is called is no small number: `delta = a - b`.
+    if is_epsilon(node) and not isinstance(value, (ast.BinOp, ast.Subscript)):
+        return Sign(positive=True, not_negative=True, is_number=True)
     if value is None:
         given = at.arguments.get(name)
         return _of(given.node, at.deeper(given)) if given is not None else UNKNOWN

@@ -52,6 +52,16 @@ SILENT = frozenset(
 )
 
 
+def is_silent_fault(traced: Mapping[str, Any]) -> bool:
+    """Whether a trace of a program that ended well saw what makes it train otherwise than meant, or not at all.
+
+    Values of a graph that are not finite are a fault where no step was made: the program passes over its losses.
+    """
+    bad = traced.get("not_finite") or {}
+    is_passed_over = bool(traced.get("stepless") and bad.get("in_graph"))
+    return is_passed_over or any(line.kind in SILENT for line in lines_of(traced))
+
+
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
     """The lines of a tracer's report, those of one kind nearest to the failure first, each line once."""
     found = {(one.kind, one.file, one.line): one for one in reversed(list(_lines(traced)))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from contextlib import ExitStack
@@ -56,7 +57,12 @@ def _watch_steps(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
     undo.callback(after.remove)
     for owner, saw in ((torch.optim.Optimizer, tracer.cleared.saw_clear), (torch.nn.Module, tracer.cleared.saw_module)):
         _replace(owner, "zero_grad", tracer.clearing(owner.zero_grad, saw), undo)
-    update = torch.amp.GradScaler.update
+    make, update = torch.optim.Optimizer.__init__, torch.amp.GradScaler.update
+
+    @functools.wraps(make)
+    def made(self: Any, *args: Any, **keywords: Any) -> None:
+        tracer.has_optimizer = True
+        make(self, *args, **keywords)
 
     def updated(self: Any, *args: Any, **keywords: Any) -> Any:
         tracer.forget()
@@ -64,6 +70,7 @@ def _watch_steps(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
         return update(self, *args, **keywords)
 
     _replace(torch.amp.GradScaler, "update", updated, undo)
+    _replace(torch.optim.Optimizer, "__init__", made, undo)
 
 
 def _watch_engine(torch: Any, tracer: Tracer, undo: ExitStack) -> None:

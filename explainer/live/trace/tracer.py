@@ -98,6 +98,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.early = Early(self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
+        self.has_optimizer = False
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
         self._growth = Growth(torch)
         self._refused: tuple[str, list[int | None]] = "", []
@@ -512,7 +513,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                     found = {"direction": "backward", "kind": "nan", "number": taker[0], "operation": taker[1]}
                     break
         if found is not None:
-            self.first_bad = {**operation_told(found.pop("operation")), **found}
+            operation = found.pop("operation")
+            self.first_bad = {**operation_told(operation), **found}
+            self.first_bad["in_graph"] = operation.gave_grad or found["direction"] == "backward"
             if "then" in self.first_bad:
                 self.first_bad["then"] = operation_told(self.first_bad["then"])
         self.flow.forget_leaves()
@@ -528,6 +531,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         told["grown"] = self._growth.told()
         if loss is None:
             told["crossed"] = self.crossed.told()
+            told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
             told["drawn"] = [operation_told(one) for one in self.drawn.lines()[:MAX_TOLD]]
             told["dead_terms"] = [operation_told(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
             told["starved"] = self.account.starved(self.starved)

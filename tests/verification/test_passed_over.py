@@ -1,0 +1,74 @@
+"""A program that passes over every loss trains nothing, and ends well: a trace names what makes the losses NaN."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from tests.verification.programs import gradfix
+
+pytestmark = pytest.mark.torch
+GUARDED = """import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def distances(points):
+    delta = points.unsqueeze(1) - points.unsqueeze(0)
+    return delta.pow(2).sum(-1).sqrt()
+
+
+for _ in range(8):
+    points = torch.randn(5, 3, requires_grad=True)
+    energy = net(points).sum() + distances(points).sum()
+    (force,) = torch.autograd.grad(energy, points, create_graph=True)
+    loss = force.square().mean()
+    if not torch.isfinite(loss):
+        continue
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+EVALUATED = """import torch
+
+net = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+with torch.no_grad():
+    hits = torch.zeros(3)
+    print((hits / hits.sum()).mean(), net(torch.ones(2, 3)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _torch(tmp_path_factory, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+
+
+def run(folder: pathlib.Path, source: str, way: str) -> dict:
+    (folder / "train.py").write_text(source)
+    done = gradfix(folder, "run", way, "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+def test_it_is_seen_and_mended(tmp_path: pathlib.Path) -> None:
+    """The root is kept away from zero where it is taken, and steps are made."""
+    told = run(tmp_path, GUARDED, "--fix")
+    assert told["status"] == "verified"
+    assert told["report"]["findings"][0]["cause"] == "nan/sqrt-at-zero"
+    assert "sum(-1).clamp_min(1e-12).sqrt()" in (tmp_path / "train.py").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source", [GUARDED.replace("distances(points).sum()", "0"), EVALUATED], ids=["steps", "evaluates"]
+)
+def test_nothing_is_wrong(source: str, tmp_path: pathlib.Path) -> None:
+    """A program that makes steps, and one that only evaluates, whatever its metrics are."""
+    assert run(tmp_path, source, "--trace")["status"] == "passed"
