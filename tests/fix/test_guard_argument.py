@@ -54,7 +54,7 @@ def test_right_arguments_stay(tmp_path, body: str) -> None:
 WRONG = {
     "a difference by the name of a small number": (
         "delta = out - y\nloss = delta.pow(2).sum(-1).sqrt().mean()",
-        "delta = out - y\nloss = delta.pow(2).sum(-1).clamp_min(1e-12).sqrt().mean()",
+        "loss = delta.pow(2).sum(-1).clamp_min(1e-12).sqrt().mean()",
     ),
     "a distance": (
         "loss = ((out - y) ** 2).sum(-1).sqrt().mean()",
