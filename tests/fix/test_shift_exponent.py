@@ -28,7 +28,24 @@ RIGHT = {
     "of another tensor": "w = torch.exp(s)\nn = torch.zeros(3).index_add_(0, to, mask[:, 0])\na = w / n[to]",
     "an expression": "w = torch.exp(e - 1)\na = w / w.sum(1, keepdim=True)",
 }
+HELPER = """def total(src, index, n):
+    return torch.zeros(n, *src.shape[1:], dtype=src.dtype).index_add(0, index, src)
+def filled(values, where):
+    out = torch.zeros(3)
+    out.scatter_add_(0, where, values)
+    return out
+"""
+RIGHT["a helper by another index"] = HELPER + "w = s.exp()\na = w / total(w, to, 3)[to.flip(0)]"
+RIGHT["a helper of something else"] = HELPER + "w = s.exp()\na = w / total(mask[:, 0], to, 3)[to]"
 WRONG = {
+    "by a helper": (
+        HELPER + "w = s.exp()\na = w / total(w, to, 3)[to]",
+        'w = (s - torch.zeros(3, *s.shape[1:], dtype=s.dtype).index_reduce(0, to, s.detach(), "amax", include_self=False)[to]).exp()',
+    ),
+    "by a helper that fills": (
+        HELPER + "w = torch.exp(s)\nn = filled(w, to)\na = w / n[to]",
+        'w = torch.exp(s - torch.zeros(3).scatter_reduce(0, to, s.detach(), "amax", include_self=False)[to])',
+    ),
     "in steps": (
         "w = torch.exp(e)\na = w / w.sum(1, keepdim=True)",
         "w = torch.exp(e - e.detach().amax(1, keepdim=True))",

@@ -8,16 +8,18 @@ not matter: the factor that is taken out cancels in the quotient. Not where the 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
-from explainer.source.binding import scope_of
+from explainer.source.binding import Value, bind_call, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.sign import definition_of
 from explainer.source.tree import walk
 
@@ -85,9 +87,11 @@ def _score(node: ast.Call) -> ast.expr | None:
 
 def _largest(node: ast.BinOp, score: ast.expr, file: SourceFile, program: Program) -> str | None:
     """The largest score of what a quotient's divisor sums, as text; None where it does not sum these exponentials alone."""
-    if not isinstance(node.left, ast.Name) or _is_used_elsewhere(node.left.id, node, file):
-        return None
     value, index = _sum_of(node.right, file, program)
+    if not isinstance(node.left, ast.Name) or _is_used_elsewhere(node.left.id, node, value, file):
+        return None
+    if isinstance(value, ast.Call) and index is not None and (helper := _helper(value, file, program)) is not None:
+        return _largest_by(helper, node.left.id, score, index, file)
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return None
     scores, method = f"{operand(file, score)}.detach()", value.func.attr
@@ -106,6 +110,61 @@ def _largest(node: ast.BinOp, score: ast.expr, file: SourceFile, program: Progra
     dims += [file.segment(one.value) for one in value.keywords if one.arg in ("dim", "axis")]
     is_whole = len(dims) == 1 and len(rest) <= 3
     return f"{scores}.amax({dims[0]}, keepdim=True)" if is_whole and _is_name(owner, node.left.id) else None
+
+
+def _helper(
+    call: ast.Call, file: SourceFile, program: Program
+) -> tuple[ast.Call, ast.expr, dict[str, ast.expr]] | None:
+    """The `index_add` that a function of the same file gives back, what it adds to, and the arguments of the call by parameter."""
+    found = resolver_of(program).function_of(call, Value(call.func, file))
+    if found is None or found[0] is not file:
+        return None
+    function = found[1]
+    sums = [
+        one
+        for one in walk(function)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _REDUCED
+    ]
+    last = function.body[-1]
+    if len(sums) != 1 or len(sums[0].args) != 3 or not isinstance(last, ast.Return) or last.value is None:
+        return None
+    added = sums[0].func.value  # type: ignore[attr-defined]
+    if last.value is not sums[0] and not (isinstance(added, ast.Name) and _is_name(last.value, added.id)):
+        return None
+    base = definition_of(added, file, program) if isinstance(added, ast.Name) else added
+    bound = bind_call(call, function, Value(call, file))
+    return (sums[0], base, {name: one.node for name, one in bound.items()}) if base is not None else None
+
+
+def _largest_by(
+    helper: tuple[ast.Call, ast.expr, dict[str, ast.expr]],
+    name: str,
+    score: ast.expr,
+    index: ast.expr,
+    file: SourceFile,
+) -> str | None:
+    """The largest score of each node, where a helper sums the exponentials of the edges."""
+    added, base, given = helper
+    dim, where, summed = added.args
+    reads = given.get(getattr(where, "id", ""))
+    sums = given.get(getattr(summed, "id", ""))
+    if ast.unparse(dim) != "0" or reads is None or sums is None or not _is_name(sums, name):
+        return None
+    if ast.unparse(reads) != ast.unparse(index):
+        return None
+    text = ast.unparse(_Given({**given, summed.id: score}).visit(copy.deepcopy(base)))  # type: ignore[attr-defined]
+    method, at = _REDUCED[added.func.attr], file.segment(index)  # type: ignore[attr-defined]
+    return f'{text}.{method}(0, {at}, {operand(file, score)}.detach(), "amax", include_self=False)[{at}]'
+
+
+class _Given(ast.NodeTransformer):
+    """Puts the arguments of a call in place of the parameters."""
+
+    def __init__(self, given: dict[str, ast.expr]) -> None:
+        self._given = given
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._given.get(node.id, node)
 
 
 def _sum_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[ast.expr | None, ast.expr | None]:
@@ -128,9 +187,9 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _is_used_elsewhere(name: str, quotient: ast.BinOp, file: SourceFile) -> bool:
+def _is_used_elsewhere(name: str, quotient: ast.BinOp, summed: ast.expr | None, file: SourceFile) -> bool:
     """Whether something but the quotient, its sum and products of itself reads the exponential."""
-    allowed = set(walk(quotient))
+    allowed = set(walk(quotient)) | set(walk(summed) if summed is not None else ())
     for one in walk(scope_of(quotient, file)):
         is_sum = isinstance(one, ast.Call) and getattr(one.func, "attr", "") in ("sum", *_REDUCED)
         if is_sum or (
