@@ -179,6 +179,9 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         says = f"`{one['operation']}` runs a segment whose replay draws other random numbers than its first pass"
         yield from _line(REDRAWN, one, says)
     for one in traced.get("dead_terms") or ():
+        if one.get("off"):
+            says = f"switches grad mode off for `{one['operation']}`, and a term of the loss comes of it"
+            yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
         yield from _line(DEAD_TERM, one, says)
 
@@ -327,6 +330,8 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     cuts = [one for one in traced.get("cuts") or () if one.get("line")]
     if cuts:
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
+    if any(one.get("off") for one in traced.get("dead_terms") or ()):
+        yield "traced_dead_term_grad_mode", "no"
     starved = [one for one in traced.get("starved") or () if one.get("line")]
     if starved:
         yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"

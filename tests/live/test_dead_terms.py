@@ -37,6 +37,14 @@ def accuracy(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return (layer(x).argmax(1) == 0).float().mean()
 
 
+FEATURES = torch.nn.Linear(2, 2).requires_grad_(False)
+
+
+@torch.no_grad()
+def described(out: torch.Tensor) -> torch.Tensor:
+    return FEATURES(out)
+
+
 def tracked(value: torch.Tensor) -> float:
     return value.mean().item()
 
@@ -83,6 +91,11 @@ def logged_of_another(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
 
 
 ALIVE = {
+    "a target without a gradient": lambda layer, x: (layer(x) - described(x[:, :2])).square().mean(),
+    "a target of what is trained": lambda layer, x: (layer(x) - described(layer(x))).square().mean(),
+    "a baseline without a gradient": lambda layer, x: layer(x).mean() - described(layer(x)).mean(),
+    "a factor without a gradient": lambda layer, x: layer(x).mean() * described(layer(x)).norm(),
+    "a term of other values without a gradient": lambda layer, x: layer(x).mean() + described(x[:, :2]).mean(),
     "one less a logged loss": lambda layer, x: 1 - logged(layer, x),
     "one less a loss that a helper logs of another": lambda layer, x: 1 - logged_of_another(layer, x),
     "a constant beside what is logged": lambda layer, x: logged(layer, x) + 1.0,
@@ -100,6 +113,12 @@ ALIVE = {
 def test_a_term_without_a_graph(name: str) -> None:
     operation, loss_of = DEAD[name]
     assert [(one.kind, one.operation) for one in lines(trained(loss_of), fails=False)] == [("dead-term", operation)]
+
+
+def test_a_term_that_is_computed_with_grad_mode_off() -> None:
+    """Of what the layer computed, with what switches grad mode off; targets, baselines and factors are meant so."""
+    found = lines(trained(lambda layer, x: layer(x).mean() + 0.5 * described(layer(x)).abs().mean()), fails=False)
+    assert [(one.kind, one.function) for one in found] == [("grad-off", "described"), ("dead-term", "described")]
 
 
 @pytest.mark.parametrize("name", ALIVE)

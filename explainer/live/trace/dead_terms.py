@@ -15,6 +15,8 @@ MAX_KEPT = 16
 _SUMS = frozenset(
     ("add", "sub", "rsub", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__", "add_", "sub_", "stack")
 )  # fmt: skip
+# A constant that is taken off is a baseline more often than a term.
+_ADDS = frozenset(("add", "__add__", "__radd__", "__iadd__", "add_", "stack"))
 _SCALED = frozenset(
     ("mul", "div", "neg", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_", "squeeze")
 )
@@ -67,7 +69,7 @@ class DeadTerms:
                 if is_sum or operation.name in _SCALED or is_listed:
                     yield one
             elif is_sum:
-                self._keep(list(self._cuts_behind(one)))
+                self._keep(list(self._cuts_behind(one)), is_added=operation.name in _ADDS)
 
     def _look_at_number(self, number: int, operation: Operation) -> None:
         """`loss + 0.1 * penalty.item()`: what is added is a number by then, read there or in what that line calls."""
@@ -91,13 +93,27 @@ class DeadTerms:
             if at is not None and (summed is None or summed.place is None or summed.place[0] not in called):
                 self._keep([read])
 
-    def _keep(self, cuts: list[Operation]) -> None:
-        """Remember what cuts a term off, unless any of it was meant."""
+    def _keep(self, cuts: list[Operation], *, is_added: bool = False) -> None:
+        """Remember what cuts a term off, unless any of it was meant.
+
+        What runs with grad mode off is meant, unless it is given what the graph has computed and becomes a term by itself.
+        """
+        off = [one for one in cuts if one.off is not None]
+        if off and is_added and all(one.grad_mode or one.off is not None for one in cuts):
+            cuts = [one for one in cuts if one.grad_mode or self._is_given(one)]
+            if any(one.off is not None for one in cuts) and not any(one.name in _ON_PURPOSE for one in cuts):
+                for one in cuts:
+                    self._found.setdefault((one.place, one.name), one)
+            return
         cuts = [one for one in cuts if not (one.name in _ON_PURPOSE and self._is_of_input(one))]
         is_meant = any(one.name in _ON_PURPOSE for one in cuts) and not all(_is_of_leaf(one) for one in cuts)
         if not is_meant and all(one.grad_mode for one in cuts):
             for one in cuts:
                 self._found.setdefault((one.place, one.name), one)
+
+    def _is_given(self, cut: Operation) -> bool:
+        """Whether a cut takes what a graph has computed, rather than parameters."""
+        return any(made is not None and made.gave_grad for made in map(self._flow.get, cut.inputs))
 
     def _is_of_input(self, cut: Operation) -> bool:
         """Whether what is detached is no more than a tensor that was flagged, for its own gradient: nothing trains behind it."""

@@ -533,7 +533,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["crossed"] = self.crossed.told()
             told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
             told["drawn"] = [operation_told(one) for one in self.drawn.lines()[:MAX_TOLD]]
-            told["dead_terms"] = [operation_told(one) for one in self.dead_terms.lines()[:MAX_TOLD]]
+            told["dead_terms"] = [
+                {**operation_told(one), "off": describe(one.off) if one.off else None}
+                for one in self.dead_terms.lines()[:MAX_TOLD]
+            ]
             told["starved"] = self.account.starved(self.starved)
             told["cleared"] = [
                 {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
