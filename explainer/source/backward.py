@@ -69,7 +69,7 @@ def loss_of(call: ast.Call, file: SourceFile, program: Program) -> ast.expr | No
         return None
     names = program.names(file)
     function = names.function_of(call)
-    if function is not None and function.name == "backward":
+    if function is not None and function.name == "backward" and [one.arg for one in function.args.args[:1]] != ["self"]:
         return None  # an autograd.Function's own
     called = names.qualified(func) or ""
     if called == "torch.autograd.backward":

@@ -17,7 +17,7 @@ from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
@@ -52,8 +52,22 @@ def _from_before(backward: Backward, program: Program) -> Iterator[Proposal]:
         names = set[str]().union(*(binds(one) for one in moved))
         if any(names & binds(one) for one, _ in lines if one not in moved):
             continue  # carried on from step to step
+        if _takes_another(loop, names, file):
+            return
         yield from _proposals(backward, loop, moved, names, program)
         return
+
+
+def _takes_another(loop: ast.For | ast.While, names: set[str], file: SourceFile) -> bool:
+    """Whether each round takes another part as a whole, `losses[task.name]`: several losses of one graph, each used once."""
+    targets = set(bound_names(loop)) if isinstance(loop, ast.For) else set()
+    return any(
+        isinstance(node, ast.Subscript)
+        and dotted_name(node.value) in names
+        and not isinstance(file.parents.get(node), ast.BinOp)
+        and any(isinstance(one, ast.Name) and one.id in targets for one in walk(node.slice))
+        for node in walk(loop)
+    )
 
 
 def _proposals(

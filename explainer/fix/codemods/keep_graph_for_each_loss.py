@@ -28,6 +28,7 @@ _HANDS_OUT = frozenset({"values", "items", "enumerate", "zip", "reversed", "list
 _BECAUSE = (
     "the graph of the shared part is held until the last loss; each call still gives the gradient of one loss alone"
 )
+_STEPPED = "goes back through one graph loss by loss, and steps between: the first backward has freed it"
 _IF_ONE_STEP = (
     "right where all these losses come from one forward; a loss that is kept from an earlier step needs another cure"
 )
@@ -47,7 +48,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         if _keeps(call):
             continue
         earlier = list(_earlier(call, loss, statement, file, context.program))
-        if not earlier and not _is_handed_out(loss, call, places, context.program):
+        loop = None if earlier else _handing_loop(loss, call, places, context.program)
+        turn = next((place for place in places if isinstance(loop, ast.For) and _is_inside(place, loop)), None)
+        if turn is not None and isinstance(loop, ast.For) and _writes(loop.body):
+            yield Proposal(edits=(), culprit=culprit_of(*turn, _STEPPED), belief=2.0)
+            continue
+        if not earlier and (loop is None or _writes(getattr(loop, "body", ()))):
             continue
         if not names.is_call(call, _GRAD) and not _is_read_alone(call, file):
             continue
@@ -59,6 +65,13 @@ def propose(context: Context) -> Iterator[Proposal]:
             applicability=None if is_first_step else "unsafe",
             because=_BECAUSE if is_first_step else _IF_ONE_STEP,
         )
+
+
+def _is_inside(place: tuple[SourceFile, ast.stmt], loop: ast.For) -> bool:
+    file, above = place[0], place[0].parents.get(place[1])
+    while above is not None and above is not loop:
+        above = file.parents.get(above)
+    return above is loop
 
 
 def _calls(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
@@ -112,27 +125,27 @@ def _earlier(
 Places = list[tuple[SourceFile, ast.stmt]]
 
 
-def _is_handed_out(loss: ast.expr, at: ast.AST, places: Places, program: Program, depth: int = 0) -> bool:
-    """Whether a loop hands out the loss, here or where the function around is called, and trains nothing between."""
+def _handing_loop(loss: ast.expr, at: ast.AST, places: Places, program: Program, depth: int = 0) -> ast.AST | None:
+    """The loop that hands out the loss, here or where the function around is called; the call itself where a round makes it."""
     file = places[0][0]
     loop = _loop_around(loss, at, file)
     if loop is not None:
-        return not _writes(getattr(loop, "body", ()))
+        return loop
     if isinstance(at, ast.Call) and depth == 0 and _is_made_in_loop(loss, at, file, program):
-        return True
+        return at
     function = program.names(file).function_of(at)
     name = dotted_name(loss)
     if function is None or name is None or depth >= _DEPTH:
-        return False
+        return None
     for index, (where, statement) in enumerate(places[1:], 1):
         for node in _shallow(statement):
             if isinstance(node, ast.Call) and (dotted_name(node.func) or "").rpartition(".")[2] == function.name:
                 given = dict(arguments_of(node, function)).get(name)
                 if given is not None:
-                    return _is_handed_out(given, node, places[index:], program, depth + 1)
+                    return _handing_loop(given, node, places[index:], program, depth + 1)
         if program.names(where).function_of(statement) is not function:
-            return False
-    return False
+            return None
+    return None
 
 
 def _loop_around(loss: ast.expr, at: ast.AST, file: SourceFile) -> ast.AST | None:
@@ -143,8 +156,9 @@ def _loop_around(loss: ast.expr, at: ast.AST, file: SourceFile) -> ast.AST | Non
             heads = [above] if isinstance(above, ast.For) else above.generators
             for one in heads:
                 targets = {node.id for node in walk(one.target) if isinstance(node, ast.Name)}
-                if isinstance(loss, ast.Subscript) and isinstance(loss.slice, ast.Name):
-                    if loss.slice.id in targets and not targets & reads(loss.value):
+                if isinstance(loss, ast.Subscript):
+                    keys = {node.id for node in walk(loss.slice) if isinstance(node, ast.Name)}
+                    if keys & targets and not targets & reads(loss.value):
                         return above
                 elif dotted_name(loss) in targets and roots and _is_collection(one.iter):
                     return above
