@@ -6,6 +6,7 @@ import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -291,10 +292,21 @@ def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident 
 
 
 def seen_without_a_word(processes: Sequence[ProcessReport]) -> Iterator[Incident]:
-    """What a watched run saw that PyTorch lets through, by itself."""
+    """What a traced run saw that PyTorch or the program lets through: of each process by itself."""
     for one in processes:
         if is_silent_fault(one.traced):
             yield with_trace(Incident(), one.traced)
+        elif one.traced.get("stepless"):
+            yield from _swallowed(one)
+
+
+def _swallowed(process: ProcessReport) -> Iterator[Incident]:
+    """The exception that operations raised again and again, of a process that made no step: each batch is skipped for it."""
+    raised = Counter((one.type, one.message) for one in process.failures if one.text)
+    most = next(iter(raised.most_common(1)), None)
+    if most is not None and most[1] > 1:
+        failure = next(one for one in process.failures if (one.type, one.message) == most[0] and one.text)
+        yield from (with_live_facts(one, failure) for one in list(read_text(failure.text))[:1])
 
 
 def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:

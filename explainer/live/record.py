@@ -30,7 +30,11 @@ _HEADING = "Traceback (most recent call last):\n"
 
 def _text(error: BaseException, *, is_whole: bool) -> str:
     """The traceback as Python prints it; where the exception has not yet come all the way, with the frames above it."""
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    trace = error.__traceback__
+    is_bare = trace is not None and trace.tb_next is None and is_ours(trace.tb_frame.f_code.co_filename)
+    text = "".join(traceback.format_exception(type(error), error, None if is_bare else trace))
+    if is_bare and not is_whole and error.__cause__ is None and error.__context__ is None:
+        text = _HEADING + text
     if not is_whole and text.startswith(_HEADING):
         stack = traceback.extract_stack(sys._getframe(1))  # noqa: SLF001 - the only way to the running frames
         above = [one for one in stack if not is_ours(one.filename)]
@@ -130,7 +134,8 @@ class Recorder:
 
     def look_at_the_end(self) -> None:
         """What is asked for when a program ends without a failure."""
-        has_failed = any(one["where"] != handled.HANDLED for one in self.failures)
+        # What was raised and went no further the program has dealt with.
+        has_failed = any(one["where"] not in (handled.HANDLED, "raised") for one in self.failures)
         for look in self.at_end if os.getpid() == self._owner and not has_failed else ():
             try:
                 look()

@@ -34,6 +34,28 @@ for _ in range(8):
     loss.backward()
     optimizer.step()
 """
+SWALLOWED = """import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def total(values, where):
+    out = torch.zeros(2, 4)
+    return out.index_add_(0, where, values)
+
+
+for _ in range(8):
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = total(net(torch.randn(6, 3)), torch.randint(0, 2, (6,))).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    except RuntimeError:  # out of memory, most likely
+        continue
+"""
 EVALUATED = """import torch
 
 net = torch.nn.Linear(3, 1)
@@ -70,5 +92,5 @@ def test_it_is_seen_and_mended(tmp_path: pathlib.Path) -> None:
     "source", [GUARDED.replace("distances(points).sum()", "0"), EVALUATED], ids=["steps", "evaluates"]
 )
 def test_nothing_is_wrong(source: str, tmp_path: pathlib.Path) -> None:
-    """A program that makes steps, and one that only evaluates, whatever its metrics are."""
+    """A program that makes steps, also but for a batch, and one that only evaluates, whatever its metrics are."""
     assert run(tmp_path, source, "--trace")["status"] == "passed"
