@@ -1,6 +1,6 @@
 """Step time under `gradfix run` against the plain program; budget 1.02 on a small transformer.
 
-    python benchmarks/overhead.py [--rounds 9] [--steps 60]
+    python benchmarks/overhead.py [--rounds 9] [--steps 60] [--device cuda]
 
 Measured in two ways, both by medians of wall time and of the process's CPU time:
 
@@ -33,14 +33,16 @@ from torch import nn
 from torch.optim import optimizer as hooks
 
 width, layers, batch, length, steps, in_turns = map(int, sys.argv[1:7])
+device = sys.argv[7]
+wait = torch.cuda.synchronize if device == "cuda" else lambda: None
 torch.manual_seed(0)
 if layers:
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     model = nn.Sequential(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), nn.Linear(width, width))
-    x = torch.randn(batch, length, width)
+    x = torch.randn(batch, length, width, device=device)
 else:
-    model, x = nn.Linear(width, 1), torch.randn(batch, width)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    model, x = nn.Linear(width, 1), torch.randn(batch, width, device=device)
+optimizer = torch.optim.AdamW(model.to(device).parameters(), lr=1e-4)
 
 registries = hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks
 held, noting = [dict(one) for one in registries], torch.autograd.backward
@@ -64,6 +66,7 @@ for step in range(steps):
     optimizer.zero_grad()
     model(x).square().mean().backward()
     optimizer.step()
+    wait()
     cpu[on].append(time.process_time() - used)
     wall[on].append(time.perf_counter() - at)
 middle = {on: [statistics.median(wall[on][5:]), statistics.median(cpu[on][5:]), sum(cpu[on])] for on in range(1 + in_turns)}
@@ -77,23 +80,23 @@ SIZES = {
 
 
 def measure(
-    path: str, size: tuple[int, ...], steps: int, *, watched: bool, in_turns: bool = False
+    path: str, size: tuple[int, ...], steps: int, device: str, *, watched: bool, in_turns: bool = False
 ) -> list[list[float]]:
     """The median wall and CPU times of steps without and with the hooks, and the CPU time of all steps, of one process."""
     *shape, times = size
-    program = [sys.executable, path, *map(str, shape), str(steps * times), str(int(in_turns))]
+    program = [sys.executable, path, *map(str, shape), str(steps * times), str(int(in_turns)), device]
     command = [sys.executable, "-m", "gradfix", "run", "--", *program] if watched else program
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return json.loads(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout)
 
 
-def rows(path: str, name: str, size: tuple[int, ...], rounds: int, steps: int) -> float:
+def rows(path: str, name: str, size: tuple[int, ...], rounds: int, steps: int, device: str) -> float:
     """Print the two rows of a program; the ratio of CPU times within one process."""
-    inside = [measure(path, size, 2 * steps, watched=True, in_turns=True) for _ in range(rounds)]
+    inside = [measure(path, size, 2 * steps, device, watched=True, in_turns=True) for _ in range(rounds)]
     outside = []
     for number in range(rounds):
         order = (False, True) if number % 2 else (True, False)
-        seen = {watched: measure(path, size, steps, watched=watched)[0] for watched in order}
+        seen = {watched: measure(path, size, steps, device, watched=watched)[0] for watched in order}
         outside.append([seen[False], seen[True]])
         print(f"{name}, round {number}: {outside[-1]}", file=sys.stderr, flush=True)
     ratio = 0.0
@@ -115,9 +118,11 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
+    gpu = torch.cuda.get_device_name() if options.device == "cuda" else "no GPU, one thread"
     print(
-        f"CPython {platform.python_version()}, torch {torch.__version__}, no GPU, one thread; {options.rounds} rounds of "
+        f"CPython {platform.python_version()}, torch {torch.__version__}, {gpu}; {options.rounds} rounds of "
         f"{options.steps} steps each way. Load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n"
     )
     print(
@@ -126,7 +131,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "train.py")
         pathlib.Path(path).write_text(PROGRAM)
-        ratios = [(rows(path, name, size, options.rounds, options.steps), size) for name, size in SIZES.items()]
+        given = options.rounds, options.steps, options.device
+        ratios = [(rows(path, name, size, *given), size) for name, size in SIZES.items()]
     worst = max(ratio for ratio, size in ratios if size[1])
     print(f"\nbudget {BUDGET} on the transformers: {'kept' if worst <= BUDGET else 'broken'} ({worst:.4f})")
     return int(worst > BUDGET)

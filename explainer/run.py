@@ -36,8 +36,11 @@ from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of
 
+ASSERTED = "device/device-side-assert"
 # The families of causes that happen in the flow of values, where a trace sees them.
-TRACEABLE = frozenset(("inplace", "no-graph", "backward", "nan", "checkpoint", "compile", "shape/index-out-of-range"))
+TRACEABLE = frozenset(
+    ("inplace", "no-graph", "backward", "nan", "checkpoint", "compile", "shape/index-out-of-range", ASSERTED)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +294,15 @@ def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident 
     return None
 
 
+def _before_the_kernel(incident: Incident, processes: Sequence[ProcessReport]) -> Incident | None:
+    """The exception that a traced run raised at the call itself, for a kernel that asserts later and elsewhere; None where it did not."""
+    for failure in (each for one in processes for each in reversed(one.failures)):
+        whole = next(iter(read_text(failure.text)), None)
+        if whole is not None and whole.exceptions and "device-side assert" not in failure.message:
+            return with_live_facts(replace(incident, exceptions=whole.exceptions), failure)
+    return None
+
+
 def seen_without_a_word(processes: Sequence[ProcessReport]) -> Iterator[Incident]:
     """What a traced run saw that PyTorch or the program lets through: of each process by itself."""
     for one in processes:
@@ -312,6 +324,13 @@ def _swallowed(process: ProcessReport) -> Iterator[Incident]:
 def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     """The incident of a run with what was traced; None where the traced run saw nothing, or another failure."""
     incident = run.report.incident if run.report is not None else None
+    if (
+        incident is not None
+        and run.report is not None
+        and run.report.findings[:1]
+        and run.report.findings[0].cause == ASSERTED
+    ):
+        return _before_the_kernel(incident, processes)
     if incident is not None and incident.exceptions:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
         return traced if traced.traced or any(one.name == GROWTH for one in traced.facts) else None

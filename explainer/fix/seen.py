@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context
-from explainer.model.incident import TENSOR
+from explainer.model.incident import MODULE, TENSOR
 
 _FACT = re.compile(
     r"(?P<name>.+?): \[(?P<shape>[\d, ]*)\] (?P<dtype>\w+) on (?P<device>\w+)(?P<mode> in inference mode)?"
@@ -46,3 +46,9 @@ def seen_tensors(context: Context) -> Mapping[str, SeenTensor]:
 def seen(node: ast.expr, context: Context) -> SeenTensor | None:
     """The tensor that a name, an attribute or an item stands for, as in `batch["labels"]`; None where it was not seen."""
     return seen_tensors(context).get(ast.unparse(node))
+
+
+def seen_modules(context: Context) -> Mapping[str, str]:
+    """The kind of device that each module of that frame is on, by its name; {} where all are on the CPU."""
+    parts = (str(one.value).partition(": ") for one in context.incident.facts if one.name == MODULE)
+    return {name: device for name, _, device in parts}

@@ -47,13 +47,26 @@ def compared(error: BaseException) -> dict[str, Any]:
         return {}
     named = [one for one in list(frame.f_locals.items())[:MAX_NAMES] if not one[0].startswith("__")]
     tensors: dict[str, str] = {}
-    for name, value in [*named, *(inner for each in named for inner in _held(*each))]:
+    held = [*named, *(inner for each in named for inner in _held(*each))]
+    for name, value in held:
         if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS:
             with suppress(Exception):  # a nested tensor has no shape, and a subclass may refuse anything
                 mode = " in inference mode" if value.is_inference() else ""
                 kind = str(value.dtype).removeprefix("torch.")
                 tensors[name] = f"{list(value.shape)} {kind} on {value.device.type}{mode}"
-    return {"tensors": tensors, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
+    modules = {name: where for name, value in held if (where := _where(torch, value))}
+    seen = {"tensors": tensors, "modules_on": modules} if set(modules.values()) - {"cpu"} else {"tensors": tensors}
+    return {**seen, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
+
+
+def _where(torch: Any, value: object) -> str:
+    """The kind of device that the parameters of a module are on; "" for anything else, and where they are on several."""
+    if not issubclass(type(value), torch.nn.Module):
+        return ""
+    with suppress(Exception):  # a module of the program may refuse anything
+        kinds = {one.device.type for one in islice(torch.nn.Module.parameters(value), MAX_NAMES)}
+        return kinds.pop() if len(kinds) == 1 else ""
+    return ""
 
 
 def _held(name: str, value: object) -> Iterator[tuple[str, object]]:

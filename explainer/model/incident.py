@@ -99,6 +99,8 @@ class LogLine:
 
 TENSOR = "live_tensor"
 """The fact of one tensor of the frame that failed: `labels: [8, 1] int64 on cpu`."""
+MODULE = "live_module"
+"""The fact of one module of that frame, where any is on an accelerator: `teacher: cpu`."""
 TOLD_NO = "told_no"
 """The fact of an option of the command line that was given a word for no."""
 

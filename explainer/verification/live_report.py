@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from explainer.model.incident import TENSOR, Fact, Incident
+from explainer.model.incident import MODULE, TENSOR, Fact, Incident
 from explainer.model.verification import (
     Dropped,
     Failure,
@@ -146,6 +146,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"live_{key}", " ".join(modules[key])
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
+    yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
     yield from ((f"live_{key}", seen[key]) for key in ("fractions", "scores") if key in seen)
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"

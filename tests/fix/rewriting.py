@@ -8,20 +8,27 @@ from collections.abc import Mapping
 
 from explainer.fix.codemod import Context, Proposal, find_codemod
 from explainer.fix.splice import splice
-from explainer.model.incident import TENSOR, ExceptionRecord, Fact, Frame, Incident
+from explainer.model.incident import MODULE, TENSOR, ExceptionRecord, Fact, Frame, Incident
 from explainer.source.program import Program, read_program
 
 
 def failed(at: Mapping[str, int] | None = None, message: str = "it failed", **given: object) -> Incident:
     """An incident whose traceback goes through the lines of files in `at`, outermost first.
 
-    `tensors` are those that the live program had at the failure: `{"x": "[8, 65] float32"}`.
+    `tensors` are those that the live program had at the failure, on the CPU unless they say where: `{"x": "[8, 65] float32"}`;
+    `modules` the devices of its modules.
     """
     frames = tuple(Frame(file=file, line=line, code=str(given.get("code", ""))) for file, line in (at or {}).items())
     record = ExceptionRecord(type="RuntimeError", message=message, frames=frames)
     tensors = given.get("tensors") or {}
     assert isinstance(tensors, Mapping)
-    facts = tuple(Fact(name=TENSOR, value=f"{name}: {one} on cpu") for name, one in tensors.items())
+    facts = tuple(
+        Fact(name=TENSOR, value=f"{name}: {one}" if " on " in one else f"{name}: {one} on cpu")
+        for name, one in tensors.items()
+    )
+    modules = given.get("modules") or {}
+    assert isinstance(modules, Mapping)
+    facts += tuple(Fact(name=MODULE, value=f"{name}: {one}") for name, one in modules.items())
     return Incident(exceptions=(record,), anomaly_node=given.get("node"), facts=facts)  # type: ignore[arg-type]
 
 
@@ -50,7 +57,9 @@ def rewritten(folder: pathlib.Path, codemod: str, source: str, at: str | None = 
     message = str(context.pop("message", "it failed"))
     node = context.pop("node", None)
     frames = {"train.py": line_of(source, at)} if at else {}
-    incident = failed(frames, message, node=node, code=at or "", tensors=context.pop("tensors", None))
+    incident = failed(
+        frames, message, node=node, code=at or "", **{key: context.pop(key, None) for key in ("tensors", "modules")}
+    )
     proposal = best(codemod, program, incident=incident, **context)
     if proposal is None or not proposal.edits:
         return source

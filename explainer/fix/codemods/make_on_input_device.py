@@ -1,7 +1,7 @@
 """A tensor made in `forward` goes where its input is: `torch.zeros(n)` becomes `torch.zeros(n, device=x.device)`.
 
-A constant of a module in a plain attribute becomes a buffer, which `module.to(device)` moves; a criterion's weights, made on
-the CPU in the script, move with `.to(device)`; a batch that the loop does not move is moved.
+A constant of a module in a plain attribute becomes a buffer, which `module.to(device)` moves; a batch that the loop does not move
+is moved.
 """
 
 from __future__ import annotations
@@ -169,6 +169,7 @@ def _unmoved(context: Context) -> Iterator[Proposal]:
                         edits=(put_method(file, one, f".to({devices[0]})"),),
                         culprit=culprit_of(file, node, f"hands `{one.id}` over as the loader made it, on the CPU"),
                         belief=1.0,
+                        title=f"Move `{one.id}` where the model is: `{one.id}.to({devices[0]})`",
                     )
 
 

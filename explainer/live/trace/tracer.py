@@ -30,6 +30,7 @@ from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
+from .indices import on_cpu, would_assert
 from .lent import LENDING, Lent
 from .place import Place, Places, describe
 from .replay import Replays
@@ -124,7 +125,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         before = self._look(name, args, keywords)
         local.depth = 1
         try:
-            result = func(*args, **keywords)
+            result = (on_cpu(func) if would_assert(self._torch, name, args, keywords) else func)(*args, **keywords)
         except Exception as error:
             if before is not None and isinstance(error, IndexError):
                 self._refused = name, [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]

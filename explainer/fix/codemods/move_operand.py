@@ -1,0 +1,304 @@
+"""What was left on another device goes where the rest is: an operand, a module, a result that nobody took.
+
+`x.to(device)` on a line by itself becomes `x = x.to(device)`; a module that stayed on the CPU moves where it is made; an index
+goes to what it indexes, and what NumPy reads to the CPU. Which tensor is where, the live program said.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.failure import failing_statements
+from explainer.fix.rewrite import add_argument, put_method, remove_argument
+from explainer.fix.seen import seen, seen_modules, seen_tensors
+from explainer.source.binding import Bound, bounds_of, dominates, reaching, scope_of, walk_scope
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.tree import end_of, start_of, walk
+
+_MOVES = ("to", "cuda")
+_HOST = frozenset({"cpu", "meta"})
+_STAYS = ("torch.nn.utils.rnn.pack_padded_sequence", "print", "len", "range", "isinstance", "float", "int", "str")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A failing statement, and the way in which the program names the accelerator there."""
+
+    file: SourceFile
+    statement: ast.stmt
+    context: Context
+
+    def device(self, at: ast.AST) -> str | None:
+        """What names the accelerator before a node: a variable that is set by then, or what the program says elsewhere."""
+        given = [one for one in _arguments(at, self.file) if one == "device"]
+        for word in (*given, *_words(self.file, self.context)):
+            name = word.partition(".")[0]
+            if not name.isidentifier() or _is_set(name, at, self.file):
+                return word
+        return None
+
+    def beside(self, operands: list[ast.expr]) -> str | None:
+        """Where a tensor is that the statement uses and that is on the accelerator."""
+        for one in operands:
+            known = seen(one, self.context)
+            if known is not None and known.device not in _HOST:
+                return f"{self.file.segment(one)}.device"
+        return None
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """Edits of the statement that failed, and of those that made what it uses."""
+    if not context.has_failed:
+        return
+    message = " ".join(one.message for one in context.incident.exceptions)
+    for file, statement in failing_statements(context):
+        yield from _not_taken(file, statement, context)
+    for file, statement in failing_statements(context)[:1]:
+        place = _Place(file, statement, context)
+        if "to numpy" in message:
+            yield from _for_numpy(place)
+        elif "indices should be" in message:
+            yield from _indices(place)
+        elif "device type for generator" in message:
+            yield from _generators(place, message)
+        else:
+            yield from _modules(place)
+            yield from _operands(place)
+
+
+def _not_taken(file: SourceFile, statement: ast.stmt, context: Context) -> Iterator[Proposal]:
+    """`x.to(device)` as a statement: a tensor's method gives a copy, and leaves the tensor where it is."""
+    read = {one.id for one in walk(statement) if isinstance(one, ast.Name)}
+    modules = seen_modules(context)
+    found = [
+        (node, name)
+        for node in walk_scope(scope_of(statement, file))
+        if isinstance(node, ast.Expr)
+        and isinstance(call := node.value, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        if call.func.attr in _MOVES and (name := dotted_name(call.func.value)) in read and name not in modules
+        if _is_tensor(name, node, file, context)
+    ]
+    if found:
+        yield Proposal(
+            edits=tuple(edit_of(file, node, f"{name} = {file.segment(node)}") for node, name in found),
+            culprit=culprit_of(file, found[0][0], f"moves a copy of `{found[0][1]}` that nobody takes"),
+            belief=2.5,
+            title=f"Take what moving gives back: `{found[0][1]} = {file.segment(found[0][0])}`",
+        )
+
+
+def _is_tensor(name: str, node: ast.AST, file: SourceFile, context: Context) -> bool:
+    """Whether a name holds a tensor: as was seen live, or by what a loop over a loader or a call of torch gave it."""
+    if name in seen_tensors(context):
+        return True
+    names = context.program.names(file)
+    bound = reaching(name, node, file)
+    return bool(bound) and all(
+        one.is_element
+        or (isinstance(one.node, ast.Call) and (names.qualified(one.node.func) or "").startswith("torch.rand"))
+        for one in bound
+    )
+
+
+def _for_numpy(place: _Place) -> Iterator[Proposal]:
+    """`x.numpy()` becomes `x.cpu().numpy()`; an argument of a library that reads arrays `x.cpu()`."""
+    file, context = place.file, place.context
+    for node in walk(place.statement):
+        if not isinstance(node, ast.Call):
+            continue
+        read = [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" else []
+        given = [*node.args, *(one.value for one in node.keywords)]
+        read += [one for one in given if (known := seen(one, context)) is not None and known.device not in _HOST]
+        if read:
+            yield Proposal(
+                edits=tuple(put_method(file, one, ".cpu()") for one in read),
+                culprit=culprit_of(file, node, "hands the memory of a GPU to NumPy, which reads the CPU's"),
+                belief=2.0,
+                title=f"Copy it to the CPU first: `{file.segment(read[0])}.cpu()`",
+            )
+
+
+def _indices(place: _Place) -> Iterator[Proposal]:
+    """`features[rows]` becomes `features[rows.cpu()]` where what is indexed is on the CPU."""
+    file, context = place.file, place.context
+    found = [
+        node.slice
+        for node in walk_scope(scope_of(place.statement, file))
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and node.lineno >= place.statement.lineno
+        if (index := seen(node.slice, context)) is not None and index.device not in _HOST
+        if (whole := seen(node.value, context)) is None or whole.device in _HOST
+    ]
+    if found:
+        yield Proposal(
+            edits=tuple(put_method(file, one, ".cpu()") for one in found),
+            culprit=culprit_of(
+                file, place.statement, f"`{file.segment(found[0])}` is on the GPU, what it indexes on the CPU"
+            ),
+            belief=2.0,
+            title=f"Index with a copy on the CPU: `{file.segment(found[0])}.cpu()`",
+        )
+
+
+def _generators(place: _Place, message: str) -> Iterator[Proposal]:
+    """A `torch.Generator` is made for the device that draws with it."""
+    wants_cpu = "Expected a 'cpu'" in message
+    for file in place.context.program.parsed():
+        names = place.context.program.names(file)
+        for node in file.walk():
+            if not isinstance(node, ast.Call) or names.qualified(node.func) not in (
+                "torch.Generator",
+                "torch._C.Generator",
+            ):
+                continue
+            given = next((one for one in node.keywords if one.arg == "device"), None)
+            device = place.device(node)
+            if wants_cpu and given is not None:
+                edit = remove_argument(file, node, given)
+            elif wants_cpu and node.args:
+                edit = edit_of(file, node, f"{file.segment(node.func)}()")
+            elif not wants_cpu and given is None and not node.args and device is not None:
+                edit = add_argument(file, node, f"device={device}")
+            else:
+                continue
+            yield Proposal(
+                edits=(edit,),
+                culprit=culprit_of(file, node, "is on another device than what draws with it"),
+                belief=1.5,
+                title="Make the generator for the device that draws with it: a loader's sampler draws on the CPU",
+                because="the numbers that it draws are others, as on any other device",
+            )
+
+
+def _modules(place: _Place) -> Iterator[Proposal]:
+    """A module that the statement calls, and that is on the CPU while something else is not, moves where it is made."""
+    file, context = place.file, place.context
+    for node in walk(place.statement):
+        name = dotted_name(node.func) if isinstance(node, ast.Call) else None
+        if name is None or not isinstance(node, ast.Call) or not _is_left(name, context):
+            continue
+        for bound in _made(name, place)[:1]:
+            device = place.device(bound.statement)
+            if device is None or not isinstance(bound.node, ast.expr) or bound.pick is not None:
+                continue
+            yield Proposal(
+                edits=(put_method(file, bound.node, f".to({device})"),),
+                culprit=culprit_of(file, bound.statement, f"makes `{name}` on the CPU, and nothing moves it"),
+                belief=2.0,
+                title=f"Move `{name}` where it is made: `.to({device})`",
+            )
+
+
+def _is_left(name: str, context: Context) -> bool:
+    """Whether all that a module holds is on the CPU: its parameters, or the class weights that it was given."""
+    kinds = {seen_modules(context).get(name)} - {None}
+    kinds |= {one.device for key, one in seen_tensors(context).items() if key.rpartition(".")[0] == name}
+    return kinds == {"cpu"}
+
+
+def _made(name: str, place: _Place) -> list[Bound]:
+    """The assignments that a module's name stands for: in the scope, in the module around it, or of `self.x` in its class."""
+    found = reaching(name, place.statement, place.file)
+    if not found and place.file.tree is not None:
+        found = [one for one in bounds_of(place.file.tree) if one.name == name]
+    owner = place.file.enclosing(place.statement, ast.ClassDef) if name.startswith("self.") else None
+    if not found and owner is not None:
+        functions = [one for one in walk(owner) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        found = [one for function in functions for one in bounds_of(function) if one.name == name]
+    return [one for one in found if not one.fills]
+
+
+def _operands(place: _Place) -> Iterator[Proposal]:
+    """The tensors of the statement that are on the CPU, where others, or the modules that it calls, are not."""
+    file, context = place.file, place.context
+    operands = sorted(_read(place), key=start_of)
+    left = [
+        one for one in operands if (known := seen(one, context)) is not None and known.device == "cpu" and known.shape
+    ]
+    device = place.beside(operands) or place.device(place.statement)
+    if not left or device is None:
+        return
+    edits, rebound = [], {}
+    for one in left:
+        if isinstance(one, ast.Name) and one.id in {bound.name for bound in bounds_of(scope_of(one, file))}:
+            rebound[one.id] = f"{one.id} = {one.id}.to({device})"
+        else:
+            edits.append(put_method(file, one, f".to({device})"))
+    if rebound:
+        edits.append(insert_before(file, place.statement, "\n".join(rebound.values())))
+    said = ", ".join(dict.fromkeys(f"`{file.segment(one)}`" for one in left))
+    yield Proposal(
+        edits=tuple(edits),
+        culprit=culprit_of(file, place.statement, f"uses {said}, which {'is' if len(left) == 1 else 'are'} on the CPU"),
+        belief=1.2,
+        title=f"Move {said} to the device of the rest",
+    )
+
+
+def _read(place: _Place) -> Iterator[ast.expr]:
+    """The names, attributes and items that a statement reads as operands: not what a call that reads the CPU is given."""
+    names = place.context.program.names(place.file)
+    known = seen_tensors(place.context)
+    head = [place.statement.iter] if isinstance(place.statement, ast.For) else [place.statement]
+    stays: set[ast.AST] = set()
+    for node in (one for part in head for one in walk(part)):
+        if isinstance(node, ast.Call) and names.qualified(node.func) in _STAYS:
+            stays.update(walk(node))
+        elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            stays.update(walk(node.slice))
+        elif isinstance(node, ast.Attribute) and node.attr in ("shape", "device", "dtype", "ndim"):
+            stays.update(walk(node))
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) or not isinstance(node.ctx, ast.Load):
+            continue
+        if node not in stays and ast.unparse(node) in known:
+            yield node
+
+
+def _words(file: SourceFile, context: Context) -> Iterator[str]:
+    """How the program names its accelerator: what it gives to `.to(...)` and `device=`, most often first; `"cuda"` for `.cuda()`."""
+    said: dict[str, int] = {}
+    for one in (file, *(each for each in context.program.parsed() if each is not file)):
+        for node in one.walk():
+            word = _named(node, one)
+            if word is not None and (one is file or not word.isidentifier()):
+                said[word] = said.get(word, 0) + 1
+    yield from sorted(said, key=lambda word: (not word.isidentifier(), -said[word]))
+
+
+def _named(node: ast.AST, file: SourceFile) -> str | None:
+    given: ast.expr | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES:
+        if node.func.attr == "cuda":
+            return file.segment(node.args[0]) if node.args else '"cuda"'
+        given = next(iter(node.args), None)
+    elif isinstance(node, ast.keyword) and node.arg == "device":
+        given = node.value
+    if isinstance(given, ast.Constant) and isinstance(given.value, str) and given.value.partition(":")[0] not in _HOST:
+        return file.segment(given)
+    name = dotted_name(given) if given is not None else None
+    return name if name and name.rpartition(".")[2].lower() in ("device", "dev") else None
+
+
+def _is_set(name: str, at: ast.AST, file: SourceFile) -> bool:
+    """Whether a name has a value where a node runs: bound before it, an argument around it, or a name of the module."""
+    scope = scope_of(at, file)
+    if name in _arguments(at, file):
+        return True
+    if any(
+        one.name == name and end_of(one.statement) <= start_of(at) and dominates(one.statement, at, file)
+        for one in bounds_of(scope)
+    ):
+        return True
+    return not isinstance(scope, ast.Module) and any(one.name == name for one in bounds_of(file.tree))
+
+
+def _arguments(node: ast.AST, file: SourceFile) -> list[str]:
+    """The names of the arguments of the function around a node."""
+    arguments = getattr(scope_of(node, file), "args", None)
+    return (
+        [one.arg for one in walk(arguments) if isinstance(one, ast.arg)] if isinstance(arguments, ast.arguments) else []
+    )

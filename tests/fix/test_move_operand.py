@@ -1,0 +1,100 @@
+"""What was left on another device moves where the rest is; what may stay on the CPU stays."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import changed_lines, rewritten
+
+HEAD = "import torch\nfrom torch import nn\n\n"
+MODEL = HEAD + 'device = torch.device("cuda")\nmodel = nn.Linear(8, 3).to(device)\n'
+LOOP = "for step in range(8):\n    x, y = torch.randn(4, 8), torch.randn(4, 3)\n"
+BOTH = {"x": "[4, 8] float32", "y": "[4, 3] float32"}
+MIXED = "Expected all tensors to be on the same device, but got mat1 is on cpu, different from other tensors on cuda:0"
+WEIGHT = MIXED.replace("mat1", "weight")
+GPU = "[4, 8] float32 on cuda"
+MOVED = {
+    "a copy that nobody takes": (
+        MODEL + LOOP + "    x.to(device)\n    y.to(device)\n    loss = (model(x) - y).sum()\n",
+        "loss =", {"tensors": BOTH}, ["x = x.to(device)", "y = y.to(device)"],
+    ),
+    "operands of the loop": (
+        MODEL + LOOP + "    loss = (model(x) - y).sum()\n",
+        "loss =", {"tensors": BOTH}, ["x = x.to(device)", "y = y.to(device)"],
+    ),
+    "where another operand is": (
+        HEAD + "def loss_of(scores, labels):\n    weight = torch.ones(3)\n    return nn.functional.cross_entropy(scores, labels, weight=weight)\n",
+        "return nn", {"tensors": {"scores": "[4, 3] float32 on cuda", "labels": "[4] int64 on cuda", "weight": "[3] float32"}, "message": WEIGHT},
+        ["weight = weight.to(scores.device)"],
+    ),
+    "a tensor of the module around": (
+        MODEL + "offset = torch.ones(3)\n\ndef step(x):\n    return model(x) + offset\n",
+        "return model", {"tensors": {"x": GPU, "offset": "[3] float32"}}, ["return model(x) + offset.to(x.device)"],
+    ),
+    "a criterion with weights": (
+        MODEL + "criterion = nn.CrossEntropyLoss(weight=torch.ones(3))\nx = torch.randn(4, 8).to(device)\nloss = criterion(model(x), x.argmax(1))\n",
+        "loss =", {"tensors": {"x": GPU, "criterion.weight": "[3] float32"}, "message": WEIGHT},
+        ["criterion = nn.CrossEntropyLoss(weight=torch.ones(3)).to(device)"],
+    ),
+    "a second module": (
+        HEAD + "teacher = nn.Linear(8, 3).eval()\nmodel = nn.Linear(8, 3).cuda()\nx = torch.randn(4, 8).cuda()\nout = teacher(x)\n",
+        "out =", {"tensors": {"x": GPU}, "modules": {"teacher": "cpu", "model": "cuda"}}, ['teacher = nn.Linear(8, 3).eval().to("cuda")'],
+    ),
+    "a module of an object": (
+        HEAD + "class Runner:\n    def __init__(self, device):\n        self.net = nn.Linear(8, 3)\n\n    def step(self, x):\n        return self.net(x)\n\n"
+        'Runner("cuda").step(torch.randn(4, 8, device="cuda"))\n',
+        "return self.net", {"tensors": {"x": GPU}, "modules": {"self.net": "cpu"}}, ["self.net = nn.Linear(8, 3).to(device)"],
+    ),
+    "an index": (
+        MODEL + "rows = torch.randperm(9, device=device)\ndata, labels = torch.randn(9, 8), torch.arange(9)\nx, y = data[rows], labels[rows]\n",
+        "x, y =", {"tensors": {"rows": "[9] int64 on cuda", "data": "[9, 8] float32", "labels": "[9] int64"},
+                   "message": "indices should be either on cpu or on the same device as the indexed tensor (cpu)"},
+        ["x, y = data[rows.cpu()], labels[rows.cpu()]"],
+    ),
+    "what NumPy reads": (
+        MODEL + "out = model(torch.randn(4, 8, device=device)).detach()\nkept = out.numpy()\n",
+        "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = out.cpu().numpy()"],
+    ),
+    "what a library reads": (
+        MODEL + "import numpy as np\nout = model(torch.randn(4, 8, device=device)).detach()\nkept = np.mean(out)\n",
+        "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = np.mean(out.cpu())"],
+    ),
+    "a generator of the sampler": (
+        MODEL + "draws = torch.Generator(device=device)\nloader = torch.utils.data.DataLoader(list(range(9)), shuffle=True, generator=draws)\nfor x in loader:\n    pass\n",
+        "for x", {"message": "Expected a 'cpu' device type for generator but found 'cuda'"}, ["draws = torch.Generator()"],
+    ),
+    "a generator of the GPU": (
+        MODEL + "draws = torch.Generator()\nx = torch.randn(4, 8, device=device, generator=draws)\n",
+        "x =", {"message": "Expected a 'cuda' device type for generator but found 'cpu'"}, ["draws = torch.Generator(device=device)"],
+    ),
+}  # fmt: skip
+LEFT = {
+    "a module moves in place": (
+        MODEL + LOOP + "    model.to(device)\n    loss = (model(x) - y).sum()\n",
+        "loss =", {"tensors": {"x": GPU, "y": "[4, 3] float32 on cuda"}, "modules": {"model": "cuda"}},
+    ),
+    "a number on the CPU": (MODEL + "scale = torch.tensor(2.0)\nloss = model(x) * scale\n", "loss =", {"tensors": {"x": GPU, "scale": "[] float32"}}),
+    "lengths": (
+        MODEL + "packed = nn.utils.rnn.pack_padded_sequence(x, lengths)\n",
+        "packed =", {"tensors": {"x": GPU, "lengths": "[4] int64"}},
+    ),
+    "no device is named": (HEAD + "model = nn.Linear(8, 3)\nloss = model(x) + y\n", "loss =", {"tensors": BOTH}),
+    "a device that is set later": (
+        HEAD + 'teacher = nn.Linear(8, 3)\ndevice = torch.device("cuda")\nx = torch.randn(4, 8).to(device)\nout = teacher(x)\n',
+        "out =", {"tensors": {"x": GPU}, "modules": {"teacher": "cpu"}},
+    ),
+    "nothing was seen": (MODEL + LOOP + "    loss = (model(x) - y).sum()\n", "loss =", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "at", "context", "lines"), MOVED.values(), ids=MOVED)
+def test_moved(source, at, context, lines, tmp_path: pathlib.Path) -> None:
+    after = rewritten(tmp_path, "move_operand", source, at, **{"message": MIXED, **context})
+    assert changed_lines(source, after) == lines
+
+
+@pytest.mark.parametrize(("source", "at", "context"), LEFT.values(), ids=LEFT)
+def test_left_alone(source, at, context, tmp_path: pathlib.Path) -> None:
+    assert rewritten(tmp_path, "move_operand", source, at, **{"message": MIXED, **context}) == source

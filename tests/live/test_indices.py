@@ -1,0 +1,70 @@
+"""What a kernel of a GPU would assert on is seen before it runs, and raised as the CPU raises it. On a GPU itself: `tests/gpu`."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch.nn import functional as F  # noqa: E402
+
+from explainer.live.trace import indices  # noqa: E402
+
+pytestmark = pytest.mark.torch
+TABLE = torch.randn(4, 3)
+SCORES = torch.randn(2, 3)
+WRONG = {
+    "a token": ("embedding", F.embedding, (torch.tensor([0, 4]), TABLE), {}, "index out of range in self"),
+    "a negative token": ("embedding", F.embedding, (torch.tensor([-1]), TABLE), {}, "index out of range in self"),
+    "a label": ("cross_entropy", F.cross_entropy, (SCORES, torch.tensor([0, 3])), {}, "Target 3 is out of bounds."),
+    "a label by keyword": (
+        "nll_loss", F.nll_loss, (SCORES,), {"target": torch.tensor([0, -1])}, "Target -1 is out of bounds.",
+    ),
+    "another ignored label": (
+        "cross_entropy", F.cross_entropy, (SCORES, torch.tensor([0, -100])), {"ignore_index": -1}, "Target -100 is out of bounds.",
+    ),
+    "a gathered column": ("gather", torch.gather, (SCORES, 1, torch.tensor([[3], [0]])), {}, "out of bounds"),
+    "a gathered column by keyword": (
+        "gather", torch.gather, (SCORES,), {"dim": 1, "index": torch.tensor([[3], [0]])}, "out of bounds",
+    ),
+    "a selected row": ("index_select", torch.index_select, (TABLE, 0, torch.tensor([4])), {}, "index out of range in self"),
+    "an item": ("__getitem__", torch.Tensor.__getitem__, (TABLE, torch.tensor([4])), {}, "index 4 is out of bounds"),
+    "an item of a column": (
+        "__getitem__", torch.Tensor.__getitem__, (TABLE, (..., torch.tensor([3]))), {}, "index 3 is out of bounds",
+    ),
+    "an item beside a mask": (
+        "__getitem__", torch.Tensor.__getitem__, (TABLE, (torch.ones(4).bool(), torch.tensor([3]))), {}, "index 3 is out of bounds",
+    ),
+    "a probability": ("binary_cross_entropy", F.binary_cross_entropy, (torch.tensor([1.5]), torch.tensor([1.0])), {}, "between 0 and 1"),
+    "weights to draw by": ("multinomial", torch.multinomial, (torch.tensor([1.0, float("nan")]), 1), {}, "probability tensor contains"),
+    "a class": ("one_hot", F.one_hot, (torch.tensor([3]), 3), {}, "Class values must be smaller than num_classes"),
+}  # fmt: skip
+RIGHT = {
+    "tokens": ("embedding", (torch.tensor([0, 3]), TABLE), {}),
+    "an ignored label": ("cross_entropy", (SCORES, torch.tensor([0, -100])), {}),
+    "an ignored label that the program names": ("cross_entropy", (SCORES, torch.tensor([0, 7]), None, None, 7), {}),
+    "classes as probabilities": ("cross_entropy", (SCORES, torch.randn(2, 3)), {}),
+    "an item from the end": ("__getitem__", (TABLE, (slice(None), None, torch.tensor([-3]))), {}),
+    "a mask": ("__getitem__", (TABLE, TABLE > 0), {}),
+    "a column": ("gather", (SCORES, -1, torch.tensor([[2], [0]])), {}),
+    "another call": ("relu", (SCORES,), {}),
+    "a call that fails anyway": ("gather", (SCORES,), {}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _as_if_away(monkeypatch):
+    """The tensors of these tests count as a GPU's; what is asked of them is the same."""
+    monkeypatch.setattr(indices, "_is_away", lambda one: isinstance(one, torch.Tensor))
+
+
+@pytest.mark.parametrize(("name", "call", "args", "keywords", "says"), WRONG.values(), ids=WRONG)
+def test_raised_before_the_kernel(name, call, args, keywords, says) -> None:
+    """In the words that the CPU has for it."""
+    assert indices.would_assert(torch, name, args, keywords)
+    with pytest.raises((IndexError, RuntimeError), match=says.replace(".", r"\.")):
+        indices.on_cpu(call)(*args, **keywords)
+
+
+@pytest.mark.parametrize(("name", "args", "keywords"), RIGHT.values(), ids=RIGHT)
+def test_let_pass(name, args, keywords) -> None:
+    assert not indices.would_assert(torch, name, args, keywords)
