@@ -1,5 +1,5 @@
 # device/mixed-devices
-# mended: arguments = TrainingArguments("out", max_steps=4, per_device_train_batch_size=8, report_to="none", save_strategy="no", bf16=True, dataloader_pin_memory=False)
+# mended: "out", max_steps=4, per_device_train_batch_size=8, report_to="none", save_strategy="no", bf16=True, dataloader_pin_memory=False
 import torch
 from torch import nn
 from torch.utils.data import Dataset
