@@ -147,10 +147,17 @@ def target_of(run: Run) -> Target:
     steps = steps_so_far(run.processes)
     facts = run.report.incident.facts if run.report is not None else ()
     return Target(
-        past=steps if run.status else tuple((name, count - 1) for name, count in steps),
+        past=steps if run.status else tuple((name, int((count - 1) // _batches(run))) for name, count in steps),
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
         given=_given(run.processes),
+    )
+
+
+def _batches(run: Run) -> float:
+    """How many steps a right program makes one of: what was stepped past Accelerate is left out between two updates."""
+    return max(
+        (one.factor for process in run.processes for one in process.misscaled if one.kind == "stepped"), default=1.0
     )
 
 

@@ -73,7 +73,8 @@ class _Added:
         active = list(model.active_adapters)
         if self._name in active:
             return False
-        if any(one.grad is not None for one in model.parameters()):
+        # Where the one that is active was loaded frozen, what trains is a head around the model.
+        if model.training or any(one.grad is not None for one in model.parameters()):
             self._instead = ", ".join(map(str, active))
         return True
 

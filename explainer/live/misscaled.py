@@ -2,7 +2,7 @@
 
 A clip between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_(optimizer)` clips at a
 norm that is the scale's factor too small. A plain `loss.backward()` under `accelerator.accumulate()` adds up gradients that
-`accelerator.backward(loss)` would have divided.
+`accelerator.backward(loss)` would have divided; an optimizer that was not prepared steps after each batch of an update.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .frame import leave_no_frame
 from .imports import after_import
 from .trace.place import Place, Places, describe
 
-CLIPPED, ACCUMULATED = "clipped", "accumulated"
+CLIPPED, ACCUMULATED, STEPPED = "clipped", "accumulated", "stepped"
 MAX_PARAMETERS = 200
 DELIBERATE = 0.01  # a limit of at least this part of the scale was multiplied by it
 
@@ -29,7 +29,7 @@ class Misscaled:
         self._places = Places(torch)
         self._clip: tuple[frozenset[int], float, Place | None] | None = None
         self._found: dict[str, dict[str, Any]] = {}
-        self._accumulates: list[int] = []
+        self._accumulates: list[tuple[int, Any]] = []
         self._is_inside = 0
 
     def watch(self) -> None:
@@ -42,6 +42,13 @@ class Misscaled:
         if scaler is not None:
             scaler.step = self._stepping(scaler.step)
         after_import("accelerate.accelerator", lambda module: self._watch_accelerate(module.Accelerator))
+
+    def before_step(self) -> None:
+        """Whether torch's own step runs for a batch after which Accelerate lets no optimizer step."""
+        if self._accumulates and STEPPED not in self._found:
+            count, accelerator = self._accumulates[-1]
+            if count > 1 and not getattr(accelerator, "sync_gradients", True):
+                self._note(STEPPED, self._places.here(3), float(count))
 
     def at_the_end(self) -> list[dict[str, Any]]:
         """What was seen, each kind once: its factor and its line."""
@@ -115,9 +122,9 @@ class Misscaled:
         @functools.wraps(plain)
         def seen(*arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            is_past = bool(self._accumulates) and not self._is_inside and self._accumulates[-1] > 1
+            is_past = bool(self._accumulates) and not self._is_inside and self._accumulates[-1][0] > 1
             if is_past and not _is_divided(arguments[0] if arguments else None):
-                self._note(ACCUMULATED, self._places.here(2), float(self._accumulates[-1]))
+                self._note(ACCUMULATED, self._places.here(2), float(self._accumulates[-1][0]))
             try:
                 return plain(*arguments, **keywords)
             except Exception as error:
@@ -131,13 +138,13 @@ class Misscaled:
 class _Counted:
     """`with accelerator.accumulate(model):`, with the number of batches that an update takes on a stack."""
 
-    def __init__(self, context: Any, stack: list[int], accelerator: Any) -> None:
-        self._context, self._stack = context, stack
+    def __init__(self, context: Any, stack: list[tuple[int, Any]], accelerator: Any) -> None:
+        self._context, self._stack, self._accelerator = context, stack, accelerator
         self._count = int(getattr(accelerator, "gradient_accumulation_steps", 1) or 1)
 
     def __enter__(self) -> Any:
         entered = self._context.__enter__()
-        self._stack.append(self._count)
+        self._stack.append((self._count, self._accelerator))
         return entered
 
     def __exit__(self, *error: object) -> Any:

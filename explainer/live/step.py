@@ -100,6 +100,7 @@ class Watcher:
 
     def _see(self, optimizer: Any) -> None:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
+        self.misscaled.before_step()
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)

@@ -12,6 +12,7 @@ SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
+STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
@@ -201,7 +202,8 @@ class Stuck:
 class Misscaled:
     """A line that gave gradients another size than was meant.
 
-    It `clipped` them while a GradScaler's factor was on them, or `accumulated` what Accelerate would have divided by the factor.
+    It `clipped` them while a GradScaler's factor was on them, `accumulated` what Accelerate would have divided by the factor, or
+    `stepped` after each of the batches of which Accelerate makes one update.
     """
 
     kind: str

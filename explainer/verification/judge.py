@@ -17,6 +17,7 @@ from explainer.model.verification import (
     INCONCLUSIVE,
     PASSES_OVER,
     RED,
+    STEPS_PAST,
     Dropped,
     IdleAdapter,
     Misscaled,
@@ -30,6 +31,7 @@ MAX_NAMES = 3
 _MISSCALED = {  # by the kinds of `live.misscaled`
     "clipped": f"{CLIPS_SCALED} of {{factor}}",
     "accumulated": "goes backward past Accelerate, which would divide the loss by the {factor} batches of an update",
+    "stepped": f"{STEPS_PAST}: it steps after each of the {{factor}} batches of an update",
 }
 SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
 

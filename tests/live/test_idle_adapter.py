@@ -38,7 +38,27 @@ def program(behind: str = "", end: str = "") -> str:
     return PROGRAM.replace("BEHIND", behind).replace("END", end)
 
 
-SEEN = {"never activated": program(), "gone by the end": program(end="del model, optimizer")}
+FROZEN = """for one in model.parameters():
+    one.requires_grad_(False)
+model.eval() if EVAL else model.train()
+head = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    head(model(torch.randn(4, 3))).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def frozen(evaluates: str) -> str:
+    """A head on a model whose active adapter is frozen, and that nothing else trains."""
+    return PROGRAM.partition("optimizer =")[0].replace("BEHIND", "") + FROZEN.replace("EVAL", evaluates)
+
+
+SEEN = {
+    "never activated": program(), "gone by the end": program(end="del model, optimizer"),
+    "a head beside a frozen adapter": frozen("False"),
+}  # fmt: skip
 COPIED = """for name, one in model.named_parameters():
     if ".clauses." in name:
         one.data.copy_(torch.ones_like(one))"""
@@ -46,6 +66,7 @@ QUIET = {
     "activated": program('model.set_adapter("clauses")'),
     "deleted": program('model.delete_adapter("clauses")'),
     "a reference with weights of its own": program(COPIED),
+    "a teacher with an adapter to spare": frozen("True"),
 }
 
 

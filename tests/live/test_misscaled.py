@@ -42,6 +42,9 @@ for _ in range(8):
         opt.step()
         opt.zero_grad()
 """
+UNPREPARED = ACCELERATED.replace("net, opt = accelerator.prepare(net, opt)", "net = accelerator.prepare(net)").replace(
+    "BACKWARD", "accelerator.backward(loss)"
+)
 NORM, VALUE = "clip_grad_norm_(net.parameters(), 1.0)", "clip_grad_value_(net.parameters(), clip_value=0.5)"
 SCALER, BARE = "precision/scaler-misuse", "trainer/backward-through-the-wrong-object"
 
@@ -56,9 +59,10 @@ def accelerated(backward: str, count: int = 4) -> str:
 
 
 SEEN = {
-    "the norm": (scaled(), SCALER),
-    "the values": (scaled(VALUE), SCALER),
-    "a plain backward": (accelerated("loss.backward()"), BARE),
+    "the norm": (scaled(), SCALER, "nn.utils"),
+    "the values": (scaled(VALUE), SCALER, "nn.utils"),
+    "a plain backward": (accelerated("loss.backward()"), BARE, " loss.backward()"),
+    "an optimizer that was not prepared": (UNPREPARED.replace("COUNT", "4"), BARE, " opt.step()"),
 }
 QUIET = {
     "unscaled first": scaled(unscale="scaler.unscale_(opt)"),
@@ -72,20 +76,22 @@ QUIET = {
     "Accelerate's own": accelerated("accelerator.backward(loss)"),
     "divided by hand": accelerated("(loss / 4).backward()"),
     "no accumulation": accelerated("loss.backward()", 1),
+    "an optimizer that was not prepared, without accumulation": UNPREPARED.replace("COUNT", "1"),
+    "an optimizer that waits for the gradients": UNPREPARED.replace("COUNT", "4")
+    .replace("opt.step()", "if accelerator.sync_gradients: opt.step()")
+    .replace("opt.zero_grad()", "if accelerator.sync_gradients: opt.zero_grad()"),
 }
 
 
-@pytest.mark.parametrize(("source", "cause"), some_at_gate(SEEN, ["the norm"]))
-def test_it_is_seen(tmp_path: pathlib.Path, source: str, cause: str) -> None:
+@pytest.mark.parametrize(("source", "cause", "words"), some_at_gate(SEEN, ["the norm"]))
+def test_it_is_seen(tmp_path: pathlib.Path, source: str, cause: str, words: str) -> None:
     """The run ends well; it is told with its line."""
     pytest.importorskip("accelerate")
     (tmp_path / "train.py").write_text(source)
     done, _ = run(tmp_path, "train.py")
     assert (done.status, done.report.findings[0].cause) == (0, cause)
     (wrong,) = done.processes[0].misscaled
-    line = next(
-        at for at, text in enumerate(source.splitlines(), 1) if "nn.utils" in text or text == "        loss.backward()"
-    )
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if words in text)
     assert (pathlib.Path(wrong.file).name, wrong.line) == ("train.py", line)
 
 

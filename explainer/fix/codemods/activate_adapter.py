@@ -1,6 +1,6 @@
 """`model.add_adapter("clauses", config)` is followed by `model.set_adapter("clauses")`, where a run was seen to train another adapter.
 
-Only where the program never activates an adapter by itself: one that does may mean to train this one later.
+Only where the program activates none by itself but for inference: one that does may mean to train this one later.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.model.verification import IDLE
+from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(IDLE)}: `([^`]+)`, since `([^`]+)` is active")
@@ -19,7 +20,9 @@ _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(IDLE)}: `([^`]+)`, since `([^`]+)` 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each adapter that was seen to be added and never trained."""
     found = [one for line in context.incident.log if (one := _SEEN.search(line.text))]
-    if not found or any(one.attributes.get("set_adapter") for one in context.program.parsed()):
+    if not found or any(
+        _may_train(one, file) for file in context.program.parsed() for one in file.attributes.get("set_adapter", ())
+    ):
         return
     for file in context.program.parsed():
         name = file.path.replace("\\", "/").rpartition("/")[2]
@@ -38,3 +41,10 @@ def propose(context: Context) -> Iterator[Proposal]:
                         culprit=culprit_of(file, call, f"adds `{one[3]}` and leaves `{one[4]}` active"),
                         belief=2.5,
                     )
+
+
+def _may_train(attribute: ast.Attribute, file: SourceFile) -> bool:
+    """Whether `model.set_adapter(name)` is not said to be for inference."""
+    call = file.parents.get(attribute)
+    said = [one.value for one in call.keywords if one.arg == "inference_mode"] if isinstance(call, ast.Call) else []
+    return not any(isinstance(one, ast.Constant) and one.value is True for one in said)

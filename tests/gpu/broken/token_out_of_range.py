@@ -1,4 +1,5 @@
 # shape/index-out-of-range
+# mended: model = Tagger(len(vocabulary) + 1, 16).cuda()
 import torch
 from torch import nn
 
@@ -14,7 +15,8 @@ class Tagger(nn.Module):
 
 
 torch.manual_seed(0)
-vocabulary = {f"w{number}": number for number in range(1, 41)}
+words = [f"w{number}" for number in range(40)]
+vocabulary = {word: number for number, word in enumerate(words, start=1)}
 model = Tagger(len(vocabulary), 16).cuda()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for step in range(8):
