@@ -299,6 +299,28 @@ for _ in range(3):
     opt.step()
 """
 WRONG |= {
+    "a method that ends its graph in a loop of another": (
+        """import torch
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.state = torch.zeros(2, 4)
+        self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def micro_step(self, x):
+        out, self.state = self.model(x, self.state)
+        out.mean().backward()
+
+    def run(self, batches):
+        for x in batches:
+            self.micro_step(x)
+        self.opt.step()
+""",
+        "out.mean",
+        ["+        self.state = self.state.detach()"],
+    ),
     "a method that the forward runs in a loop": (
         FAST,
         "loss = net",

@@ -14,6 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, i
 from explainer.fix.detachment import detached, detached_form
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
+from explainer.source.backward import find_backwards
 from explainer.source.carried import form_of_statement, has_graph, training_loops
 from explainer.source.file import SourceFile
 from explainer.source.lineage import (
@@ -61,7 +62,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield Proposal(edits=together, culprit=culprit_of(state.file, state.binding, why), belief=1.8)
     for state in states:
         found = list(_before_each_step(state, program))
-        loop = _loop_round(state)
+        loop = None if _goes_back(state, program) else _loop_round(state)
         if loop is not None:
             found = [_at_start(state, program, loop)]
         elif not found and not _is_repeated(state, program):
@@ -205,6 +206,12 @@ def _loop_round(state: State) -> ast.stmt | None:
                 if around:
                     return around[-1]
     return None
+
+
+def _goes_back(state: State, program: Program) -> bool:
+    """Whether the method itself ends a graph: then each of its runs is a step, whatever loop calls it."""
+    inside = set(statements_of(state.method))
+    return any(one.file is state.file and one.statement in inside for one in find_backwards(program))
 
 
 def _stored(state: State, program: Program) -> tuple[Edit, ...]:
