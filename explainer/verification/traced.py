@@ -90,6 +90,10 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(NOT_FINITE, bad, _why_not_finite(bad))
         if bad.get("then"):
             yield from _line(NOT_FINITE, bad["then"], f"`{bad['then']['operation']}` makes NaN of that infinity")
+        if bad.get("mask"):
+            yield from _line(
+                NOT_FINITE, bad["mask"], f"`{bad['mask']['operation']}` put the infinity there that is multiplied by 0"
+            )
     yield from _reads(traced)
     for one in traced.get("indices") or ():
         yield from _line(
@@ -348,6 +352,8 @@ def _facts_of_values(bad: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is known of the first value that was not finite."""
     if bad.get("input"):
         yield "traced_bad_input", bad["input"]
+    elif bad.get("mask"):
+        yield "traced_nan_of_mask", bad["operation"]
     elif bad["direction"] == "forward" and not bad.get("node"):
         yield "traced_nan_without_graph", bad["operation"]
     elif bad["direction"] == "forward":

@@ -8,6 +8,7 @@ import pytest
 
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact
+from explainer.model.trace import TracedLine
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = "import math\nimport torch\nfrom torch import nn\nnet = nn.Linear(4, 4)\nx, pad = torch.randn(8, 4), torch.zeros(8, 4).bool()\nscores = net(x)\n"
@@ -241,6 +242,42 @@ def test_a_row_without_weights_stays_finite(tmp_path, log: str) -> None:
         gradients.append(space["gradient"])
     assert gradients[0].isfinite().all()
     torch.testing.assert_close(*gradients)
+
+
+CHOICE = """import torch
+from torch import nn
+class Choice:
+    def __init__(self, scores, legal):
+        self.logp = torch.log_softmax(scores.masked_fill(~legal, VALUE), dim=-1)
+    def entropy(self):
+        return -(self.logp.exp() * self.logp).sum(-1)
+net = nn.Linear(4, 4)
+x, legal = torch.ones(2, 4), torch.tensor([[True, False, True, True], [True, True, False, False]])
+Choice(net(x), legal).entropy().mean().backward()
+gradient = net.weight.grad
+"""
+
+
+@pytest.mark.torch
+def test_a_mask_that_is_multiplied_by_nothing(tmp_path) -> None:
+    """The entropy of what may be chosen: the gradients are those of the chosen rows alone."""
+    torch = pytest.importorskip("torch")
+    source = CHOICE.replace("VALUE", 'float("-inf")')
+    line = line_of(source, "masked_fill")
+    seen = TracedLine(kind="not-finite", operation="masked_fill", file="train.py", line=line, says="")
+    incident = replace(failed(), facts=(Fact(name="traced_nan_of_mask", value="mul"),), traced=(seen,))
+    proposal = best("finite_mask", write(tmp_path, {"train.py": source}), incident=incident)
+    assert proposal is not None
+    after = splice(source, proposal.edits)
+    assert after == CHOICE.replace("VALUE", "torch.finfo(scores.dtype).min")
+    space: dict = {}
+    torch.manual_seed(0)
+    exec(after, space)  # noqa: S102
+    logp = [
+        scores[legal].log_softmax(-1) for scores, legal in zip(space["net"](space["x"]), space["legal"], strict=True)
+    ]
+    (wanted,) = torch.autograd.grad(torch.stack([-(one.exp() * one).sum() for one in logp]).mean(), space["net"].weight)
+    torch.testing.assert_close(space["gradient"], wanted)
 
 
 @pytest.mark.torch

@@ -55,3 +55,23 @@ def test_a_step_with_an_infinite_loss() -> None:
         loss.backward()
         optimizer.step()
     assert [(one.kind, one.operation) for one in seen.lines] == [("not-finite", "exp")]
+
+
+MASKED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a product": lambda logp: (logp.exp() * logp).sum(),
+    "a product of a matrix": lambda logp: logp.exp()[None] @ logp,
+}
+
+
+@pytest.mark.parametrize("product", MASKED.values(), ids=MASKED)
+def test_nothing_times_the_infinity_of_a_mask(product: Loss) -> None:
+    """The product is told, and the line that put the infinity there: the entropy of what may be chosen."""
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with gradfix.trace() as seen:
+        scores = weight.mul(2).masked_fill(torch.tensor([True, False, False]), -torch.inf)
+        product(scores.log_softmax(0)).sum().backward()
+        optimizer.step()
+    made, mask = seen.lines
+    assert (made.kind, made.operation in ("mul", "matmul", "__matmul__")) == ("not-finite", True)
+    assert (mask.kind, mask.operation) == ("not-finite", "masked_fill")

@@ -1,6 +1,6 @@
 """`scores.masked_fill(mask, float("-inf"))` becomes `torch.finfo(scores.dtype).min`: a row that is masked throughout stays finite.
 
-A softmax over nothing but -inf is 0/0. With the dtype's smallest number such a row is uniform, and every other row is as before.
+A softmax over nothing but -inf is 0/0, and the entropy of any masked row 0 times -inf. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
 A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite;
 the logarithm of one that is added goes no lower than that.
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, put_method, spell
+from explainer.fix.trace import traced_places
+from explainer.model.trace import NOT_FINITE
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
@@ -44,8 +46,12 @@ def propose(context: Context) -> Iterator[Proposal]:
     logs = list(_logarithms(program)) if _is_infinity_traced(context) else []
     parts = softmax_parts(program) if (fills or logs) and not _is_asked_for(program) else {}
     flow = flow_of(program)
+    is_multiplied = any(one.name == "traced_nan_of_mask" for one in context.incident.facts)
+    multiplied = {statement for _, statement in traced_places(NOT_FINITE, context)} if is_multiplied else set()
     for fill in fills:
         reach = flow.reach_of(fill.into, fill.file) if fill.into is not None else Reach.NONE
+        if fill.file.statement(fill.node) in multiplied:
+            reach = Reach.SURE
         if reach and fill.into is not None:
             yield _proposal(fill, reach, _least(fill.file, fill.into, program), context)
             continue

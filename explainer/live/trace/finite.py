@@ -20,6 +20,11 @@ DELIBERATE = frozenset(
     ("masked_fill", "masked_fill_", "where", "full", "full_like", "fill_", "tensor", "new_full", "triu", "tril",
      "__setitem__", "zeros_like", "ones_like", "scaled_dot_product_attention", "constant_", "new_tensor", "expand")
 )  # fmt: skip
+# What makes NaN of 0 and infinity: probabilities of a mask times their own logarithms.
+FACTORS = frozenset(
+    ("mul", "mul_", "__mul__", "__rmul__", "__imul__", "matmul", "__matmul__", "einsum", "bmm", "addcmul")
+)
+
 # What only moves values: NaN that it gives was in what it took.
 MOVES = frozenset(
     ("stack", "cat", "concat", "__getitem__", "select", "narrow", "index_select", "gather", "take", "view", "reshape", "flatten",
@@ -184,10 +189,11 @@ class Finite:
         came = self._taken_in(number, operation, given, since)
         if came is not None:
             return {**told, **came}
-        for source, maker in self._sources(operation, bad, views):
+        sources = list(self._sources(operation, bad, views))
+        for source, maker in sources:
             if maker.name not in DELIBERATE:
                 return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
-        return told
+        return {**told, "mask": sources[0][1]} if sources and operation.name in FACTORS else told
 
     def _taken_in(
         self, number: int, operation: Operation, given: dict[int, list[Any]], since: int

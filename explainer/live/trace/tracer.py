@@ -517,8 +517,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation = found.pop("operation")
             self.first_bad = {**operation_told(operation), **found}
             self.first_bad["in_graph"] = operation.gave_grad or found["direction"] == "backward"
-            if "then" in self.first_bad:
-                self.first_bad["then"] = operation_told(self.first_bad["then"])
+            for key in self.first_bad.keys() & {"then", "mask"}:
+                self.first_bad[key] = operation_told(self.first_bad[key])
         self.flow.forget_leaves()
 
     def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]] = ()) -> dict[str, Any]:
