@@ -68,3 +68,33 @@ def test_a_function_of_weights_of_any_rank(tmp_path: pathlib.Path) -> None:
     after = rewritten(tmp_path, "reduce_to_input", source, fields=fields)
     wanted = ["return grad * w.view(-1, *[1] * (x.dim() - 1)), g.flatten(1).sum(dim=1)"]
     assert changed_lines(source, after) == wanted
+
+
+ROWS = """import torch
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w.view(-1, *[1] * (x.dim() - 1))
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        g = (grad * x).sum(0) if w.numel() > 1 else (grad * x).sum()
+        return grad * w.view(-1, *[1] * (x.dim() - 1)), 1.0 * g
+"""
+
+
+@pytest.mark.torch
+def test_a_sum_over_the_rows_themselves(tmp_path: pathlib.Path) -> None:
+    """One row has one weight: the sum is taken within it, and passes `gradcheck`."""
+    torch = pytest.importorskip("torch")
+    fields = {"node": "ScaleBackward", "index": 1, "got_shape": "[5]", "expected_shape": "[3]"}
+    after = rewritten(tmp_path, "reduce_to_input", ROWS, fields=fields)
+    assert changed_lines(ROWS, after) == ["g = (grad * x).flatten(1).sum(dim=1) if w.numel() > 1 else (grad * x).sum()"]
+    space: dict[str, object] = {}
+    exec(after, space)  # noqa: S102 - the program of the test
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(space["Scale"].apply, (x, w))  # type: ignore[attr-defined]
+    other = ROWS.replace("w.view(-1, *[1] * (x.dim() - 1))", "w.view(1, -1)")
+    assert rewritten(tmp_path, "reduce_to_input", other, fields=fields) == other

@@ -1,7 +1,7 @@
 """A Function's gradient gets the shape of its input: summed over the axes along which the input was repeated, or transposed.
 
 By the two shapes of the message, where they leave one way: `[16, 96]` for an input of `[16]` is summed over its second axis.
-A Function that takes weights of any rank sums over all axes behind the first. Autograd itself sums what broadcasting from the right has repeated.
+A Function that takes weights of any rank sums over all axes behind the first, and not over that. Autograd itself sums what broadcasting from the right has repeated.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
+from explainer.source.binding import calls_behind
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
+from explainer.source.name import Function
 from explainer.source.tree import walk
 
 _NUMBER = re.compile(r"\d+")
@@ -34,11 +36,25 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         for value in _returned(function, int(str(index))):
             edit = _edit(file, value, got, wanted)
+            if edit is None and len(got) == len(wanted) == 1 and _is_of_any_rank(found):
+                edit = _within_rows(file, value, function)
             if wanted == got[:1] and len(got) > 1 and _is_of_any_rank(found):
                 edit = put_method(file, value, ".flatten(1).sum(dim=1)")
             if edit is not None:
                 why = f"gives a gradient of {list(got)} for an input of {list(wanted)}"
                 yield Proposal(edits=(edit,), culprit=culprit_of(file, value, why), belief=2.0)
+
+
+def _within_rows(file: SourceFile, value: ast.expr, backward: Function) -> Edit | None:
+    """The one sum over the rows themselves that a returned value is made by, taken within each of them: `.sum(0)`."""
+    sums = [
+        one
+        for one in calls_behind(value, file)
+        if _summed(one, 1) == [0] and backward.lineno <= one.lineno <= (backward.end_lineno or 0)
+    ]
+    if len(sums) != 1 or not isinstance(sums[0].func, ast.Attribute):
+        return None
+    return edit_of(file, sums[0], f"{operand(file, sums[0].func.value)}.flatten(1).sum(dim=1)")
 
 
 def _is_of_any_rank(owner: ast.ClassDef) -> bool:
