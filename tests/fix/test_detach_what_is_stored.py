@@ -52,7 +52,33 @@ WRONG = {
         "        self.states[0] = values",
     ),
 }
+CACHE = """import torch
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+
+
+class Memory:
+    def __init__(self, keep):
+        self.keep, self.cache = keep, DynamicCache()
+
+    def update(self, cache):
+        pairs = [(layer.keys[:, :, -self.keep:]DETACHED, layer.values[:, :, -self.keep:]DETACHED) for layer in cache.layers]
+        self.cache = DynamicCache(pairs)
+
+
+net = LlamaForCausalLM(LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+memory = Memory(8)
+for step in range(3):
+    optimizer.zero_grad()
+    tokens = torch.randint(9, (2, 6))
+    out = net(tokens, past_key_values=memory.cache, use_cache=True, labels=tokens)
+    memory.update(out.past_key_values)
+    out.loss.backward()
+    optimizer.step()
+"""
 RIGHT = {
+    "a cache without its graph": CACHE.replace("DETACHED", ".detach()"),
+    "a cache that no step reads": CACHE.replace("DETACHED", "").replace("past_key_values=memory.cache, ", ""),
     "detached": store(LOOP.replace("= value", "= value.detach()")) + STEP + CARRIED + END,
     "under no_grad": store("with torch.no_grad():\n            for key, value in zip(keys, values):\n                self.states[key] = value")
     + STEP + CARRIED.replace("last[0]", "last[0].detach()") + END,
@@ -95,3 +121,18 @@ def test_the_program_trains(name: str) -> None:
     exec(text.replace("range(3)", "range(1)"), before)
     assert all(torch.equal(one.grad, other) for one, other in zip(before["net"].parameters(), want, strict=True))
     exec(text.replace(line, f"{line}.detach()"), after)
+
+
+@pytest.mark.torch
+def test_a_cache_that_is_made_anew(tmp_path: pathlib.Path) -> None:
+    """An object of a library has no `detach`: what it is made of has, and then the program runs."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="4.56")
+    source = CACHE.replace("DETACHED", "")
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(source, {})
+    after = rewritten(tmp_path, "detach_what_is_stored", source)
+    assert after == CACHE.replace("DETACHED", ".detach()")
+    space: dict = {}
+    exec(after, space)
+    assert all(one.grad is not None and bool(torch.isfinite(one.grad).all()) for one in space["net"].parameters())

@@ -1,7 +1,8 @@
 """A store of states, which one method of it fills and another hands back to a later step, keeps them without their graph.
 
 `memory.store(who, state)` behind `model(x, memory.fetch(who))`: what the step made of the old state becomes the old state of
-a later step, whose backward finds its graph gone. The method that stores detaches.
+a later step, whose backward finds its graph gone. The method that stores detaches; where it keeps an object of a library that it
+makes anew, as a cache of the layers' last keys and values, it detaches what that is made of.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.detachment import detached
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters
+from explainer.source.binding import Value, all_parameters, reaching
 from explainer.source.file import SourceFile
 from explainer.source.flow import arguments_of
 from explainer.source.lineage import before, sources, statements_of
@@ -51,6 +52,13 @@ def propose(context: Context) -> Iterator[Proposal]:
             why = f"keeps the graph of the step in `{store.attribute}`, which a later step goes back through"
             culprit = culprit_of(store.file, store.statement, why)
             yield Proposal(edits=(_detached(store.statement, store.file, program),), culprit=culprit, belief=1.7)
+            continue
+        parts = list(_made_of(store.statement.value, store.file))
+        taken = {one for part in parts if (one := _root(part, store)) is not None}
+        if len(taken) == 1 and _is_handed_out_again(taken.pop(), store, program):
+            why = f"makes `{store.attribute}` of what the step computed, with its graph, which a later step goes back through"
+            edits = tuple(put_method(store.file, part, ".detach()") for part in parts)
+            yield Proposal(edits=edits, culprit=culprit_of(store.file, store.statement, why), belief=1.6)
 
 
 def _stores(program: Program) -> Iterator[_Store]:
@@ -86,6 +94,39 @@ def _parameter_behind(value: ast.expr, method: Function, file: SourceFile, progr
     return None
 
 
+def _made_of(value: ast.expr, file: SourceFile, depth: int = 0) -> Iterator[ast.expr]:
+    """The tensors that a new object is made of: its arguments, through names, displays and comprehensions."""
+    if depth > _DEPTH:
+        return
+    inner: list[ast.expr] = []
+    if isinstance(value, ast.Name):
+        bound = [one for one in reaching(value.id, value, file) if isinstance(one.statement, ast.Assign)]
+        inner = [one.node for one in bound if not one.fills and one.pick is None] if len(bound) == 1 else []
+    elif isinstance(value, ast.Call) and (dotted_name(value.func) or "").rpartition(".")[2][:1].isupper():
+        inner = value.args
+    elif isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        inner = [value.elt]
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        inner = value.elts
+    elif isinstance(value, (ast.Subscript, ast.Attribute)) and depth:
+        yield value
+    for one in inner:
+        yield from _made_of(one, file, depth + 1)
+
+
+def _root(part: ast.expr, store: _Store) -> str | None:
+    """The parameter of the method that a part is taken from, through the loops of the comprehension around it."""
+    node: ast.AST = part
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    name = node.id if isinstance(node, ast.Name) else None
+    around = store.file.enclosing(part, ast.ListComp, ast.GeneratorExp)
+    for loop in around.generators if isinstance(around, (ast.ListComp, ast.GeneratorExp)) else ():
+        if name in {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}:
+            name = (dotted_name(loop.iter) or "").partition(".")[0]
+    return name if name in all_parameters(store.method) - {"self"} else None
+
+
 def _is_handed_out_again(name: str, store: _Store, program: Program) -> bool:
     """Whether a caller gives the method, for a parameter, what it has made of what another method of the object returned."""
     for where, call in resolver_of(program).calls_of(store.method, store.file):
@@ -99,11 +140,17 @@ def _is_handed_out_again(name: str, store: _Store, program: Program) -> bool:
             for made, part in parts
             if made is statement or before(made, statement)
             for node in walk(part)
-            if isinstance(node, ast.Call) and _hands_out(node, where, store, program)
+            if (isinstance(node, ast.Call) and _hands_out(node, where, store, program)) or _is_read(node, call, store)
         )
         if any(returned) and provenance_of(program).trace(Value(given, where)).live:
             return True
     return False
+
+
+def _is_read(node: ast.AST, call: ast.Call, store: _Store) -> bool:
+    """Whether a node reads the attribute of the object whose method is called: `memory.cache` beside `memory.update(...)`."""
+    owner = dotted_name(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    return isinstance(node, ast.Attribute) and dotted_name(node) == f"{owner}.{store.attribute.removeprefix('self.')}"
 
 
 def _hands_out(call: ast.Call, file: SourceFile, store: _Store, program: Program) -> bool:
