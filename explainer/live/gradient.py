@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 WHOLE = 4096
@@ -24,23 +25,34 @@ def values_of(gradient: Any) -> Any:
     return torch.view_as_real(values) if values.is_complex() else values
 
 
-def norm_of(values: Any) -> float:
-    """The norm, summed up without a copy: in float32, and again in float64 where that overflows."""
+def norms_of(values: Sequence[Any]) -> list[float]:
+    """The norm of each tensor, summed up without a copy: in float32, and again in float64 where that overflows.
+
+    The devices compute all of them before any is read: one transfer for each device and dtype, however many tensors there are.
+    """
     import torch
 
-    norm = _norm(values, torch.promote_types(values.dtype, torch.float32))
-    if math.isfinite(norm) or values.device.type == "mps":  # it has no float64
-        return norm
-    return _norm(values, torch.float64)
+    norms = [_norm(one, torch.promote_types(one.dtype, torch.float32)) for one in values]
+    by_kind: dict[Any, list[int]] = {}
+    for index, norm in enumerate(norms):
+        by_kind.setdefault((norm.device, norm.dtype), []).append(index)
+    found = [0.0] * len(norms)
+    for indices in by_kind.values():
+        for index, number in zip(indices, torch.stack([norms[index] for index in indices]).tolist(), strict=True):
+            found[index] = number
+    for index, one in enumerate(values):
+        if not math.isfinite(found[index]) and one.device.type != "mps":  # it has no float64
+            found[index] = float(_norm(one, torch.float64))
+    return found
 
 
-def _norm(values: Any, dtype: Any) -> float:
+def _norm(values: Any, dtype: Any) -> Any:
     import torch
 
     try:
-        return float(torch.linalg.vector_norm(values, dtype=dtype))
+        return torch.linalg.vector_norm(values, dtype=dtype)
     except RuntimeError:  # a dtype that has no such sum
-        return float(values.to(dtype).norm())
+        return values.to(dtype).norm()
 
 
 def summarise(name: str, gradient: Any, shape: Any, *, factor: float, whole: int) -> dict[str, Any]:

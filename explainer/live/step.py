@@ -17,7 +17,7 @@ from typing import Any
 from .dropped import Dropped
 from .frame import leave_no_frame
 from .frozen_adapter import FrozenAdapters
-from .gradient import MAX_WHOLE, norm_of, summarise, values_of
+from .gradient import MAX_WHOLE, norms_of, summarise, values_of
 from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
@@ -120,12 +120,13 @@ class Watcher:
             return None
         factor = _unscaling(optimizer)
         square, finite, given, zero = 0.0, True, 0, 0
-        owned = parameters_of(optimizer)
+        owned, looked = parameters_of(optimizer), []
         for index, parameter in enumerate(owned):
             seen = self._seen(self._name(parameter, index, key), parameter, key)
-            if parameter.grad is None:
-                continue
-            norm = factor * norm_of(values_of(parameter.grad))
+            if parameter.grad is not None:
+                looked.append((seen, values_of(parameter.grad)))
+        for (seen, _), size in zip(looked, norms_of([values for _, values in looked]), strict=True):
+            norm = factor * size
             given += 1
             zero += norm == 0.0
             finite &= math.isfinite(norm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from explainer.live.gradient import MAX_WHOLE, norm_of, summarise, values_of  # noqa: E402
+from explainer.live.gradient import MAX_WHOLE, norms_of, summarise, values_of  # noqa: E402
 from explainer.model.verification import FirstStep, Gradient, ProcessReport  # noqa: E402
 from explainer.verification.difference import compare_runs  # noqa: E402
 
@@ -97,7 +97,7 @@ def test_kinds_of_gradients(gradient, values: tuple[float, ...], norm: float) ->
     """Small ones are kept whole, whatever they are made of."""
     kept = keep(gradient)
     assert (kept.values, kept.norm) == (values, norm)
-    assert norm_of(values_of(gradient)) == norm
+    assert norms_of([values_of(gradient), torch.ones(4)]) == [norm, 2.0]
 
 
 def test_none_is_told() -> None:
