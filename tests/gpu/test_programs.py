@@ -70,7 +70,7 @@ def test_healthy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """Runs, traced too, without a word; the verification is green, and says what the GPU is and can."""
     status, told = gradfix(tmp_path, program.read_text(), "run", "--trace", "--no-probe")
     assert (status, told["status"], (told["report"] or {}).get("findings", [])) == (0, "passed", [])
-    status, proof = gradfix(tmp_path, program.read_text(), "verify", "--device", "auto")
+    status, proof = gradfix(tmp_path, program.read_text(), "verify")
     assert (status, proof["verdict"], proof["notes"]) == (0, "green", [])
     machine = proof["processes"][0]["machine"]
     assert machine["device"] == "cuda:0"
