@@ -8,7 +8,7 @@ its evidence. Beliefs are shared out (softmax) among all candidates and "somethi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from explainer.catalog.catalog import Catalog
@@ -32,7 +32,7 @@ CERTAIN_SHARE = 0.5
 SHOWN_SHARE = 0.01
 _MESSENGER = 3.0
 _UNRECOGNISED = 0.5
-_UNEXPLAINED = 1.8
+_UNEXPLAINED, _NOTICED, _HARDLY = 1.8, 0.5, -2.0
 _NOTICE = 1.0
 
 
@@ -76,7 +76,13 @@ def rank_causes(
             if name not in best or belief > best[name].belief:
                 best[name] = _Candidate(cause, match, evidence, belief, told)
     candidates = sorted(best.values(), key=lambda one: -one.belief)
-    return _findings(candidates, _unrecognised(said, matches), incident, surroundings)
+    unknown = [one.salience - _UNRECOGNISED for one in _unknown_exceptions(said, matches, -math.inf)]
+    hardly = [one.salience - _UNRECOGNISED for one in _unknown_exceptions(said, matches, _HARDLY)]
+    is_notice = bool(candidates) and candidates[0].match.utterance.kind == "warning"
+    if is_notice and hardly and candidates[0].belief + _NOTICED < max(hardly):
+        return ()  # a library's notice beside an exception that is not known, or hardly
+    something_else = max([SOMETHING_ELSE, *unknown])
+    return _findings(candidates, something_else, incident, surroundings)
 
 
 def _belief(cause: Cause, match: SignatureMatch, evidence: Sequence[Evidence]) -> float:
@@ -94,11 +100,14 @@ def _is_told_elsewhere(
     return any(one.kind == "exception" and one.type and one is not match.utterance for one in said)
 
 
-def _unrecognised(said: Sequence[Utterance], matches: Sequence[SignatureMatch]) -> float:
-    """The belief in "something else": higher where an exception is there that no signature knows."""
-    known = {match.utterance.number for match in matches if match.utterance.kind == "exception"}
-    unknown = [one.salience for one in said if one.kind == "exception" and one.type and one.number not in known]
-    return max([SOMETHING_ELSE, *(salience - _UNRECOGNISED for salience in unknown)])
+def _unknown_exceptions(
+    said: Sequence[Utterance], matches: Sequence[SignatureMatch], least: float
+) -> Iterator[Utterance]:
+    """The exceptions that no signature of more than a weight knows: the belief in "something else" is higher where there is one."""
+    known = {
+        match.utterance.number for match in matches if match.utterance.kind == "exception" and match.weight > least
+    }
+    yield from (one for one in said if one.kind == "exception" and one.type and one.number not in known)
 
 
 def _findings(
@@ -107,7 +116,7 @@ def _findings(
     if not candidates:
         return ()
     if something_else - candidates[0].belief > _UNEXPLAINED:
-        return ()  # an unknown exception ended the run: a mere warning does not explain it
+        return ()  # an unknown exception ended the run: a mere line of the log does not explain it
     top = max(candidates[0].belief, something_else)
     total = sum(math.exp(one.belief - top) for one in candidates) + math.exp(something_else - top)
     findings: list[Finding] = []

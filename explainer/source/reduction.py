@@ -71,6 +71,30 @@ def adds_whole_sum(value: Value, program: Program, depth: int = 0) -> bool:
     return depth < _DEPTH and any(adds_whole_sum(one, program, depth + 1) for one in _behind(value, program))
 
 
+def is_of_weights(value: Value, program: Program, depth: int = 0) -> bool:
+    """Whether a loss of elements is computed of parameters and numbers alone, as a penalty is: that is summed as often as averaged."""
+    node, names = value.node, program.names(value.file)
+    if isinstance(node, ast.BinOp):
+        sides = [one for one in (node.left, node.right) if number_of(one, names) is None]
+        return bool(sides) and all(is_of_weights(replace(value, node=one), program, depth) for one in sides)
+    if isinstance(node, ast.UnaryOp):
+        return is_of_weights(replace(value, node=node.operand), program, depth)
+    if isinstance(node, ast.Call):
+        if names.is_call(node, "torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+            return True
+        is_method = (
+            isinstance(node.func, ast.Attribute) and (names.qualified(node.func) or "").partition(".")[0] != "torch"
+        )
+        if (
+            is_method
+            and isinstance(node.func, ast.Attribute)
+            and all(number_of(one, names) is not None for one in node.args)
+        ):
+            return is_of_weights(replace(value, node=node.func.value), program, depth)
+    found = _behind(value, program) if depth < _DEPTH else []
+    return bool(found) and all(is_of_weights(one, program, depth + 1) for one in found)
+
+
 def _is_whole_sum(value: Value, program: Program, depth: int) -> bool:
     node = value.node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum":

@@ -37,3 +37,23 @@ def test_other_batches_stay(tmp_path: pathlib.Path) -> None:
     for tensors in ({}, {"batch['input_ids']": "[16, 20] int64"}):
         given = {"message": MESSAGE, "tensors": tensors}
         assert rewritten(tmp_path, "pad_batch_first", SOURCE, "loss = model", **given) == SOURCE
+
+
+BOTH = """from torch.nn.utils.rnn import pad_sequence
+
+
+def collate(rows):
+    ids = pad_sequence([one for one, _ in rows])
+    return {"input_ids": ids, "mask": pad_sequence([one != 0 for one in rows], batch_first=True)}
+"""
+
+
+def test_padding_in_two_ways(tmp_path: pathlib.Path) -> None:
+    """What is padded beside a mask gets the mask's axes, where sizes do not fit; what is padded alone stays."""
+    message = "The size of tensor a (4) must match the size of tensor b (3) at non-singleton dimension 3"
+    after = rewritten(tmp_path, "pad_batch_first", BOTH, message=message)
+    assert diff_lines(BOTH, after)[1:] == ["+    ids = pad_sequence([one for one, _ in rows], batch_first=True)"]
+    assert rewritten(tmp_path, "pad_batch_first", after, message=message) == after
+    assert rewritten(tmp_path, "pad_batch_first", BOTH, message="it failed") == BOTH
+    alone = BOTH.replace(", batch_first=True", "")
+    assert rewritten(tmp_path, "pad_batch_first", alone, message=message) == alone

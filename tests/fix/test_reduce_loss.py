@@ -98,6 +98,14 @@ def step(batch):
     loss = objective(net, batch["x"], batch["y"])
     loss.backward()
 """,
+    "a penalty on weights": """
+def penalty(values):
+    return 0.5 * values.pow(2)
+def step(batch):
+    scale = nn.Parameter(torch.ones(3))
+    loss = penalty(scale)
+    loss.backward()
+""",
     "an importance weight in a method": """
 class Learner:
     def errors(self, batch, weights):

@@ -112,3 +112,6 @@ def test_a_parameter_whose_written_value_is_returned(method: str, tmp_path: path
     source = program(f"self.kept = self.bias.{method}({given}) * self.kept + x\nreturn self.kept")
     after = rewritten(tmp_path, "write_out_of_place", source, method, options={"at": "raise"})
     assert diff_lines(source, after)[1:] == [f"+        self.kept = self.bias.{method[:-1]}({given}) * self.kept + x"]
+    source = program(f"scale = self.bias.{method}({given})\nreturn x / scale")
+    after = rewritten(tmp_path, "write_out_of_place", source, method, options={"at": "raise"})
+    assert diff_lines(source, after)[1:] == [f"+        scale = self.bias.{method[:-1]}({given})"]

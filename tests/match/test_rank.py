@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.catalog.bundle import load_catalog
 from explainer.catalog.catalog import Catalog
 from explainer.ingest.text import read_text
 from explainer.match.rank import rank_causes
@@ -126,6 +127,20 @@ def test_an_unknown_first_failure_lowers_confidence() -> None:
         + RAISED.format(code="y()", message=INPLACE + " output 0 of Relu")
     )
     assert ranked[0].confidence == "possible"
+
+
+NOTICE = (
+    "train.py:3: FutureWarning: `is_gradient_checkpointing` is deprecated and will be removed in v6. Use `x` instead.\n"
+)
+
+
+def test_a_notice_beside_an_unknown_exception() -> None:
+    """A library's notice explains no exception that nobody knows, nor one of which only the class is known."""
+    rules, hardly = load_catalog(), "AttributeError: 'float' object has no attribute 'detach'"
+    trace = 'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    x()\n'
+    alone, beside = (next(iter(read_text(text))) for text in (NOTICE, NOTICE + trace + hardly + "\n"))
+    assert [one.cause for one in rank_causes(alone, None, rules)] == ["trainer/api-version"]
+    assert rank_causes(beside, None, rules) == ()
 
 
 def test_a_broken_rule_breaks_nothing() -> None:

@@ -25,7 +25,7 @@ from explainer.source.file import SourceFile
 from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.reduction import SUM, adds_whole_sum, averaging_calls, reduction_of
+from explainer.source.reduction import SUM, adds_whole_sum, averaging_calls, is_of_weights, reduction_of
 from explainer.source.tree import walk
 
 _STEPS = ("compute_loss", "training_step")
@@ -63,7 +63,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
         whole = operand(file, node)
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
-        is_open = told is None and adds_whole_sum(Value(loss.total or node, file), context.program)
+        whole_loss = Value(loss.total or node, file)
+        is_open = told is None and (
+            adds_whole_sum(whole_loss, context.program) or is_of_weights(whole_loss, context.program)
+        )
         if is_open or (told is not None and told.how is None):
             own = list(_by_own_mean(node, file, context.program)) if told is not None else []
             yield from own or [Proposal(edits=(), culprit=culprit, belief=1.5)]

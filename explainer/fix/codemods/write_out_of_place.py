@@ -65,7 +65,9 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
 
 def _is_value(write: Write) -> bool:
     """Whether what a refused method returns is what is wanted of it: `return self.log_speed.exp_()`, which never wrote anything."""
-    return write.kind == METHOD and isinstance(write.file.parents.get(write.node), (ast.Return, ast.BinOp))
+    above = write.file.parents.get(write.node)
+    is_other = isinstance(above, ast.Assign) and [dotted_name(one) for one in above.targets] != [write.name]
+    return write.kind == METHOD and (is_other or isinstance(above, (ast.Return, ast.BinOp)))
 
 
 def _named(write: Write) -> Write:
