@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from .frame import leave_no_frame
+from .last_losses import LastLosses
 
 MAX_OPERATIONS = 50
 STOPS_REPLAY = (
@@ -25,7 +26,7 @@ def watch(recorder: Any) -> ExitStack:
     undo = ExitStack()
     for name in ("backward", "grad"):
         function = getattr(torch.autograd, name)
-        noted = _noted(function, recorder)
+        noted = _noted(function, recorder, recorder.last_losses if name == "backward" else None)
         setattr(torch.autograd, name, noted)
         undo.callback(_put_back, torch.autograd, name, noted, function)
     return undo
@@ -52,10 +53,12 @@ def _put_back(module: Any, name: str, ours: Any, before: Any) -> None:
         setattr(module, name, before)
 
 
-def _noted(function: Callable[..., Any], recorder: Any) -> Callable[..., Any]:
+def _noted(function: Callable[..., Any], recorder: Any, losses: LastLosses | None) -> Callable[..., Any]:
     @functools.wraps(function)
     def noted(*arguments: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
+        if losses is not None and arguments:
+            losses.saw(arguments[0])
         try:
             return function(*arguments, **keywords)
         except Exception as error:

@@ -18,6 +18,7 @@ from . import handled, stack
 from .collective import Collectives, sequence
 from .compare import compared, software
 from .frame import is_ours, without_our_frames
+from .last_losses import LastLosses
 from .rank import ALIVE, Place, now
 
 SCHEMA = "gradfix.live/1"
@@ -54,6 +55,7 @@ class Recorder:
         self.tracer: Any = None
         self.place = Place()
         self.collectives = Collectives()
+        self.last_losses = LastLosses()
         self._stacks = stack.Stacks()
         self._alive = ""
         self._written = ""

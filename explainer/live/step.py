@@ -169,6 +169,8 @@ class Watcher:
         import torch
 
         self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used())
+        if self._steps and (last := self._recorder.last_losses.at_the_end()):
+            self._recorder.parts["last_loss"] = last
         for optimizer in self._keep:
             owned = [one.detach() for one in parameters_of(optimizer)]
             floating = [

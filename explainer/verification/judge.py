@@ -86,6 +86,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     bad = next((index for index, loss in losses if not math.isfinite(loss) and index not in left_out), None)
     if bad is not None:
         yield f"the loss of backward {bad + 1} is {process.losses[bad]}"
+    elif process.last_loss:
+        yield f"the loss is {process.last_loss} at the end"
     row = next((one for one in process.rows if one.norm is None), None)
     if row is not None:
         names = [one.name for one in process.parameters if one.bad]

@@ -77,6 +77,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         failures=tuple(failure_of(one) for one in raw.get("failures", ())),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
+        last_loss=str(raw.get("last_loss", "")),
         skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         misscaled=tuple(Misscaled(**one) for one in raw.get("misscaled", ())),
