@@ -1,4 +1,4 @@
-"""A step of a trainer returns its loss: under the key `loss` beside its other results, or at all.
+"""A step of a trainer returns its loss: under the key `loss` beside its other results, as a tensor, or at all.
 
     return {"objective": objective, "kl": kl.detach()}
     return {"loss": objective, "objective": objective, "kl": kl.detach()}
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, bounds_of, walk_scope
 from explainer.source.file import SourceFile
@@ -19,6 +19,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
 
+_NUMBERS = frozenset({"item", "detach", "cpu", "numpy", "tolist"})
 _RESULTS = {"training_step": "loss", "compute_loss": "(loss, outputs) if return_outputs else loss"}
 
 
@@ -33,6 +34,34 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _returned(function, file, context)
             for one in returns if function.name == "training_step" else ():
                 yield from _named(one, file, context)
+            for one in returns:
+                yield from _as_number(one, file, context)
+
+
+def _as_number(returned: ast.Return, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`return loss.item()` and `return float(loss)` for `return loss`: a number has no graph."""
+    node = whole = returned.value
+    while isinstance(node, ast.Call):
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS and not node.args
+        if is_method and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif dotted_name(node.func) == "float" and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            break
+    if (
+        whole is not None
+        and node is not None
+        and node is not whole
+        and provenance_of(context.program).trace(Value(node, file)).live
+    ):
+        yield Proposal(
+            edits=(edit_of(file, whole, file.segment(node)),),
+            culprit=culprit_of(
+                file, returned, f"returns `{file.segment(whole)}`, which has no graph to go back through"
+            ),
+            belief=2.0,
+        )
 
 
 def _returned(function: Function, file: SourceFile, context: Context) -> Iterator[Proposal]:
