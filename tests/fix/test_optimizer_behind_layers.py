@@ -43,6 +43,7 @@ MAKES = {
 }
 REPLACES = {
     "there": "model.fc = nn.Linear(8, 7)\n",
+    "a weight alone": "model.fc.weight = nn.Parameter(torch.zeros(20, 8))\n",
     "in a helper": "replace_head(model, 7)\n",
     "in a helper that hands it back": "model = replace_head(model, 7)\n",
 }

@@ -56,6 +56,8 @@ WRONG = {
         '        out = {"objective": loss}\n        return out',
         ['out = {"loss": loss, "objective": loss}'],
     ),
+    "as a number": (STEP, "        return loss.item()", ["return loss"]),
+    "as a number by a function": (STEP, "        return float(loss.detach())", ["return loss"]),
     "not at all": (STEP, '        self.log("train_loss", loss)', ["return loss"]),
     "an override": (
         OVERRIDE,
@@ -67,6 +69,7 @@ RIGHT = {
     "two with a graph": (STEP, '        return {"a": loss, "b": 2 * loss}'),
     "by its name": (STEP, '        return {"loss": loss, "b": 2 * loss}'),
     "the loss": (STEP, "        return loss"),
+    "another number": (STEP, "        return y.detach().mean().item()"),
     "an expression": (STEP, '        return {"a": loss * 2}'),
     "optimized by hand, with the usual name": (
         STEP.replace("super().__init__()", "super().__init__()\n        self.automatic_optimization = False"),

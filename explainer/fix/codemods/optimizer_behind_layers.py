@@ -1,6 +1,6 @@
 """The optimizer is made behind the line that gives the model new layers: it was made before, and steps those that were replaced.
 
-`model.fc = nn.Linear(...)`, there or in a helper, behind `AdamW(model.parameters())`, there or in the trainer that makes it.
+`model.fc = nn.Linear(...)` or `model.fc.weight = nn.Parameter(...)`, there or in a helper, behind `AdamW(model.parameters())`, there or in the trainer that makes it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import binds, block_of, reads
 from explainer.source.module import is_module
+from explainer.source.name import dotted_name
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -49,10 +50,13 @@ def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
     for file in program.parsed():
         for node in file.walk():
             target = node.targets[0] if isinstance(node, ast.Assign) else None
-            if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute) and target.attr in parts:
-                function = program.names(file).function_of(node)
-                if getattr(function, "name", "") != "__init__" and is_module(Value(node.value, file), program):
-                    yield file, node
+            if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute):
+                continue
+            names, of_part = program.names(file), (dotted_name(target.value) or "").rpartition(".")[2] in parts
+            is_weight = of_part and names.is_call(node.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
+            is_layer = target.attr in parts and is_module(Value(node.value, file), program)
+            if (is_weight or is_layer) and getattr(names.function_of(node), "name", "") != "__init__":
+                yield file, node
 
 
 def _ways_to(place: Place, program: Program) -> Iterator[Place]:
