@@ -2,7 +2,8 @@
 
 A clip between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_(optimizer)` clips at a
 norm that is the scale's factor too small. A plain `loss.backward()` under `accelerator.accumulate()` adds up gradients that
-`accelerator.backward(loss)` would have divided; an optimizer that was not prepared steps after each batch of an update.
+`accelerator.backward(loss)` would have divided; an optimizer that was not prepared steps after each batch of an update. A
+Trainer's own loss that leaves `num_items_in_batch` out is a mean that is added up.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from .frame import leave_no_frame
+from .frame import behind, leave_no_frame
 from .imports import after_import
+from .summed import ITEMS, ignoring
 from .trace.place import Place, Places, describe
 
-CLIPPED, ACCUMULATED, STEPPED = "clipped", "accumulated", "stepped"
+CLIPPED, ACCUMULATED, STEPPED, SUMMED = "clipped", "accumulated", "stepped", "summed"
 MAX_PARAMETERS = 200
 DELIBERATE = 0.01  # a limit of at least this part of the scale was multiplied by it
 
@@ -41,6 +43,7 @@ class Misscaled:
         scaler = getattr(self._torch.amp, "GradScaler", None)
         if scaler is not None:
             scaler.step = self._stepping(scaler.step)
+        after_import("transformers.trainer", lambda module: self._watch_trainer(module.Trainer))
         after_import("accelerate.accelerator", lambda module: self._watch_accelerate(module.Accelerator))
 
     def before_step(self) -> None:
@@ -99,6 +102,21 @@ class Misscaled:
         factor = float(scaler.get_scale()) if stage.name == "READY" else 1.0
         if factor > 1 and limit < DELIBERATE * factor:
             self._note(CLIPPED, place, factor)
+
+    def _watch_trainer(self, trainer: Any) -> None:
+        trainer.training_step = behind(trainer.training_step, self._saw_step)
+
+    def _saw_step(self, arguments: tuple[Any, ...], keywords: dict[str, Any], _: Any) -> None:
+        """Whether the Trainer's step has taken a mean for a part of an update's mean."""
+        with suppress(Exception):  # a Trainer of a kind of its own may be anything
+            this = arguments[0]
+            count = int(getattr(this, "current_gradient_accumulation_steps", this.args.gradient_accumulation_steps))
+            if SUMMED in self._found or count < 2:
+                return
+            code = ignoring(this, keywords.get(ITEMS, arguments[3] if len(arguments) > 3 else None))
+            if code is not None:
+                place = {"file": code.co_filename, "line": code.co_firstlineno, "function": code.co_name}
+                self._found[SUMMED] = {"factor": float(count), **place}
 
     def _watch_accelerate(self, accelerator: Any) -> None:
         accumulate, backward, plain = accelerator.accumulate, accelerator.backward, self._torch.autograd.backward

@@ -13,6 +13,7 @@ REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
+ADDS_UP = "returns a mean to a Trainer that adds up"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
@@ -203,7 +204,7 @@ class Misscaled:
     """A line that gave gradients another size than was meant.
 
     It `clipped` them while a GradScaler's factor was on them, `accumulated` what Accelerate would have divided by the factor, or
-    `stepped` after each of the batches of which Accelerate makes one update.
+    `stepped` after each of the batches of which Accelerate makes one update; or the Trainer `summed` its means.
     """
 
     kind: str

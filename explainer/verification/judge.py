@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from explainer.model.verification import (
+    ADDS_UP,
     CHANGES_NOTHING,
     CLIPS_SCALED,
     DROPPED,
@@ -31,6 +32,7 @@ MAX_NAMES = 3
 _MISSCALED = {  # by the kinds of `live.misscaled`
     "clipped": f"{CLIPS_SCALED} of {{factor}}",
     "accumulated": "goes backward past Accelerate, which would divide the loss by the {factor} batches of an update",
+    "summed": f"{ADDS_UP} the {{factor}} batches of an update: its `compute_loss` leaves `num_items_in_batch` out",
     "stepped": f"{STEPS_PAST}: it steps after each of the {{factor}} batches of an update",
 }
 SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
