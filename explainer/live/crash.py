@@ -222,6 +222,7 @@ class _Names:
             )[:MAX_NAMES],
             "flagged": self._flagged[:MAX_NAMES],
             "adapters": self._adapters(),
+            "merged": self._merged(),
             **self._replaced(),
             **self._checkpointed(),
         }  # fmt: skip
@@ -247,6 +248,11 @@ class _Names:
         """The adapters that peft has put on the live modules, by name."""
         given = [getattr(root, "peft_config", None) for root in self.roots]
         return sorted({str(name) for one in given if isinstance(one, dict) for name in one})[:MAX_NAMES]
+
+    def _merged(self) -> list[str]:
+        """The adapters of peft that are merged into the layers of the live modules: these run their frozen weights alone."""
+        given = [vars(one).get("merged_adapters") for root in self.roots for one in root.modules()]
+        return sorted({str(name) for one in given if isinstance(one, list) for name in one})[:MAX_NAMES]
 
     def _replaced(self) -> dict[str, Any]:
         """The methods that are not the module's own code: set on the object, or on its class by another library."""

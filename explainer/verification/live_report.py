@@ -135,7 +135,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if modules.get("parameters"):
         yield "live_parameters", str(modules["parameters"])
         yield from _trainable(modules)
-    for key in ("evaluation", "replaced", "replaced_in_evaluation", "checkpointed", "reentrant"):
+    for key in ("evaluation", "replaced", "replaced_in_evaluation", "checkpointed", "reentrant", "merged"):
         if modules.get(key):
             yield f"live_{key}", ", ".join(modules[key])
     if modules.get("parameters") and not modules.get("checkpointed"):
