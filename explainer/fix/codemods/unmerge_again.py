@@ -22,11 +22,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             if not isinstance(call, ast.Call) or owner is None or not isinstance(statement, ast.Expr):
                 continue
             around = context.program.names(file).function_of(attribute) or file.tree
-            if any(
-                dotted_name(one.value) == owner
-                for one in file.attributes.get("unmerge_adapter", ())
-                if one in set(walk(around))
-            ):
+            inside = set(walk(around)) if around is not None else set()
+            taken_out = [one for one in file.attributes.get("unmerge_adapter", ()) if one in inside]
+            if any(dotted_name(one.value) == owner for one in taken_out):
                 continue
             last = block_of(statement, file)[-1]
             text = f"{owner}.unmerge_adapter()"
