@@ -1,0 +1,82 @@
+"""`TrainingArguments(...)` gets `label_names=["defect", "severity"]`: the arguments of a model's own forward that its loss needs.
+
+The Trainer takes for labels what has "label" in its name. Where nothing has, it trains by the loss that the model returns, and its
+evaluation computes none: the best checkpoint cannot be chosen by it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import message_of
+from explainer.fix.rewrite import add_argument
+from explainer.source.binding import Value, default_of, parameters_of
+from explainer.source.file import SourceFile
+from explainer.source.name import Function
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_UNKNOWN = ("'eval_loss'", "not found in the evaluation metrics")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for the arguments of a Trainer whose model is of the program."""
+    if not all(word in message_of(context) for word in _UNKNOWN):
+        return
+    labels = next((found for one in _forwards(context) if (found := _targets(one))), [])
+    if not labels or any("label" in one for one in labels):
+        return
+    for file in context.program.parsed():
+        names = context.program.names(file)
+        for node in file.walk():
+            is_made = isinstance(node, ast.Call) and (names.qualified(node.func) or "").endswith("TrainingArguments")
+            if (
+                not isinstance(node, ast.Call)
+                or not is_made
+                or any(one.arg in ("label_names", None) for one in node.keywords)
+            ):
+                continue
+            said = ", ".join(f'"{one}"' for one in labels)
+            yield Proposal(
+                edits=(add_argument(file, node, f"label_names=[{said}]"),),
+                culprit=culprit_of(file, node, f"leaves the Trainer without labels: {said} are not called so"),
+                belief=2.0,
+            )
+
+
+def _forwards(context: Context) -> Iterator[Function]:
+    """The forward of each class of the program that a Trainer is given as its model."""
+    for file, call in _trainers(context):
+        given = [one.value for one in call.keywords if one.arg == "model"] or call.args[:1]
+        for value in given:
+            for where, owner in resolver_of(context.program).classes_of(Value(value, file)):
+                method = resolver_of(context.program).method(owner, "forward", where)
+                if method is not None:
+                    yield method[1]
+
+
+def _trainers(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
+    for file in context.program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call) and (context.program.names(file).qualified(node.func) or "").endswith(
+                "Trainer"
+            ):
+                yield file, node
+
+
+def _targets(forward: Function) -> list[str]:
+    """The arguments that a forward can do without, and asks for before it computes a loss: `if defect is not None`."""
+    optional = [
+        one for one in parameters_of(forward)
+        if isinstance(default := default_of(forward, one), ast.Constant) and default.value is None
+    ]  # fmt: skip
+    asked = {
+        node.left.id
+        for node in walk(forward)
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Name)
+        and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+    }
+    return [one for one in optional if one in asked]
