@@ -19,7 +19,7 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 BY_HAND: dict[str, str] = {
     "backward/gradcheck-failed/float32-inputs": "the dtype of the inputs is the check's own",
     "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",
-    "backward/cudnn-rnn-in-eval/plain": "no recording: it needs a GPU",
+    "backward/cudnn-rnn-in-eval/plain": "it runs on a GPU: tests/gpu",
     "backward/gradient-shape-mismatch/parameter-resized-through-data": "the new parameter belongs into its module and optimizer as well",
     "backward/hook-contract/hook-changes-the-shape": "a mask instead of a selection is another formula",
     "checkpoint/frozen-segment/plain": "nothing before the segment trains: it is called plainly, which the author decides",
@@ -29,7 +29,8 @@ BY_HAND: dict[str, str] = {
     "compile/mutation-unsupported/aliased-inputs": "which of two names keeps the memory is the author's to say",
     "compile/mutation-unsupported/captured-buffer": "the buffer becomes an argument, and its new value a result",
     "compile/mutation-unsupported/vmap-slice-assignment": "the slices are joined, or the buffer is made of a batched tensor",
-    "compile/cudagraph-overwrite/kept-output": "no recording: it needs a GPU",
+    "device/out-of-memory/long-sequence": "which end of an input is cut is the author's to say",
+    "compile/cudagraph-overwrite/kept-output": "it runs on a GPU: tests/gpu",
     "compile/recompile-limit/counter-in-the-module": "the counter becomes a tensor, and so does all that reads it",
     "trainer/no-pad-token/classification-head": "without a tokenizer the padding token is the author's choice",
     "nan/all-labels-ignored/trainer-rows": "the loss is the library's; which end of a row is cut is the author's choice",
