@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 KEPT = 3  # a GradScaler, or one odd batch, may make one that is not finite
+MAX_BYTES = 4096  # an element of a large tensor would keep all of it alive
 
 
 class LastLosses:
@@ -21,7 +22,8 @@ class LastLosses:
     def saw(self, roots: Any) -> None:
         """A backward begins with these; several roots are no loss."""
         with suppress(Exception):  # a subclass of tensors may refuse anything, and the program must run
-            if roots.numel() == 1 and roots.is_floating_point() and not roots.is_meta:
+            is_scalar = roots.numel() == 1 and roots.is_floating_point() and not roots.is_meta
+            if is_scalar and roots.untyped_storage().nbytes() <= MAX_BYTES:
                 self._kept.append(roots.detach())
 
     def at_the_end(self) -> str:
