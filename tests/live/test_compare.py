@@ -60,9 +60,12 @@ def test_nothing_of_the_program_is_called_and_the_list_is_bounded() -> None:
 @pytest.mark.torch
 def test_a_wrapper_of_ours_is_no_frame_of_the_program() -> None:
     """An exception that is looked at where our wrapper of `backward` saw it has not come to the program's frame yet."""
+    from explainer.live.last_losses import LastLosses
     from explainer.live.raised import watch
 
     class Recorder:
+        last_losses = LastLosses()
+
         def note(self, error: BaseException, where: str) -> None:
             seen.append(compared(error))
 
