@@ -5,6 +5,7 @@ A loss can be infinite while every gradient is finite (a logarithm of 0 behind a
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from contextlib import suppress
 from typing import Any
@@ -32,6 +33,6 @@ class LastLosses:
             return ""
         with suppress(Exception):  # a device may be gone by now
             values = [float(one) for one in self._kept]
-            if not any(value - value == 0 for value in values):
+            if not any(map(math.isfinite, values)):
                 return f"{values[-1]}"
         return ""

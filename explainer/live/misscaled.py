@@ -33,6 +33,7 @@ class Misscaled:
         self._found: dict[str, dict[str, Any]] = {}
         self._accumulates: list[tuple[int, Any]] = []
         self._is_inside = 0
+        self._judged: set[type] = set()
 
     def watch(self) -> None:
         """Look at clips, at what the scaler steps, and at backward calls under Accelerate."""
@@ -111,9 +112,11 @@ class Misscaled:
         with suppress(Exception):  # a Trainer of a kind of its own may be anything
             this = arguments[0]
             count = int(getattr(this, "current_gradient_accumulation_steps", this.args.gradient_accumulation_steps))
-            if SUMMED in self._found or count < 2:
+            items = keywords.get(ITEMS, arguments[3] if len(arguments) > 3 else None)
+            if type(this) in self._judged or SUMMED in self._found or count < 2 or items is None:
                 return
-            code = ignoring(this, keywords.get(ITEMS, arguments[3] if len(arguments) > 3 else None))
+            self._judged.add(type(this))
+            code = ignoring(this)
             if code is not None:
                 place = {"file": code.co_filename, "line": code.co_firstlineno, "function": code.co_name}
                 self._found[SUMMED] = {"factor": float(count), **place}

@@ -13,9 +13,9 @@ ITEMS = "num_items_in_batch"
 _STEPS = ("gradient_accumulation_steps", "current_gradient_accumulation_steps")
 
 
-def ignoring(trainer: Any, items: Any) -> CodeType | None:
+def ignoring(trainer: Any) -> CodeType | None:
     """The code of the program's `compute_loss` that sums means, where an update takes several batches; None where all is in order."""
-    if items is None or not getattr(trainer, "model_accepts_loss_kwargs", False):
+    if not getattr(trainer, "model_accepts_loss_kwargs", False):
         return None
     if (
         getattr(trainer, "compute_loss_func", None) is not None

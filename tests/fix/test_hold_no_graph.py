@@ -42,6 +42,11 @@ LEFT = {
         HEAD + "for step in range(9):\n    losses = []\n    for part in range(3):\n        losses.append(model(torch.randn(2, 4)).mean())\n"
         "    loss = torch.stack(losses).sum()\n" + STEP, "losses.append", FULL,
     ),
+    "losses of a window that the loss adds up": (
+        HEAD + "losses = []\nfor step in range(9):\n    losses.append(model(torch.randn(2, 4)).mean())\n    if step % 3 == 2:\n"
+        "        loss = torch.stack(losses).sum()\n        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n        losses.clear()\n",
+        "losses.append", FULL,
+    ),
     "another failure": (HEAD + EPOCHS, "outputs.append(model", "it failed"),
     "an evaluation that trains": (
         HEAD + EVALUATE.replace("return", "loss =").replace("batches])", "batches]).mean()\n    loss.backward()\n    return loss") + LOOP + STEP,

@@ -23,8 +23,8 @@ class Own(Trainer):
 """
 DIVIDED = "loss = loss / self.args.gradient_accumulation_steps"
 RETURNS = {
-    "either": ("num_items_in_batch=None", "(loss, outputs) if return_outputs else loss", ["if num_items_in_batch is not None:", DIVIDED]),
-    "the loss": ("num_items_in_batch=None", "loss", ["if num_items_in_batch is not None:", DIVIDED]),
+    "either": ("num_items_in_batch=None", "(loss, outputs) if return_outputs else loss", ["if self.model.training:", DIVIDED]),
+    "the loss": ("num_items_in_batch=None", "loss", ["if self.model.training:", DIVIDED]),
     "without the argument": ("**_", "loss", ["if self.model.training:", DIVIDED]),
     "an expression": ("num_items_in_batch=None", "2 * loss", None),
 }  # fmt: skip

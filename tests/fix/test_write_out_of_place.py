@@ -115,3 +115,9 @@ def test_a_parameter_whose_written_value_is_returned(method: str, tmp_path: path
     source = program(f"scale = self.bias.{method}({given})\nreturn x / scale")
     after = rewritten(tmp_path, "write_out_of_place", source, method, options={"at": "raise"})
     assert diff_lines(source, after)[1:] == [f"+        scale = self.bias.{method[:-1]}({given})"]
+
+
+def test_an_update_that_gets_another_name_stays(tmp_path: pathlib.Path) -> None:
+    """Out of place it would be lost, and the error with it."""
+    source = program("new = self.bias.sub_(0.1 * self.bias.grad)\nreturn x + new")
+    assert rewritten(tmp_path, "write_out_of_place", source, "sub_", options={"at": "raise"}) == source

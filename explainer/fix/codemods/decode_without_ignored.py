@@ -28,7 +28,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context)[:1]:
         names = context.program.names(file)
-        has_numpy = any(one.partition(".")[0] == "numpy" for one in names.imports.values())
+        where = spell(names, "numpy.where")
+        has_numpy = where.partition(".")[0] in names.imports
         for node in walk(statement):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
                 continue
@@ -37,7 +38,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             text = file.segment(ids)
             if has_numpy:
-                kept = f"{spell(names, 'numpy.where')}({operand(file, ids)} < 0, {owner}.pad_token_id, {text})"
+                kept = f"{where}({operand(file, ids)} < 0, {owner}.pad_token_id, {text})"
             elif node.func.attr == "batch_decode":
                 kept = f"[[one for one in row if one >= 0] for row in {text}]"
             else:

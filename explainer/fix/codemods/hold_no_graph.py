@@ -19,7 +19,7 @@ from explainer.source.binding import bounds_of, scope_of
 from explainer.source.callee import callees_of
 from explainer.source.carried import holds_graph, training_loops
 from explainer.source.file import SourceFile
-from explainer.source.lineage import reads
+from explainer.source.lineage import lineage, reads
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -118,9 +118,7 @@ def _kept(context: Context) -> Iterator[Proposal]:
     for file, loop, _ in training_loops(program):
         scope = scope_of(loop, file)
         inside = set(walk(loop))
-        asked = set[str]().union(
-            *(reads(one.loss) for one in find_backwards(program) if one.file is file and one.loss is not None)
-        )
+        asked = _asked(file, program)
         for bound in bounds_of(scope):
             is_kept = (
                 bound.fills and bound.statement in inside and bound.statement not in seen and bound.name not in asked
@@ -139,6 +137,15 @@ def _kept(context: Context) -> Iterator[Proposal]:
                 belief=1.5,
                 title=f"Keep the value without its graph: `{value}.detach()`",
             )
+
+
+def _asked(file: SourceFile, program: Program) -> set[str]:
+    """The names of a file that a loss is computed of, however early: `torch.stack(losses)` before `total.backward()`."""
+    found: set[str] = set()
+    for one in find_backwards(program):
+        if one.file is file and one.loss is not None:
+            found |= reads(one.loss).union(*(reads(line) for line in lineage(one.loss, one.statement, file, program)))
+    return found
 
 
 def _is_collecting(statement: ast.AST) -> bool:

@@ -1,6 +1,7 @@
 """`loss = loss / self.args.gradient_accumulation_steps` before a `compute_loss` of the program returns its mean in training.
 
-Only where a run was seen to add up the means of an update's batches; an evaluation, which gives no `num_items_in_batch`, is as before.
+Only where a run was seen to add up the means of an update's batches. An evaluation is as before: it gives `num_items_in_batch` too, in
+later releases, so that the mode of the model tells it from training.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.verification import ADDS_UP
-from explainer.source.binding import all_parameters, walk_scope
+from explainer.source.binding import walk_scope
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(ADDS_UP)}")
-_ITEMS = "num_items_in_batch"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -31,11 +31,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         losses = [_loss(one.value) for one in returns]
         if not losses or None in losses:
             continue
-        test = (
-            f"if {_ITEMS} is not None:\n    " if _ITEMS in all_parameters(function) else "if self.model.training:\n    "
-        )
         edits = tuple(
-            insert_before(file, one, f"{test}{loss} = {loss} / self.args.gradient_accumulation_steps")
+            insert_before(
+                file, one, f"if self.model.training:\n    {loss} = {loss} / self.args.gradient_accumulation_steps"
+            )
             for one, loss in zip(returns, losses, strict=True)
         )
         yield Proposal(

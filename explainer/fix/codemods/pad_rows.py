@@ -30,14 +30,15 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context)[:1]:
         names = context.program.names(file)
-        for node in walk(statement):
+        pad = spell(names, "torch.nn.utils.rnn.pad_sequence")
+        for node in walk(statement) if pad.partition(".")[0] in names.imports else ():
             if not isinstance(node, ast.Call) or not names.is_call(node, *_MAKERS) or len(node.args) != 1:
                 continue
             if isinstance(node.args[0], ast.Starred) or any(one.arg is None for one in node.keywords):
                 continue
             code = _padding(node, file, context.program)
             value = f", padding_value={code}" if code else ""
-            made = f"{spell(names, 'torch.nn.utils.rnn.pad_sequence')}([{_rows(node, file)}], batch_first=True{value})"
+            made = f"{pad}([{_rows(node, file)}], batch_first=True{value})"
             yield Proposal(
                 edits=(edit_of(file, node, made),),
                 culprit=culprit_of(file, node, "makes one tensor of rows that are of several lengths"),

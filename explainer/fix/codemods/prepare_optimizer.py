@@ -13,6 +13,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.verification import STEPS_PAST
 from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.lineage import loops_of
 from explainer.source.name import dotted_name
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(STEPS_PAST)}")
@@ -29,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             optimizer = dotted_name(attribute.value)
             if not is_seen or optimizer is None or not isinstance(call, ast.Call):
                 continue
-            accelerator, loop = _accelerator(call, file), _outermost(call, file)
+            accelerator, loop = _accelerator(call, file), next(reversed(list(loops_of(call, file))), None)
             if accelerator is None or loop is None or not _is_own(optimizer, loop, file):
                 continue
             yield Proposal(
@@ -51,16 +52,6 @@ def _accelerator(call: ast.Call, file: SourceFile) -> str | None:
                 return dotted_name(made.func.value)
         block = file.enclosing(block, ast.With)
     return None
-
-
-def _outermost(call: ast.Call, file: SourceFile) -> ast.stmt | None:
-    """The outermost loop around a call in its function."""
-    scope, found = scope_of(call, file), None
-    loop = file.enclosing(call, ast.For, ast.While)
-    while isinstance(loop, (ast.For, ast.While)) and scope_of(loop, file) is scope:
-        found = loop
-        loop = file.enclosing(loop, ast.For, ast.While)
-    return found
 
 
 def _is_own(optimizer: str, loop: ast.stmt, file: SourceFile) -> bool:

@@ -18,6 +18,7 @@ from explainer.source.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.binding import scope_of
 from explainer.source.name import dotted_name
 from explainer.source.operation import saves_output
+from explainer.source.tree import walk
 from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
 
 _TOGETHER = 0.05  # nothing is lost where one of several writes alike was innocent
@@ -66,8 +67,12 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
 def _is_value(write: Write) -> bool:
     """Whether what a refused method returns is what is wanted of it: `return self.log_speed.exp_()`, which never wrote anything."""
     above = write.file.parents.get(write.node)
-    is_other = isinstance(above, ast.Assign) and [dotted_name(one) for one in above.targets] != [write.name]
-    return write.kind == METHOD and (is_other or isinstance(above, (ast.Return, ast.BinOp)))
+    is_value = isinstance(above, (ast.Return, ast.BinOp))
+    if isinstance(above, ast.Assign):
+        # An update by a gradient is meant for the parameter, whatever else is called by its result.
+        by_gradient = any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in walk(write.node))
+        is_value = [dotted_name(one) for one in above.targets] != [write.name] and not by_gradient
+    return write.kind == METHOD and is_value
 
 
 def _named(write: Write) -> Write:
