@@ -38,14 +38,16 @@ def software() -> dict[str, str]:
 def compared(error: BaseException) -> dict[str, Any]:
     """The tensors of the program's innermost own frame that the exception came through, by the text that reads them.
 
-    Each with shape, dtype and device: what a name holds, then what the dictionaries, lists and objects behind names hold,
+    Each with shape, dtype and device: what a name holds, a global that the frame's code reads too, then what the dictionaries, lists and objects behind names hold,
     as `batch['labels']` or `self.state`. Nothing of the program is called: no property, no `__getitem__`.
     """
     frame = _own_frame(error.__traceback__)
     torch = sys.modules.get("torch")
     if frame is None or torch is None or not hasattr(torch, "Tensor"):
         return {}
-    named = [one for one in list(frame.f_locals.items())[:MAX_NAMES] if not one[0].startswith("__")]
+    named = [
+        one for one in [*list(frame.f_locals.items())[:MAX_NAMES], *_globals_of(frame)] if not one[0].startswith("__")
+    ]
     tensors: dict[str, str] = {}
     held = [*named, *(inner for each in named for inner in _held(*each))]
     for name, value in held:
@@ -57,6 +59,15 @@ def compared(error: BaseException) -> dict[str, Any]:
     modules = {name: where for name, value in held if (where := _where(torch, value))}
     seen = {"tensors": tensors, "modules_on": modules} if set(modules.values()) - {"cpu"} else {"tensors": tensors}
     return {**seen, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
+
+
+def _globals_of(frame: FrameType) -> list[tuple[str, object]]:
+    """The globals that a function's code names; none for a module, whose locals they are."""
+    held, code = frame.f_globals, frame.f_code
+    if held is frame.f_locals:
+        return []
+    hidden = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return [(name, held[name]) for name in code.co_names[:MAX_NAMES] if name in held and name not in hidden]
 
 
 def _where(torch: Any, value: object) -> str:

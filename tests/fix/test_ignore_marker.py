@@ -26,6 +26,19 @@ def hits(guess, target):
 def step(net, images, target):
     return criterion(net(images), target)
 """
+FILLED = """import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+criterion = nn.CrossEntropyLoss()
+
+def collate(rows):
+    tags = FILL
+    return pad_sequence([a for a, _ in rows], batch_first=True), tags
+
+def step(net, images, target):
+    return criterion(net(images), target)
+"""
 OPPOSITE = MODULE.replace("[target != 255]", "[~(target == 255)]")
 
 
@@ -41,6 +54,23 @@ OPPOSITE = MODULE.replace("[target != 255]", "[~(target == 255)]")
 def test_names_the_marker(tmp_path: pathlib.Path, source: str, at: str, wanted: str) -> None:
     """Where the loss is called or made."""
     assert changed_lines(source, rewritten(tmp_path, "ignore_marker", source, at, message=MESSAGE)) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "pad_sequence([b for _, b in rows], True, -1)",
+        "pad_sequence([b for _, b in rows], batch_first=True, padding_value=-1)",
+        "torch.full((len(rows), 9), -1)",
+        "torch.tensor([b + [-1] * (9 - len(b)) for _, b in rows])",
+        "rows[0][1].masked_fill(rows[0][0] == 0, -1)",
+    ],
+)
+def test_what_labels_are_padded_with(tmp_path: pathlib.Path, code: str) -> None:
+    """A class below 0 there is none."""
+    source = FILLED.replace("FILL", code)
+    after = rewritten(tmp_path, "ignore_marker", source, "criterion(net", message="Target -1 is out of bounds.")
+    assert changed_lines(source, after) == ["criterion = nn.CrossEntropyLoss(ignore_index=-1)"]
 
 
 def test_a_name_of_another_file(tmp_path: pathlib.Path) -> None:
@@ -61,8 +91,20 @@ def test_a_name_of_another_file(tmp_path: pathlib.Path) -> None:
         (FUNCTION, "Target 7 is out of bounds."),
         (FUNCTION.replace("masks)", "masks, ignore_index=-1)"), MESSAGE),
         (MODULE.replace("[target != 255]", "[images.mean() != 255]"), MESSAGE),
+        (FILLED.replace("FILL", "[b - 1 for _, b in rows]"), "Target -1 is out of bounds."),
+        (
+            FILLED.replace("tags = FILL", "sizes = torch.full((4,), 7)").replace(", tags", ", sizes"),
+            "Target 7 is out of bounds.",
+        ),
     ],
-    ids=["a count", "another label", "another marker is named", "another comparison"],
+    ids=[
+        "a count",
+        "another label",
+        "another marker is named",
+        "another comparison",
+        "counted from 0",
+        "filled, but no labels",
+    ],
 )
 def test_leaves(tmp_path: pathlib.Path, source: str, message: str) -> None:
     """A label that nothing marks may be a class that the model lacks."""

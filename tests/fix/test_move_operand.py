@@ -53,6 +53,17 @@ MOVED = {
                    "message": "indices should be either on cpu or on the same device as the indexed tensor (cpu)"},
         ["x, y = data[rows.cpu()], labels[rows.cpu()]"],
     ),
+    "lengths of a padded batch": (
+        MODEL + "packed = nn.utils.rnn.pack_padded_sequence(x, (x != 0).sum(1), batch_first=True)\n",
+        "packed =", {"tensors": {"x": GPU}, "message": "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"},
+        ["packed = nn.utils.rnn.pack_padded_sequence(x, (x != 0).sum(1).cpu(), batch_first=True)"],
+    ),
+    "a batch that no prepared loader gave": (
+        "import torch\nfrom accelerate import Accelerator\nfrom torch import nn\n\naccelerator = Accelerator()\nnet = accelerator.prepare(nn.Linear(8, 3))\n"
+        "for a, b in valid:\n    hits = (net(a).argmax(1) == b).sum()\n",
+        "hits =", {"tensors": {"a": "[4, 8] float32", "b": "[4] int64"}, "modules": {"net": "cuda"}},
+        ["a = a.to(accelerator.device)", "b = b.to(accelerator.device)"],
+    ),
     "what NumPy reads": (
         MODEL + "out = model(torch.randn(4, 8, device=device)).detach()\nkept = out.numpy()\n",
         "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = out.cpu().numpy()"],

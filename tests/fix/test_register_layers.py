@@ -159,3 +159,17 @@ def test_all_lists_are_registered_together(tmp_path) -> None:
         "self.shapes = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))",
         "self.pairs = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))",
     ]
+
+
+def test_one_layer_on_the_cpu_is_not_made_to_train(tmp_path) -> None:
+    """Where devices differ a list of one layer, which keeps a teacher out of the parameters, has to move and no more."""
+    source = HEAD + (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.teacher = [nn.Linear(2, 2)]\n        self.blocks = LAYERS\n"
+    )
+    mixed = "Expected all tensors to be on the same device"
+    alone = source.replace("LAYERS", "None")
+    assert rewritten(tmp_path, "register_layers", alone, "self.teacher", message=mixed) == alone
+    source = source.replace("LAYERS", "[nn.Linear(2, 2) for _ in range(3)]")
+    after = rewritten(tmp_path, "register_layers", source, "self.teacher", message=mixed)
+    assert changed_lines(source, after) == ["self.blocks = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))"]

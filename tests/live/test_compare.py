@@ -58,6 +58,17 @@ def test_nothing_of_the_program_is_called_and_the_list_is_bounded() -> None:
 
 
 @pytest.mark.torch
+def test_globals_that_the_frame_reads_are_named() -> None:
+    """A table of the module is an operand like any other; what the function does not name is not looked at."""
+    program = "def fails():\n    raise RuntimeError(TABLE + 1, STATE.mean)\n"
+    space: dict[str, Any] = {"TABLE": torch.zeros(2), "OTHER": torch.zeros(3), "STATE": SimpleNamespace(mean=torch.zeros(4))}
+    exec(compile(program, "train.py", "exec"), space)
+    with pytest.raises(RuntimeError) as failed:
+        space["fails"]()
+    assert compared(failed.value)["tensors"] == {"TABLE": "[2] float32 on cpu", "STATE.mean": "[4] float32 on cpu"}
+
+
+@pytest.mark.torch
 def test_a_wrapper_of_ours_is_no_frame_of_the_program() -> None:
     """An exception that is looked at where our wrapper of `backward` saw it has not come to the program's frame yet."""
     from explainer.live.last_losses import LastLosses

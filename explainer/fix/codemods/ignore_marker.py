@@ -1,7 +1,7 @@
 """`F.cross_entropy(logits, mask, ignore_index=VOID)` where the program itself leaves that label out elsewhere.
 
 A marker of pixels or tokens that nobody labelled (255, -1, 0) reaches the loss, which takes every number for a class. That it
-is a marker is read off the program: a comparison in a metric, or the name of the constant.
+is a marker is read off the program: a comparison in a metric, the name of the constant, or labels that are padded with it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ _MARKS = re.compile(
 _LABELS = re.compile(
     r"(?:^|[_.\[])(?:labels?|masks?|targets?|tags?|truth|gt|y|classes|annotations?)(?:_|\b)", re.IGNORECASE
 )
+# What writes a value where there are no labels: the argument that it has, by name and by position.
+_FILLERS = {
+    "pad_sequence": ("padding_value", 2),
+    "pad": ("value", 3),
+    **dict.fromkeys(("full", "full_like", "new_full"), ("fill_value", 1)),
+    "masked_fill": ("value", 1),
+}
 _IGNORES = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
 
 
@@ -62,6 +69,8 @@ def _marker(value: int, loss: Loss, program: Program) -> str | None:
                 spelled = (
                     name if file is loss.file or name in program.names(loss.file).imports else spelled or str(value)
                 )
+            elif _is_filler(node, value, names):
+                spelled = spelled or str(value)
             elif _is_left_out(node, value, names):
                 spelled = spelled or _spelled(node, file, loss, names) or str(value)
     return spelled
@@ -74,6 +83,24 @@ def _named(node: ast.AST, value: int, names: Names) -> str | None:
     if not is_constant or not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
         return None
     return target.id if number_of(node.value, names) == value and _MARKS.search(target.id) else None
+
+
+def _is_filler(node: ast.AST, value: int, names: Names) -> bool:
+    """Whether a node pads labels with the value, or fills a tensor of them with it before they are written: no class is below 0."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        lists = [one for one in (node.left, node.right) if isinstance(one, ast.List) and len(one.elts) == 1]
+        given = lists[0].elts[0] if lists else None
+    elif isinstance(node, ast.Call):
+        keyword, index = _FILLERS.get(getattr(node.func, "attr", getattr(node.func, "id", "")), ("", 99))
+        named = [one.value for one in node.keywords if one.arg == keyword]
+        given = named[0] if named else node.args[index] if index < len(node.args) else None
+    else:
+        return False
+    if given is None or number_of(given, names) != value:
+        return False
+    statement = names.file.statement(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return value < 0 or (target is not None and _LABELS.search(names.file.segment(target)) is not None)
 
 
 def _is_left_out(node: ast.AST, value: int, names: Names) -> bool:

@@ -21,7 +21,8 @@ from explainer.source.tree import end_of, start_of, walk
 
 _MOVES = ("to", "cuda")
 _HOST = frozenset({"cpu", "meta"})
-_STAYS = ("torch.nn.utils.rnn.pack_padded_sequence", "print", "len", "range", "isinstance", "float", "int", "str")
+_PACKS = "torch.nn.utils.rnn.pack_padded_sequence"
+_STAYS = (_PACKS, "print", "len", "range", "isinstance", "float", "int", "str")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _for_numpy(place)
         elif "indices should be" in message:
             yield from _indices(place)
+        elif "1D CPU int64 tensor" in message:
+            yield from _lengths(place)
         elif "device type for generator" in message:
             yield from _generators(place, message)
         else:
@@ -142,6 +145,22 @@ def _indices(place: _Place) -> Iterator[Proposal]:
             belief=2.0,
             title=f"Index with a copy on the CPU: `{file.segment(found[0])}.cpu()`",
         )
+
+
+def _lengths(place: _Place) -> Iterator[Proposal]:
+    """`pack_padded_sequence(x, lengths)` reads the lengths on the CPU: `lengths.cpu()`."""
+    file, names = place.file, place.context.program.names(place.file)
+    for node in walk(place.statement):
+        if not isinstance(node, ast.Call) or not names.is_call(node, _PACKS):
+            continue
+        given = [one.value for one in node.keywords if one.arg == "lengths"] or node.args[1:2]
+        if given:
+            yield Proposal(
+                edits=(put_method(file, given[0], ".cpu()"),),
+                culprit=culprit_of(file, node, "is given lengths on the GPU, and reads them on the CPU"),
+                belief=2.5,
+                title=f"Give the lengths on the CPU: `{file.segment(given[0])}.cpu()`",
+            )
 
 
 def _generators(place: _Place, message: str) -> Iterator[Proposal]:
@@ -267,6 +286,10 @@ def _words(file: SourceFile, context: Context) -> Iterator[str]:
             if word is not None and (one is file or not word.isidentifier()):
                 said[word] = said.get(word, 0) + 1
     yield from sorted(said, key=lambda word: (not word.isidentifier(), -said[word]))
+    names = context.program.names(file)
+    for bound in bounds_of(file.tree):
+        if isinstance(bound.node, ast.Call) and names.is_call(bound.node, "accelerate.Accelerator"):
+            yield f"{bound.name}.device"
 
 
 def _named(node: ast.AST, file: SourceFile) -> str | None:

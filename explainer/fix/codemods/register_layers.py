@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.source.binding import Bound, Value, bounds_of
 from explainer.source.file import SourceFile
 from explainer.source.module import inherits_module
@@ -20,6 +21,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     found = list(_hidden(context))
+    if "device" in message_of(context):  # one layer in a list on purpose has to move too, and not to train
+        found = [(one, is_trick) for one, is_trick in found if not is_trick]
     meant = [one for one, is_trick in found if not is_trick]
     if len(meant) > 1:  # with some of them alone the rest would not train, and nothing would say so
         edits = tuple(edit for one in meant for edit in one.edits)
