@@ -64,6 +64,15 @@ MOVED = {
         "hits =", {"tensors": {"a": "[4, 8] float32", "b": "[4] int64"}, "modules": {"net": "cuda"}},
         ["a = a.to(accelerator.device)", "b = b.to(accelerator.device)"],
     ),
+    "into what is written in place": (
+        HEAD + "@torch.no_grad()\ndef update(average, model):\n    for mine, theirs in zip(average.parameters(), model.parameters()):\n"
+        "        mine.mul_(0.9).add_(theirs, alpha=0.1)\n",
+        "mine.mul_", {"tensors": {"mine": "[4, 8] float32", "theirs": GPU}}, ["mine.mul_(0.9).add_(theirs.to(mine.device), alpha=0.1)"],
+    ),
+    "into a sum": (
+        MODEL + "total = torch.zeros(4)\nx = torch.randn(4, 8).to(device)\nscore = model(x).sum(1)\ntotal += score\n",
+        "total +=", {"tensors": {"total": "[4] float32", "score": "[4] float32 on cuda", "x": GPU}}, ["total += score.to(total.device)"],
+    ),
     "what NumPy reads": (
         MODEL + "out = model(torch.randn(4, 8, device=device)).detach()\nkept = out.numpy()\n",
         "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = out.cpu().numpy()"],

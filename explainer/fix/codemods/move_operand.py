@@ -233,29 +233,53 @@ def _made(name: str, place: _Place) -> list[Bound]:
 
 def _operands(place: _Place) -> Iterator[Proposal]:
     """The tensors of the statement that are on the CPU, where others, or the modules that it calls, are not."""
-    file, context = place.file, place.context
+    file, known = place.file, seen_tensors(place.context)
     operands = sorted(_read(place), key=start_of)
-    left = [
-        one for one in operands if (known := seen(one, context)) is not None and known.device == "cpu" and known.shape
-    ]
-    device = place.beside(operands) or place.device(place.statement)
+    left = [one for one in operands if known[ast.unparse(one)].device == "cpu" and known[ast.unparse(one)].shape]
+    # A copy of what is written in place would be written, and what it stands for would never change.
+    on_cpu = {name for name, one in known.items() if one.device == "cpu" and one.shape}
+    kept = min(_written(place.statement) & on_cpu, default="")
+    if kept:
+        left = [one for one in operands if known[ast.unparse(one)].device not in _HOST]
+    device = f"{kept}.device" if kept else place.beside(operands) or place.device(place.statement)
     if not left or device is None:
         return
     edits, rebound = [], {}
+    local = set() if kept else {bound.name for bound in bounds_of(scope_of(place.statement, file))}
     for one in left:
-        if isinstance(one, ast.Name) and one.id in {bound.name for bound in bounds_of(scope_of(one, file))}:
+        if isinstance(one, ast.Name) and one.id in local:
             rebound[one.id] = f"{one.id} = {one.id}.to({device})"
         else:
             edits.append(put_method(file, one, f".to({device})"))
     if rebound:
         edits.append(insert_before(file, place.statement, "\n".join(rebound.values())))
     said = ", ".join(dict.fromkeys(f"`{file.segment(one)}`" for one in left))
+    why = f"uses {said}, which {'is' if len(left) == 1 else 'are'} on the CPU"
+    if kept:
+        why = f"writes `{kept}`, which is on the CPU, with what is not"
     yield Proposal(
         edits=tuple(edits),
-        culprit=culprit_of(file, place.statement, f"uses {said}, which {'is' if len(left) == 1 else 'are'} on the CPU"),
+        culprit=culprit_of(file, place.statement, why),
         belief=1.2,
         title=f"Move {said} to the device of the rest",
     )
+
+
+def _written(statement: ast.stmt) -> set[str]:
+    """What a statement writes in place, as the program spells it: `mine` of `mine.mul_(d).add_(theirs)`, `x` of `x += y`."""
+    found = {ast.unparse(statement.target)} if isinstance(statement, ast.AugAssign) else set()
+    for node in walk(statement):
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or not func.attr.endswith("_") or func.attr.endswith("__"):
+            continue
+        base = func.value
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and base.func.attr.endswith("_"):
+            base = base.func.value
+        while isinstance(base, ast.Attribute) and base.attr in ("data", "grad"):
+            found.add(ast.unparse(base))
+            base = base.value
+        found.add(ast.unparse(base))
+    return found
 
 
 def _read(place: _Place) -> Iterator[ast.expr]:
