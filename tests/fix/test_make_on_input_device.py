@@ -77,6 +77,19 @@ WRONG = {
         {},
         ['self.register_buffer("m", torch.ones(4).tril())'],
     ),
+    "constants of each other": (
+        HEAD
+        + "        betas = torch.linspace(1e-4, 0.02, 9)\n        self.betas = betas\n        self.steps = len(betas)\n"
+        "        self.kept = torch.cumprod(1 - betas, 0)\n        self.root = (1 - self.kept).sqrt()\n"
+        "\n    def forward(self, x, t):\n        return self.f(x) * self.root[t]\n",
+        "return self.f",
+        {},
+        [
+            'self.register_buffer("betas", betas)',
+            'self.register_buffer("kept", torch.cumprod(1 - betas, 0))',
+            'self.register_buffer("root", (1 - self.kept).sqrt())',
+        ],
+    ),
     "a batch": (
         HEAD + "\n\nnet = Net().to(device)\nfor x in loader:\n    out = net(x)\n",
         "out =",

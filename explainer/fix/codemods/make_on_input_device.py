@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -16,7 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.precision import is_module
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
 
 _MAKERS = frozenset(
     {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "tensor", "rand", "randn", "randint", "randperm", "tril_indices"}
@@ -26,7 +27,7 @@ _TENSOR = frozenset(
     {"shape", "size", "device", "dtype", "dim", "masked_fill", "view", "reshape", "unsqueeze", "squeeze", "sum", "mean", "new_zeros"}
     | {"transpose", "permute", "flatten", "softmax", "argmax", "gather", "expand", "matmul", "float", "long", "chunk"}
 )  # fmt: skip
-_WRAPS = frozenset({"triu", "tril", "cumsum", "cat", "stack", "bool", "float", "log", "exp", "outer"})
+_NO_TENSOR = frozenset({"item", "tolist", "numpy", "numel", "size", "dim"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -108,40 +109,56 @@ def _attributes(function: Function, owner: ast.ClassDef, file: SourceFile, conte
     )
     frames = crash_frames(file, context)
     is_near = any(owner.lineno <= line <= (owner.end_lineno or 0) for line in frames)
-    for node in walk(function) if is_module_class and is_near else ():
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.Call, ast.BinOp)):
+    if not is_module_class or not is_near:
+        return
+    found: list[Proposal] = []
+    known: set[str] = set()
+    for node in sorted((one for one in walk(function) if isinstance(one, ast.Assign)), key=start_of):
+        name = dotted_name(node.targets[0])
+        if name is None or not _is_tensor(node.value, known, file, context):
             continue
-        name = dotted_name(node.targets[0]) or ""
-        makes = [one for one in walk(node.value) if isinstance(one, ast.Call) and _is_maker(one, file, context)]
-        if (
-            not name.startswith("self.")
-            or name.count(".") != 1
-            or not makes
-            or not _is_tensor(node.value, file, context)
-        ):
-            continue
-        attribute = name.removeprefix("self.")
-        yield Proposal(
-            edits=(edit_of(file, node, f'self.register_buffer("{attribute}", {file.segment(node.value)})'),),
-            culprit=culprit_of(file, node, "is a plain attribute, which `module.to(device)` does not see"),
-            belief=1.6,
-            applicability="unsafe",
-            because="the buffer becomes part of the state dict, so that older state dicts lack it (`persistent=False` leaves it out)",
-        )
+        known.add(name)
+        if name.startswith("self.") and name.count(".") == 1:
+            found.append(_buffer(node, name.removeprefix("self."), file))
+    if len(found) > 1:  # the ones that a constant is computed of, and others beside it, are read as well
+        edits = tuple(edit for one in found for edit in one.edits)
+        yield replace(found[0], edits=edits, belief=1.7)
+    yield from found
 
 
-def _is_tensor(node: ast.expr, file: SourceFile, context: Context) -> bool:
-    """Whether an expression is a tensor that torch's own functions made: no module, no parameter, no number."""
-    if isinstance(node, ast.BinOp):
-        return _is_tensor(node.left, file, context) or _is_tensor(node.right, file, context)
-    if not isinstance(node, ast.Call):
-        return False
-    called = context.program.names(file).qualified(node.func) or ""
-    if called.startswith("torch.") and called.removeprefix("torch.") in _MAKERS | _WRAPS:
-        return True
-    return (
-        isinstance(node.func, ast.Attribute) and node.func.attr != "item" and _is_tensor(node.func.value, file, context)
+def _buffer(node: ast.Assign, attribute: str, file: SourceFile) -> Proposal:
+    return Proposal(
+        edits=(edit_of(file, node, f'self.register_buffer("{attribute}", {file.segment(node.value)})'),),
+        culprit=culprit_of(file, node, "is a plain attribute, which `module.to(device)` does not see"),
+        belief=1.6,
+        applicability="unsafe",
+        because="the buffer becomes part of the state dict, so that older state dicts lack it (`persistent=False` leaves it out)",
+        title=f'Register constants of a module as buffers: `self.register_buffer("{attribute}", ...)`',
     )
+
+
+def _is_tensor(node: ast.expr, known: set[str], file: SourceFile, context: Context) -> bool:
+    """Whether an expression is a tensor that torch's own functions made: no module, no parameter, no number.
+
+    `known` are the names and attributes that hold such tensors already.
+    """
+    if isinstance(node, ast.BinOp):
+        return any(_is_tensor(one, known, file, context) for one in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp):
+        return _is_tensor(node.operand, known, file, context)
+    if not isinstance(node, ast.Call):
+        return dotted_name(node) in known
+    if _is_maker(node, file, context):
+        return True
+    called = context.program.names(file).qualified(node.func) or ""
+    if called.startswith("torch."):
+        is_function = called.count(".") == 1 and called.islower()
+        if not is_function or any(one.arg == "device" for one in node.keywords):
+            return False
+        inside = [one for given in node.args for one in walk(given) if isinstance(one, ast.expr)]
+        return any(_is_tensor(one, known, file, context) for one in inside)
+    is_method = isinstance(node.func, ast.Attribute) and node.func.attr not in _NO_TENSOR
+    return is_method and isinstance(node.func, ast.Attribute) and _is_tensor(node.func.value, known, file, context)
 
 
 def _unmoved(context: Context) -> Iterator[Proposal]:
