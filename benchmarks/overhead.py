@@ -86,7 +86,11 @@ def measure(
     *shape, times = size
     program = [sys.executable, path, *map(str, shape), str(steps * times), str(int(in_turns)), device]
     command = [sys.executable, "-m", "gradfix", "run", "--", *program] if watched else program
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
     return json.loads(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout)
 
 
