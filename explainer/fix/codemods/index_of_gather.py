@@ -1,26 +1,31 @@
 """`q.gather(1, action.unsqueeze(1)).squeeze(1)` for `q.gather(1, action)`: the index has the axes of what it picks from.
 
-Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`. An index of floats becomes whole numbers,
-also that of an embedding.
+Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`; of `rows.scatter_(1, labels.unsqueeze(1), 1.0)`. An
+index of floats becomes whole numbers, also those of embeddings.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand, put_method
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import seen_shape
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _FEWER = "Index tensor must have the same number of dimensions as input tensor"
+_FEWER_WRITTEN = "Index tensor must have the same number of dimensions as self tensor"
+_WRITES = frozenset({"scatter_", "scatter", "scatter_add_", "scatter_add"})
 _FLOATS = "gather(): Expected dtype int"
 _IDS = "argument #1 'indices' to have one of the following scalar types: Long"
 _DROPS = frozenset({"squeeze", "flatten", "view", "reshape"})
@@ -30,9 +35,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each `gather` of the line that raised."""
     message = message_of(context)
     for file, statement in list(raised_at(context))[:1]:
+        if _IDS in message:
+            yield from _whole(statement, file, context)
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
-            if _IDS in message:
-                yield from _whole(call, file, context)
+            if _FEWER_WRITTEN in message:
+                yield from _written(call, file, context)
             told = _told(call, file, context.program)
             if told is None:
                 continue
@@ -46,13 +53,51 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _of_more_axes(call, (source, axis, index), statement, file, context)
 
 
-def _whole(call: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """What a table of embeddings is asked for by floats that were seen."""
-    for one in call.args[:1]:
-        tensor = seen(one, context)
+def _whole(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """What tables of embeddings are asked for by floats that were seen; of several in one statement all that are such tables."""
+    found: list[tuple[bool, Proposal]] = []
+    for call in (one for one in walk(statement) if isinstance(one, ast.Call) and one.args):
+        tensor = seen(call.args[0], context)
         if tensor is not None and tensor.dtype.startswith("float"):
-            why = f"asks a table for rows by {tensor.dtype}"
-            yield Proposal(edits=(put_method(file, one, ".long()"),), culprit=culprit_of(file, call, why), belief=2.2)
+            culprit = culprit_of(file, call, f"asks a table for rows by {tensor.dtype}")
+            edits = (put_method(file, call.args[0], ".long()"),)
+            found.append((_is_table(call, file, context), Proposal(edits=edits, culprit=culprit, belief=2.2)))
+    tables = [one for is_table, one in found if is_table]
+    if len(tables) > 1:
+        every = tuple(dict.fromkeys(edit for one in tables for edit in one.edits))
+        yield replace(tables[0], edits=every, belief=2.3)
+    yield from (one for _, one in found)
+
+
+def _is_table(call: ast.Call, file: SourceFile, context: Context) -> bool:
+    made = resolver_of(context.program).constructors_of(Value(call.func, file))
+    called = [
+        context.program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)
+    ]
+    return bool(called) and all(one.startswith("torch.nn.Embedding") for one in called)
+
+
+def _written(call: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`rows.scatter_(1, labels, 1.0)`: the index, and the values that have its axes, get the axis that they are written along."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _WRITES or len(call.args) < 2:
+        return
+    axis, index = call.args[:2]
+    tensor, rows = seen(index, context), seen(call.func.value, context)
+    number = number_of(axis, context.program.names(file))
+    if (
+        tensor is None
+        or number not in (len(tensor.shape), -1)
+        or (rows is not None and len(rows.shape) != len(tensor.shape) + 1)
+    ):
+        return
+    alike = [one for one in call.args[2:] if (told := seen(one, context)) is not None and told.shape == tensor.shape]
+    why = f"writes by an index of {list(tensor.shape)}, which lacks the axis that it is written along"
+    yield Proposal(
+        edits=tuple(put_method(file, one, f".unsqueeze({file.segment(axis)})") for one in (index, *alike)),
+        culprit=culprit_of(file, call, why),
+        belief=2.0,
+        title=f"Give the index the axis along which it is written: `{file.segment(index)}.unsqueeze({file.segment(axis)})`",
+    )
 
 
 def _told(call: ast.Call, file: SourceFile, program: Program) -> tuple[ast.expr, ast.expr, ast.expr] | None:
