@@ -80,3 +80,18 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "branch_as_where", after, still) == after
+
+
+@pytest.mark.parametrize(
+    "end", ["    return e.abs() - 0.5\n", "    else:\n        return e.abs() - 0.5\n"], ids=["behind", "else"]
+)
+def test_one_value_or_the_other_is_returned(end: str, tmp_path: pathlib.Path) -> None:
+    """Both are computed, and one is taken for each sample."""
+    source = f"import torch\n\ndef huber(e):\n    if e.abs() < 1.0:\n        return 0.5 * e ** 2\n{end}"
+    after = rewritten(tmp_path, "branch_as_where", source, "if e")
+    assert (
+        after.rstrip()
+        == "import torch\n\ndef huber(e):\n    return torch.where(e.abs() < 1.0, 0.5 * e ** 2, e.abs() - 0.5)"
+    )
+    more = source.replace("        return 0.5", "        e = e * 2\n        return 0.5")
+    assert rewritten(tmp_path, "branch_as_where", more, "if e") == more

@@ -92,6 +92,21 @@ WRONG = {
 }
 
 
+DENSE = {
+    "calls": ["torch.nn.Embedding"],
+    "argument": "sparse",
+    "value": "False",
+    "beside": ["sparse"],
+    "together": True,
+}
+WRONG["all calls together, for one of two failures"] = (
+    "from torch import nn\n\na, b = nn.Embedding(4, 2, sparse=True), nn.Embedding(4, 2)\nc = nn.Embedding(9, 2, sparse=True)\n",
+    "",
+    {"options": {**DENSE, "message": ["with sparse", "add(sparse"]}, "message": "add(sparse, dense) is not supported"},
+    ["a, b = nn.Embedding(4, 2, sparse=False), nn.Embedding(4, 2)", "c = nn.Embedding(9, 2, sparse=False)"],
+)
+
+
 @pytest.mark.parametrize(("source", "at", "given"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, at: str, given: dict) -> None:
     """Calls that have the argument, or may have it, and other calls are left alone."""

@@ -1,14 +1,16 @@
 """Sets a keyword argument of a call: `nn.CTCLoss()` becomes `nn.CTCLoss(zero_infinity=True)`.
 
 The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
-sentence about the line; `message` are words that the failure has to say, `beside` arguments of which the call has one, `written_by` a function
-that the program gives the same file: what it has written itself it may read without care. A call that has the argument already, also by position or `**`, stays.
+sentence about the line; `message` are words that the failure has to say, or a list of which one will do; `beside` arguments of which
+the call has one; `written_by` a function that the program gives the same file: what it has written itself it may read without care;
+`together` asks for one edit of all calls. A call that has the argument already, also by position or `**`, stays.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from explainer.fix.blame import crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -22,8 +24,18 @@ def propose(context: Context) -> Iterator[Proposal]:
     calls, argument, value = (context.options.get(one) for one in ("calls", "argument", "value"))
     if not context.has_failed or not isinstance(calls, Sequence) or not isinstance(argument, str):
         return
-    if str(context.options.get("message", "")) not in message_of(context):
+    said = context.options.get("message", "")
+    words, message = [said] if isinstance(said, str) or not isinstance(said, Sequence) else said, message_of(context)
+    if not any(str(one) in message for one in words):
         return
+    found = list(_each(calls, argument, str(value), context))
+    if context.options.get("together") and len(found) > 1:  # with one alone the next call fails in the same words
+        edits = tuple(edit for one in found for edit in one.edits)
+        yield replace(max(found, key=lambda one: one.belief), edits=edits)
+    yield from found
+
+
+def _each(calls: Sequence[object], argument: str, value: str, context: Context) -> Iterator[Proposal]:
     beside = context.options.get("beside")
     for file in context.program.parsed():
         names = context.program.names(file)
@@ -42,9 +54,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             old = given.get(argument)
             if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):
                 continue
-            edit = (
-                edit_of(file, old, str(value)) if old is not None else add_argument(file, node, f"{argument}={value}")
-            )
+            edit = edit_of(file, old, value) if old is not None else add_argument(file, node, f"{argument}={value}")
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
             yield Proposal(
                 edits=(edit,),

@@ -1,0 +1,69 @@
+"""`self.out(last[-1])` for `self.out(last)`, where `last` is the state of a recurrent layer: `[layers, batch, features]`.
+
+Of a layer that runs one way; of one that runs both ways the last layer has two states.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.source.binding import Value
+from explainer.source.file import SourceFile
+from explainer.source.precision import is_module
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+
+_CELLS = {"torch.nn.GRU": False, "torch.nn.RNN": False, "torch.nn.LSTM": True}
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """One edit for all layers of a function that are given such a state whole."""
+    if not context.has_failed:
+        return
+    for file, function in context.program.functions():
+        for statement in walk(function):
+            name = _state(statement, file, context) if isinstance(statement, ast.Assign) else None
+            uses = [
+                one
+                for call in walk(function)
+                if name is not None and isinstance(call, ast.Call) and is_module(call.func, file, context.program)
+                for one in call.args[:1]
+                if isinstance(one, ast.Name) and one.id == name
+            ]
+            bound = [
+                one
+                for one in walk(function)
+                if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store)
+            ]
+            if uses and len(bound) == 1:
+                yield Proposal(
+                    edits=tuple(edit_of(file, one, f"{name}[-1]") for one in uses),
+                    culprit=culprit_of(
+                        file,
+                        uses[0],
+                        f"takes `{name}` whole: it is [layers, batch, features], one state for each layer",
+                    ),
+                    belief=2.0,
+                )
+
+
+def _state(statement: ast.Assign, file: SourceFile, context: Context) -> str | None:
+    """The name that gets the last hidden states in `_, h = self.gru(x)` or `_, (h, c) = self.lstm(x)`."""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, ast.Call) or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        return None
+    made = [one.node for one in resolver_of(context.program).constructors_of(Value(call.func, file))]
+    layer = made[0] if len(made) == 1 else None
+    if not isinstance(layer, ast.Call):
+        return None
+    names = next((context.program.names(one) for one in context.program.parsed() if layer in one.parents), None)
+    kind = (names.qualified(layer.func) or "") if names is not None else ""
+    goes_both_ways = any(one.arg in ("bidirectional", "proj_size", None) for one in layer.keywords)
+    if kind not in _CELLS or goes_both_ways:
+        return None
+    state: ast.expr = target.elts[1]
+    if _CELLS[kind]:
+        state = state.elts[0] if isinstance(state, ast.Tuple) and len(state.elts) == 2 else call
+    return state.id if isinstance(state, ast.Name) else None
