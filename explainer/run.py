@@ -26,7 +26,7 @@ from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
 from explainer.source.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
-from explainer.verification.judge import silent_faults
+from explainer.verification.judge import ends_unseen, silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
@@ -127,10 +127,15 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
 def _that_failed(processes: Sequence[ProcessReport], ended: Ended, status: int) -> Sequence[ProcessReport]:
     """The processes with the failures that may have ended the run.
 
-    None of a run that ended well; of one that was killed or ran out of time none that the program had dealt with.
+    Of a run that ended well those that nobody saw; of one that was killed or ran out of time none that the program had dealt with.
     """
     if not status:
-        return ()
+        unseen = ends_unseen(processes)
+        return (
+            [replace(one, failures=tuple(each for each in one.failures if each in unseen)) for one in processes]
+            if unseen
+            else ()
+        )
     if not (ended.signal_name or ended.is_late):
         return processes
     return [replace(one, failures=tuple(each for each in one.failures if not each.is_handled)) for one in processes]

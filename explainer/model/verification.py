@@ -180,6 +180,11 @@ class Failure:
         """Whether the program dealt with it by itself."""
         return self.where == HANDLED
 
+    @property
+    def is_of_training(self) -> bool:
+        """Whether it came through torch, or where a model was."""
+        return "torch" in self.text or any(name == "live_parameters" for name, _ in self.facts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:

@@ -14,12 +14,14 @@ from explainer.model.verification import (
     DROPPED,
     FROZEN,
     GREEN,
+    HANDLED,
     IDLE,
     INCONCLUSIVE,
     PASSES_OVER,
     RED,
     STEPS_PAST,
     Dropped,
+    Failure,
     IdleAdapter,
     Misscaled,
     ParameterHealth,
@@ -35,6 +37,12 @@ _MISSCALED = {  # by the kinds of `live.misscaled`
     "summed": f"{ADDS_UP} the {{factor}} batches of an update: its `compute_loss` leaves `num_items_in_batch` out",
     "stepped": f"{STEPS_PAST}: it steps after each of the {{factor}} batches of an update",
 }
+_WHERE_IT_ENDED = {  # by `Failure.where`
+    "thread": "a thread of it was ended by",
+    "uncaught": "a process of it was ended by",
+    "printed": "it caught, and made no step after it,",
+    HANDLED: "it caught, and made no step after it,",
+}
 SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
 
 
@@ -47,7 +55,7 @@ def judge(
     parameters has a gradient, or all of whose gradients are zero over two steps and more. Inconclusive: out of time, not
     past the steps that the optimizers had made when it failed (`past`), or zero gradients where another optimizer trains.
     """
-    reasons = [reason for one in processes for reason in _faults(one)]
+    reasons = list(silent_faults(processes))
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
     if ended.status and not ended.is_late and not is_done(processes):
         reasons.insert(0, _failure(ended, processes))
@@ -66,16 +74,44 @@ def is_done(processes: Sequence[ProcessReport]) -> bool:
 def _failure(ended: Ended, processes: Sequence[ProcessReport]) -> str:
     last = next((one.failures[-1] for one in reversed(processes) if one.failures), None)
     if last is not None:
-        message = last.message.strip().split("\n")[0][:200]
+        message = _first_line(last)
         return f"it failed: {last.type}: {message}" if message else f"it failed: {last.type}"
     if ended.signal_name:
         return f"it was ended by {ended.signal_name}"
     return f"it ended with exit status {ended.status}"
 
 
+def _first_line(failure: Failure) -> str:
+    return failure.message.strip().split("\n")[0][:200]
+
+
 def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     """What is wrong with a run that ended well: nothing trains, or what was trained is not finite."""
-    return tuple(dict.fromkeys(reason for one in processes for reason in _faults(one)))
+    ends = (f"{_WHERE_IT_ENDED[one.where]} {one.type}: {_first_line(one)}" for one in ends_unseen(processes))
+    return tuple(dict.fromkeys([*(reason for one in processes for reason in _faults(one)), *ends]))
+
+
+def ends_unseen(processes: Sequence[ProcessReport]) -> tuple[Failure, ...]:
+    """The exceptions that ended a training while the command ended well: of a thread, of a process that it started, or caught.
+
+    Not one after which there were steps: in the same process, or, since what failed may have been begun anew, in another one.
+    """
+    is_begun_anew = any(one.steps and not _last_words(one) for one in processes)
+    found = []
+    for process in () if any(one.is_stopped for one in processes) else processes:
+        last = _last_words(process)
+        if last is not None and (last.where == "thread" or not is_begun_anew):
+            found.append(last)
+    return tuple(found)
+
+
+def _last_words(process: ProcessReport) -> Failure | None:
+    """The last exception that a process was ended by, or that it caught and told, if no step came after it."""
+    told = [one for one in process.failures if one.where in _WHERE_IT_ENDED and one.text]
+    last = told[-1] if told else None
+    if last is None or not (last.is_of_training or process.losses or process.steps):
+        return None
+    return last if dict(last.steps) == dict(process.steps) else None
 
 
 def _faults(process: ProcessReport) -> Iterator[str]:
