@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ IDLE = "adds an adapter that no step trains"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
+_TRAINING = re.compile(r"torch[\\/](?:nn|autograd|optim|amp|_tensor|functional|utils[\\/]checkpoint)\b")
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
 SCHEMA = "gradfix.verification/1"
@@ -182,8 +184,8 @@ class Failure:
 
     @property
     def is_of_training(self) -> bool:
-        """Whether it came through torch, or where a model was."""
-        return "torch" in self.text or any(name == "live_parameters" for name, _ in self.facts)
+        """Whether it came through a module, a backward or a step, or is of the kind that torch raises: not a plot that failed."""
+        return self.type == "RuntimeError" or _TRAINING.search(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,10 @@ def _last_words(process: ProcessReport) -> Failure | None:
     """The last exception that a process was ended by, or that it caught and told, if no step came after it."""
     told = [one for one in process.failures if one.where in _WHERE_IT_ENDED and one.text]
     last = told[-1] if told else None
-    if last is None or not (last.is_of_training or process.losses or process.steps):
+    if last is None:
+        return None
+    is_uncaught = last.where in ("thread", "uncaught") and (process.losses or process.steps)
+    if not (last.is_of_training or is_uncaught):
         return None
     return last if dict(last.steps) == dict(process.steps) else None
 
