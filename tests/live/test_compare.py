@@ -61,7 +61,11 @@ def test_nothing_of_the_program_is_called_and_the_list_is_bounded() -> None:
 def test_globals_that_the_frame_reads_are_named() -> None:
     """A table of the module is an operand like any other; what the function does not name is not looked at."""
     program = "def fails():\n    raise RuntimeError(TABLE + 1, STATE.mean)\n"
-    space: dict[str, Any] = {"TABLE": torch.zeros(2), "OTHER": torch.zeros(3), "STATE": SimpleNamespace(mean=torch.zeros(4))}
+    space: dict[str, Any] = {
+        "TABLE": torch.zeros(2),
+        "OTHER": torch.zeros(3),
+        "STATE": SimpleNamespace(mean=torch.zeros(4)),
+    }
     exec(compile(program, "train.py", "exec"), space)
     with pytest.raises(RuntimeError) as failed:
         space["fails"]()
