@@ -38,8 +38,8 @@ def software() -> dict[str, str]:
 def compared(error: BaseException) -> dict[str, Any]:
     """The tensors of the program's innermost own frame that the exception came through, by the text that reads them.
 
-    Each with shape, dtype and device: what a name holds, a global that the frame's code reads too, then what the dictionaries, lists and objects behind names hold,
-    as `batch['labels']` or `self.state`. Nothing of the program is called: no property, no `__getitem__`.
+    Each with shape, dtype and device: what a name holds, a global that the frame's code reads too, then what the dictionaries,
+    lists and objects behind names hold, as `batch['labels']` or `self.state`. Nothing of the program is called: no property, no `__getitem__`.
     """
     frame = _own_frame(error.__traceback__)
     torch = sys.modules.get("torch")

@@ -184,8 +184,8 @@ class Failure:
 
     @property
     def is_of_training(self) -> bool:
-        """Whether it came through a module, a backward or a step, or is of the kind that torch raises: not a plot that failed."""
-        return self.type == "RuntimeError" or _TRAINING.search(self.text) is not None
+        """Whether it came through a module, a backward or a step: not a plot or an export that failed."""
+        return _TRAINING.search(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,9 @@ def judge(
     parameters has a gradient, or all of whose gradients are zero over two steps and more. Inconclusive: out of time, not
     past the steps that the optimizers had made when it failed (`past`), or zero gradients where another optimizer trains.
     """
-    reasons = list(silent_faults(processes))
+    reasons = [reason for one in processes for reason in _faults(one)]
+    if not ended.status:
+        reasons.extend(_ends(processes))
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
     if ended.status and not ended.is_late and not is_done(processes):
         reasons.insert(0, _failure(ended, processes))
@@ -87,8 +89,12 @@ def _first_line(failure: Failure) -> str:
 
 def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     """What is wrong with a run that ended well: nothing trains, or what was trained is not finite."""
-    ends = (f"{_WHERE_IT_ENDED[one.where]} {one.type}: {_first_line(one)}" for one in ends_unseen(processes))
-    return tuple(dict.fromkeys([*(reason for one in processes for reason in _faults(one)), *ends]))
+    faults = [reason for one in processes for reason in _faults(one)]
+    return tuple(dict.fromkeys([*faults, *_ends(processes)]))
+
+
+def _ends(processes: Sequence[ProcessReport]) -> Iterator[str]:
+    return (f"{_WHERE_IT_ENDED[one.where]} {one.type}: {_first_line(one)}" for one in ends_unseen(processes))
 
 
 def ends_unseen(processes: Sequence[ProcessReport]) -> tuple[Failure, ...]:
@@ -112,7 +118,8 @@ def _last_words(process: ProcessReport) -> Failure | None:
     if last is None:
         return None
     is_uncaught = last.where in ("thread", "uncaught") and (process.losses or process.steps)
-    if not (last.is_of_training or is_uncaught):
+    is_first = last.type == "RuntimeError" and not process.steps  # an operation of the program's own, without a module
+    if not (last.is_of_training or is_uncaught or is_first):
         return None
     return last if dict(last.steps) == dict(process.steps) else None
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from explainer.model.verification import ParameterHealth, ProcessReport, StepRow
+from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
 from explainer.verification.command import Ended
 from explainer.verification.judge import judge, silent_faults
 
@@ -110,3 +110,11 @@ def test_what_was_thrown_away_is_told() -> None:
     """A green verdict names it."""
     told = judge(DONE, (GREEN["a loss that was thrown away"],))[2]
     assert told == ("1 loss was not finite, and the program made no step with that",)
+
+
+def test_an_exception_that_the_status_tells_is_one_reason() -> None:
+    """Where the command ends well it is the only one who tells."""
+    failure = Failure(type="RuntimeError", message="it broke", where="uncaught", text="torch/nn/modules/linear.py")
+    failed = ProcessReport(pid=1, failures=(failure,))
+    assert judge(Ended(status=1, seconds=1.0), [failed])[1] == ("it failed: RuntimeError: it broke",)
+    assert judge(Ended(status=0, seconds=1.0), [failed])[1] == ("a process of it was ended by RuntimeError: it broke",)
