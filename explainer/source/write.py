@@ -24,7 +24,7 @@ from explainer.source.tree import walk
 AUGMENTED, METHOD, SUBSCRIPT, ARGUMENT = "augmented", "method", "subscript", "argument"
 FUNCTION = "function"  # `F.relu_(x)`, `torch.sigmoid_(x)`
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
-_NOT_WRITES = {"requires_grad_", "share_memory_", "retain_grad_", "__init_"}
+NOT_WRITES = frozenset({"requires_grad_", "share_memory_", "retain_grad_", "__init_"})
 _NUMBERS = (
     "len",
     "int",
@@ -146,7 +146,7 @@ def _call(node: ast.Call, file: SourceFile, program: Program) -> Write | None:
         called = program.names(file).qualified(func) or ""
         if called.rpartition(".")[0] in ("torch", "torch.nn.functional") and node.args:
             return _write(FUNCTION, file, node, node.args[0])
-        if func.attr in _NOT_WRITES or called.startswith("torch."):
+        if func.attr in NOT_WRITES or called.startswith("torch."):
             return None
         return _write(METHOD, file, node, func.value)
     return None

@@ -18,6 +18,10 @@ WAYS = {
         "x = torch.rand(3, requires_grad=True)\nw = torch.rand(3)\nassert gradcheck(f, (x, w), eps=1e-6)\n", "assert",
         ["x = torch.rand(3, requires_grad=True, dtype=torch.float64)", "w = torch.rand(3, dtype=torch.float64)"],
     ),
+    "given twice, beside an index": (
+        "x, i = torch.rand(3, requires_grad=True), torch.tensor([0, 1])\ngradcheck(f, (x, x, i))\n", "gradcheck(",
+        ["x, i = torch.rand(3, requires_grad=True, dtype=torch.float64), torch.tensor([0, 1])"],
+    ),
     "a dtype is given": ("gradcheck(f, (torch.randn(4, dtype=torch.float64, requires_grad=True),))\n", "gradcheck(", []),
     "another line failed": ("x = torch.rand(3)\nf(x)\ngradcheck(f, (x,))\n", "f(x)", []),
 }  # fmt: skip

@@ -56,21 +56,35 @@ def test_names_the_marker(tmp_path: pathlib.Path, source: str, at: str, wanted: 
     assert changed_lines(source, rewritten(tmp_path, "ignore_marker", source, at, message=MESSAGE)) == [wanted]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "pad_sequence([b for _, b in rows], True, -1)",
-        "pad_sequence([b for _, b in rows], batch_first=True, padding_value=-1)",
-        "torch.full((len(rows), 9), -1)",
-        "torch.tensor([b + [-1] * (9 - len(b)) for _, b in rows])",
-        "rows[0][1].masked_fill(rows[0][0] == 0, -1)",
-    ],
-)
+PADDED = [
+    "pad_sequence([b for _, b in rows], True, -1)",
+    "pad_sequence([b for _, b in rows], batch_first=True, padding_value=-1)",
+    "torch.tensor([b + [-1] * (9 - len(b)) for _, b in rows])",
+    "torch.full((len(rows), 9), -1)\n    for at, (_, b) in enumerate(rows):\n        tags[at, : len(b)] = b",
+]
+CLASSES = [
+    "torch.cat([torch.ones(4), torch.full((4,), -1)])",
+    "torch.tensor([1] * 4 + [-1] * 4)",
+    "torch.full((8,), -1)\n    tags[:4] = 1",
+    "torch.full((8,), -1)",
+]
+
+
+@pytest.mark.parametrize("code", PADDED)
 def test_what_labels_are_padded_with(tmp_path: pathlib.Path, code: str) -> None:
-    """A class below 0 there is none."""
+    """Up to a length, or before they are written."""
     source = FILLED.replace("FILL", code)
     after = rewritten(tmp_path, "ignore_marker", source, "criterion(net", message="Target -1 is out of bounds.")
     assert changed_lines(source, after) == ["criterion = nn.CrossEntropyLoss(ignore_index=-1)"]
+
+
+@pytest.mark.parametrize("code", CLASSES)
+def test_a_class_of_minus_one_stays(tmp_path: pathlib.Path, code: str) -> None:
+    """Left out, all of its samples would be lost, and the error with them."""
+    source = FILLED.replace("FILL", code)
+    assert (
+        rewritten(tmp_path, "ignore_marker", source, "criterion(net", message="Target -1 is out of bounds.") == source
+    )
 
 
 def test_a_name_of_another_file(tmp_path: pathlib.Path) -> None:

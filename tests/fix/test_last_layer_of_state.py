@@ -21,19 +21,23 @@ class Net(nn.Module):
         return self.out(last)
 """
 LSTM = NET.replace("nn.GRU", "nn.LSTM")
+ONE, TWO = "Expected target size [1, 2], got [16]", "Expected input batch_size (2) to match target batch_size (16)."
+DEEP = NET.replace("batch_first", "num_layers=2, batch_first")
 WAYS = {
-    "a GRU": (NET, ["return self.out(last[-1])"]),
-    "an LSTM": (LSTM.replace("states, last", "_, (last, _)"), ["return self.out(last[-1])"]),
-    "both states of an LSTM": (LSTM, []),
-    "both ways": (NET.replace("batch_first", "bidirectional"), []),
-    "the states of each step": (NET.replace("self.out(last)", "self.out(states)"), []),
-    "taken already": (NET.replace("self.out(last)", "self.out(last[-1])"), []),
-    "bound anew": (NET.replace("        return", "        last = last.squeeze(0)\n        return"), []),
-    "the next call's state": (NET.replace("self.out(last)", "self.rnn(x, last)"), []),
+    "a GRU": (NET, ONE, ["return self.out(last[-1])"]),
+    "an LSTM": (LSTM.replace("states, last", "_, (last, _)"), ONE, ["return self.out(last[-1])"]),
+    "two layers": (DEEP, TWO, ["return self.out(last[-1])"]),
+    "a batch of another size": (DEEP, ONE, []),
+    "both states of an LSTM": (LSTM, ONE, []),
+    "both ways": (NET.replace("batch_first", "bidirectional"), ONE, []),
+    "the states of each step": (NET.replace("self.out(last)", "self.out(states)"), ONE, []),
+    "taken already": (NET.replace("self.out(last)", "self.out(last[-1])"), ONE, []),
+    "bound anew": (NET.replace("        return", "        last = last.squeeze(0)\n        return"), ONE, []),
+    "the next call's state": (NET.replace("self.out(last)", "self.rnn(x, last)"), ONE, []),
 }
 
 
-@pytest.mark.parametrize(("source", "wanted"), WAYS.values(), ids=WAYS)
-def test_the_last_layer_is_taken(source: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
-    """Where a layer is given the whole state of one that runs one way."""
-    assert changed_lines(source, rewritten(tmp_path, "last_layer_of_state", source)) == wanted
+@pytest.mark.parametrize(("source", "message", "wanted"), WAYS.values(), ids=WAYS)
+def test_the_last_layer_is_taken(source: str, message: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """Where the refused shape has the layers of one that runs one way in place of the batch."""
+    assert changed_lines(source, rewritten(tmp_path, "last_layer_of_state", source, message=message)) == wanted

@@ -69,6 +69,10 @@ MOVED = {
         "        mine.mul_(0.9).add_(theirs, alpha=0.1)\n",
         "mine.mul_", {"tensors": {"mine": "[4, 8] float32", "theirs": GPU}}, ["mine.mul_(0.9).add_(theirs.to(mine.device), alpha=0.1)"],
     ),
+    "what is only asked for its gradient": (
+        MODEL + "x = torch.randn(4, 8)\nscore = model(x.requires_grad_())\n",
+        "score =", {"tensors": {"x": "[4, 8] float32"}, "modules": {"model": "cuda"}}, ["x = x.to(device)"],
+    ),
     "into a sum": (
         MODEL + "total = torch.zeros(4)\nx = torch.randn(4, 8).to(device)\nscore = model(x).sum(1)\ntotal += score\n",
         "total +=", {"tensors": {"total": "[4] float32", "score": "[4] float32 on cuda", "x": GPU}}, ["total += score.to(total.device)"],

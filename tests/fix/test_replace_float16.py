@@ -16,9 +16,27 @@ RIGHT = {
     "a GPU without bfloat16": (HEAD + "net = nn.Linear(2, 2).half()\n", "", {**BFLOAT, "ability": lambda name: False}),
     "no options": (HEAD + "net = nn.Linear(2, 2).half()\n", "", {}),
     "a table of names": (HEAD + "DTYPES = {'float16': torch.float16, 'float32': torch.float32}\n", "", BFLOAT),
+    "what NumPy reads": (HEAD + "net = nn.Linear(2, 2).half()\nkept = net.weight.detach().numpy()\n", "", BFLOAT),
+    "nothing that NumPy reads": (
+        HEAD + "net = nn.Linear(2, 2).half()\n",
+        "",
+        {"options": {"dtype": "float32", "for_numpy": True}},
+    ),
     "a word of no setting": (HEAD + "print(name='fp16')\n", "", BFLOAT),
 }
 WRONG = {
+    "what NumPy reads in float32": (
+        HEAD + "net = nn.Linear(2, 2).half()\nkept = net.weight.grad.numpy()\n",
+        "",
+        {"options": {"dtype": "float32", "for_numpy": True}},
+        ["net = nn.Linear(2, 2).float()"],
+    ),
+    "cast before NumPy reads it": (
+        HEAD + "net = nn.Linear(2, 2).half()\nkept = net.weight.detach().float().numpy()\n",
+        "",
+        BFLOAT,
+        ["net = nn.Linear(2, 2).bfloat16()"],
+    ),
     "a method": (HEAD + "net = nn.Linear(2, 2).half()\n", "", BFLOAT, ["net = nn.Linear(2, 2).bfloat16()"]),
     "a cast": (
         HEAD + "net = nn.Linear(2, 2).to(torch.half)\n",

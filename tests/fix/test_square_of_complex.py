@@ -19,6 +19,10 @@ wanted = torch.rand(5, dtype=torch.cfloat)
 END = "\nloss.backward()\nout = weight.grad.abs()"
 WAYS = {
     "a power": ("loss = ((weight - wanted) ** 2).mean()", "loss = ((weight - wanted).abs() ** 2).mean()"),
+    "beside a real penalty": (
+        "scale = torch.zeros(3, requires_grad=True)\nloss = ((weight - wanted) ** 2).mean() + (scale ** 2).sum()",
+        "loss = ((weight - wanted).abs() ** 2).mean() + (scale ** 2).sum()",
+    ),
     "a method": ("error = weight - wanted\nloss = error.pow(2).sum() / 5", "loss = error.abs().pow(2).sum() / 5"),
 }
 

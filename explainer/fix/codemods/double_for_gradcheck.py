@@ -14,7 +14,8 @@ from explainer.source.tree import walk
 
 _CHECKS = ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck", "torch.autograd.gradcheck.gradcheck",
            "torch.autograd.gradcheck.gradgradcheck")  # fmt: skip
-_MAKERS = ("torch.randn", "torch.rand", "torch.ones", "torch.zeros", "torch.linspace", "torch.tensor", "torch.full")
+# `torch.tensor` and `torch.full` make integers of integers: an index stays one.
+_MAKERS = ("torch.randn", "torch.rand", "torch.ones", "torch.zeros", "torch.linspace")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -26,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         for call in walk(statement):
             if not isinstance(call, ast.Call) or not names.is_call(call, *_CHECKS) or len(call.args) < 2:
                 continue
-            made = [one for one in _made(call.args[1], statement, file) if names.is_call(one, *_MAKERS)]
+            made = [one for one in dict.fromkeys(_made(call.args[1], statement, file)) if names.is_call(one, *_MAKERS)]
             made = [one for one in made if not any(given.arg in ("dtype", None) for given in one.keywords)]
             if made:
                 dtype = f"dtype={spell(names, 'torch.float64')}"

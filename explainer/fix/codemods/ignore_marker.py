@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument
+from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
 from explainer.source.loss import Loss, find_losses
-from explainer.source.name import Names
+from explainer.source.name import Names, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
 _MARKS = re.compile(
@@ -27,13 +29,9 @@ _MARKS = re.compile(
 _LABELS = re.compile(
     r"(?:^|[_.\[])(?:labels?|masks?|targets?|tags?|truth|gt|y|classes|annotations?)(?:_|\b)", re.IGNORECASE
 )
-# What writes a value where there are no labels: the argument that it has, by name and by position.
-_FILLERS = {
-    "pad_sequence": ("padding_value", 2),
-    "pad": ("value", 3),
-    **dict.fromkeys(("full", "full_like", "new_full"), ("fill_value", 1)),
-    "masked_fill": ("value", 1),
-}
+# What pads: the argument that holds the padding, by name and by position.
+_PADS = {"pad_sequence": ("padding_value", 2), "pad": ("value", 3)}
+_FULL = frozenset({"full", "full_like", "new_full"})
 _IGNORES = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
 
 
@@ -69,7 +67,7 @@ def _marker(value: int, loss: Loss, program: Program) -> str | None:
                 spelled = (
                     name if file is loss.file or name in program.names(loss.file).imports else spelled or str(value)
                 )
-            elif _is_filler(node, value, names):
+            elif _is_padding(node, value, names):
                 spelled = spelled or str(value)
             elif _is_left_out(node, value, names):
                 spelled = spelled or _spelled(node, file, loss, names) or str(value)
@@ -85,22 +83,40 @@ def _named(node: ast.AST, value: int, names: Names) -> str | None:
     return target.id if number_of(node.value, names) == value and _MARKS.search(target.id) else None
 
 
-def _is_filler(node: ast.AST, value: int, names: Names) -> bool:
-    """Whether a node pads labels with the value, or fills a tensor of them with it before they are written: no class is below 0."""
+def _is_padding(node: ast.AST, value: int, names: Names) -> bool:
+    """Whether a node pads labels with the value: up to a length, or all of a tensor that labels are then written into.
+
+    `torch.full((n,), -1)` and `[-1] * n` by themselves are as likely the labels of a class.
+    """
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        lists = [one for one in (node.left, node.right) if isinstance(one, ast.List) and len(one.elts) == 1]
-        given = lists[0].elts[0] if lists else None
-    elif isinstance(node, ast.Call):
-        keyword, index = _FILLERS.get(getattr(node.func, "attr", getattr(node.func, "id", "")), ("", 99))
-        named = [one.value for one in node.keywords if one.arg == keyword]
-        given = named[0] if named else node.args[index] if index < len(node.args) else None
-    else:
+        given, count = (node.left, node.right) if isinstance(node.left, ast.List) else (node.right, node.left)
+        if not isinstance(given, ast.List) or len(given.elts) != 1 or not isinstance(count, ast.BinOp):
+            return False
+        return isinstance(count.op, ast.Sub) and number_of(given.elts[0], names) == value and value < 0
+    if not isinstance(node, ast.Call):
         return False
-    if given is None or number_of(given, names) != value:
-        return False
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
     statement = names.file.statement(node)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    return value < 0 or (target is not None and _LABELS.search(names.file.segment(target)) is not None)
+    target = dotted_name(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+    is_full = called in _FULL and target is not None and _is_written(target, node, names.file)
+    keyword, index = ("fill_value", 1) if is_full else _PADS.get(called, ("", 99))
+    named = [one.value for one in node.keywords if one.arg == keyword]
+    padding = [*named, *node.args[index : index + 1]]
+    if not padding or number_of(padding[0], names) != value:
+        return False
+    return value < 0 or (target is not None and _LABELS.search(target) is not None)
+
+
+def _is_written(name: str, node: ast.AST, file: SourceFile) -> bool:
+    """Whether labels are written into rows of a tensor: no number, which would be a class beside the one it is filled with."""
+    stored = [
+        one.value
+        for one in walk(scope_of(node, file))
+        if isinstance(one, ast.Assign)
+        and isinstance(one.targets[0], ast.Subscript)
+        and dotted_name(one.targets[0].value) == name
+    ]
+    return bool(stored) and not any(isinstance(one, (ast.Constant, ast.UnaryOp)) for one in stored)
 
 
 def _is_left_out(node: ast.AST, value: int, names: Names) -> bool:

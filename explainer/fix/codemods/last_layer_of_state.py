@@ -6,11 +6,14 @@ Of a layer that runs one way; of one that runs both ways the last layer has two 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.number import number_of
 from explainer.source.precision import is_module
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -61,7 +64,15 @@ def _state(statement: ast.Assign, file: SourceFile, context: Context) -> str | N
     names = next((context.program.names(one) for one in context.program.parsed() if layer in one.parents), None)
     kind = (names.qualified(layer.func) or "") if names is not None else ""
     goes_both_ways = any(one.arg in ("bidirectional", "proj_size", None) for one in layer.keywords)
-    if kind not in _CELLS or goes_both_ways:
+    layers = (
+        next((number_of(one.value, names) for one in layer.keywords if one.arg == "num_layers"), 1)
+        if names is not None
+        else None
+    )
+    if kind not in _CELLS or goes_both_ways or layers is None:
+        return None
+    # What was refused has the layers where the batch should be: "[1, 5], got [16]", "batch_size (2)".
+    if not re.search(rf"(?:\[|batch_size \(){int(layers)}[,)]", message_of(context)):
         return None
     state: ast.expr = target.elts[1]
     if _CELLS[kind]:

@@ -18,6 +18,7 @@ from explainer.source.binding import Bound, bounds_of, dominates, reaching, scop
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import end_of, start_of, walk
+from explainer.source.write import NOT_WRITES
 
 _MOVES = ("to", "cuda")
 _HOST = frozenset({"cpu", "meta"})
@@ -270,7 +271,12 @@ def _written(statement: ast.stmt) -> set[str]:
     found = {ast.unparse(statement.target)} if isinstance(statement, ast.AugAssign) else set()
     for node in walk(statement):
         func = node.func if isinstance(node, ast.Call) else None
-        if not isinstance(func, ast.Attribute) or not func.attr.endswith("_") or func.attr.endswith("__"):
+        if (
+            not isinstance(func, ast.Attribute)
+            or func.attr in NOT_WRITES
+            or not func.attr.endswith("_")
+            or func.attr.endswith("__")
+        ):
             continue
         base = func.value
         while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and base.func.attr.endswith("_"):

@@ -1,6 +1,7 @@
 """`torch.float16` becomes `torch.bfloat16`, or float32 where the GPU has no bfloat16, everywhere in the program at once.
 
-`dtype` in the rule's options is the one to write. bfloat16 has float32's range; a GradScaler beside it does no harm.
+`dtype` in the rule's options is the one to write; with `for_numpy` only where the program hands tensors to NumPy, which has no bfloat16.
+bfloat16 has float32's range; a GradScaler beside it does no harm.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from explainer.fix.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.precision import DTYPE, FLAG, METHOD, WORD, Half, find_halves, is_module
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _WORDS = {
     "bfloat16": {"fp16": "bf16", "16-mixed": "bf16-mixed", "16": "bf16", "torch.float16": "torch.bfloat16"},
     "float32": {"fp16": "no", "16-mixed": "32-true", "16": "32", "torch.float16": "torch.float32"},
 }
+_CASTS = frozenset({"float", "double", "to", "type", "long", "int", "bool", "argmax", "argsort"})
 _UNKNOWN = "needs a GPU that has bfloat16 (compute capability 8.0 or more); which one runs this is not known"
 _WIDER = "twice the memory of float16"
 
@@ -27,6 +30,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     dtype = str(context.options.get("dtype", ""))
     able = context.ability("bf16")
     if not context.has_failed or dtype not in _WORDS or (dtype == "bfloat16" and able is False):
+        return
+    meets_numpy = any(_is_for_numpy(node) for file in context.program.parsed() for node in file.walk())
+    if meets_numpy if dtype == "bfloat16" else context.options.get("for_numpy") and not meets_numpy:
         return
     halves = list(find_halves(context.program))
     edits = tuple(edit for half in halves for edit in _edits(half, dtype, context.program))
@@ -42,6 +48,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         applicability="unsafe" if dtype == "float32" or able is None else None,
         because=_WIDER if dtype == "float32" else reason,
     )
+
+
+def _is_for_numpy(node: ast.AST) -> bool:
+    """Whether a node is `weight.grad.numpy()`: a tensor in the dtype that it has. NumPy takes float16, and no bfloat16."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "numpy":
+        return False
+    return not _CASTS & {one.attr for one in walk(node.func.value) if isinstance(one, ast.Attribute)}
 
 
 def _guilt(half: Half, program: Program) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
+from explainer.fix.seen import seen
 from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
 from explainer.source.lineage import lineage
@@ -27,7 +28,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         if one.loss is None or one.statement not in failed:
             continue
         lines = [one.loss, *lineage(one.loss, one.statement, one.file, context.program)]
-        found = list(dict.fromkeys(base for line in lines for base in _squared(line, one.file, context.program)))
+        bases = dict.fromkeys(base for line in lines for base in _squared(line, one.file, context.program))
+        found = [base for base in bases if (told := seen(base, context)) is None or told.dtype.startswith("complex")]
         if found:
             yield Proposal(
                 edits=tuple(put_method(one.file, base, ".abs()") for base in found),
