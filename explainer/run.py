@@ -152,7 +152,7 @@ def _report_of_job(job: Job, folder: ReportFolder, incidents: list[Incident], la
 def left_out(processes: Sequence[ProcessReport], root: str) -> tuple[Unowned, ...]:
     """Trainable parameters that belong to no optimizer, where the program does not choose: a group is empty, or it names no part."""
     found = unowned_of(processes)
-    if not found or any(one.empty or one.is_lost for one in found):
+    if not found or any(one.empty or one.is_lost or one.is_plain for one in found):
         return found
     program = program_of(root, [one.file for one in found if one.file])
     return () if not program.order or chooses_parts(program) else found

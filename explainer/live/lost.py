@@ -1,4 +1,8 @@
-"""Parameters that no module holds: what `self.scale = nn.Parameter(x).unsqueeze(0)` keeps the result of, and layers in a list."""
+"""What trains and is no parameter of its module.
+
+What `self.scale = nn.Parameter(x).unsqueeze(0)` keeps the result of; a plain tensor that requires grad,
+`self.scale = torch.ones(1, requires_grad=True)`; and layers in a list.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,17 @@ def find_lost(torch: Any, roots: Iterable[Any], owned: Container[int]) -> list[t
                 if leaf is not None and id(leaf) not in held and id(leaf) not in owned:
                     found.append((type(root).__name__, f"{path}.{name}".lstrip("."), leaf))
     return found
+
+
+def plain_leaves(torch: Any, roots: Iterable[Any], owned: Container[int]) -> Iterator[tuple[Any, str, Any, str]]:
+    """Leaves that require grad and are attributes of a module, no parameters: the root, its module, the attribute, the path of both."""
+    for root in roots:
+        held = {id(one) for one in root.parameters()}
+        for path, module in root.named_modules():
+            for name, value in list(vars(module).items()):
+                is_leaf = type(value) is torch.Tensor and value.is_leaf and value.requires_grad
+                if is_leaf and id(value) not in owned and id(value) not in held:
+                    yield root, name, module, f"{path}.{name}".lstrip(".")
 
 
 def in_plain_containers(torch: Any, root: Any) -> Iterator[tuple[str, Any]]:

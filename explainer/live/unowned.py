@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from .lost import find_lost, in_plain_containers
+from .lost import find_lost, in_plain_containers, plain_leaves
 from .name import outermost
 from .trace.place import Places, describe
 
@@ -28,6 +28,7 @@ class Unowned:
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: list[dict[str, Any]] | None = None
         self._lost: list[tuple[str, str, Any, float]] = []
+        self._plain: list[tuple[Any, str, str, str, Any, float]] = []
 
     def note_makers(self) -> None:
         """Remember the line that makes each optimizer."""
@@ -57,7 +58,14 @@ class Unowned:
                 for model, name, one in find_lost(self._torch, roots, owned)
                 if _trains(one)
             ]
+            self._plain = [
+                (module, name, type(root).__name__, path, one, _sum(one))
+                for root, name, module, path in plain_leaves(self._torch, held, owned)
+                if _trains(one := vars(module)[name])
+            ]
         elif step == LAST:
+            # A tensor that is made anew in each step is an input whose gradient is asked for.
+            self._plain = [kept for kept in self._plain if vars(kept[0]).get(kept[1]) is kept[4] and _trains(kept[4])]
             for model in self._models or ():
                 model["left"] = {name: kept for name, kept in model["left"].items() if _trains(kept[0])}
 
@@ -104,11 +112,12 @@ class Unowned:
         for kind, name, one, total in self._lost:
             if id(one) not in owned and _sum(one) == total:
                 lost.setdefault(kind, []).append(name)
-        told += [
-            {"model": kind, "count": len(names), "names": names[:MAX_NAMES], "children": [], "whole": [], "empty": [],
-             "is_lost": True}
-            for kind, names in lost.items()
-        ]  # fmt: skip
+        plain: dict[str, list[str]] = {}
+        for module, attribute, kind, path, one, total in self._plain:
+            if vars(module).get(attribute) is one and id(one) not in owned and _sum(one) == total:
+                plain.setdefault(kind, []).append(path)
+        told += [_told_lost(kind, names, "is_lost") for kind, names in lost.items()]
+        told += [_told_lost(kind, names, "is_plain") for kind, names in plain.items()]
         return told
 
     def _optimizers(self) -> Iterator[Any]:
@@ -116,6 +125,11 @@ class Unowned:
 
         kind = self._torch.optim.Optimizer
         return (one for one in gc.get_objects() if issubclass(type(one), kind))
+
+
+def _told_lost(kind: str, names: list[str], how: str) -> dict[str, Any]:
+    kept = {"names": names[:MAX_NAMES], "children": [], "whole": [], "empty": []}
+    return {"model": kind, "count": len(names), **kept, how: True}
 
 
 def _told(model: dict[str, Any], names: list[str]) -> dict[str, Any]:

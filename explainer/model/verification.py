@@ -120,7 +120,7 @@ class Unowned:
 
     `children` are the parts of the model, `whole` those of which it owns nothing where that is all; `empty` the groups
     without a parameter, by number and optimizer. The line made the optimizer. `is_lost` where no module holds them either:
-    `names` are then the attributes that are computed from them.
+    `names` are then the attributes that are computed from them. `is_plain` where they are attributes, and no Parameters.
     """
 
     model: str
@@ -133,6 +133,7 @@ class Unowned:
     line: int | None = None
     function: str | None = None
     is_lost: bool = False
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

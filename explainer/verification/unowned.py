@@ -45,8 +45,10 @@ def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:
 
 def said_of(one: Unowned) -> str:
     """The parameters that no optimizer owns, in words."""
+    names = ", ".join(f"`{name}`" for name in one.names[:MAX_NAMES])
+    if one.is_plain:
+        return f"{names} of {one.model} is a plain tensor that requires grad, no Parameter: it gets gradients, and no optimizer steps it"
     if one.is_lost:
-        names = ", ".join(f"`{name}`" for name in one.names[:MAX_NAMES])
         return f"{names} of {one.model} is computed from a Parameter that no module holds: it gets gradients, and no optimizer steps it"
     more = f" and {one.count - MAX_NAMES} more" if one.count > MAX_NAMES else ""
     empty = f"; group {one.empty[0][0]} of {one.empty[0][1]} is empty" if one.empty else ""

@@ -36,11 +36,17 @@ for _ in range(5):
     opt.step()
 """
 CAST = "self.scale = nn.Parameter(torch.ones(2)).reshape(1, 2)"
+PLAIN = LOST.replace(CAST, "self.scale = torch.ones(1, 2, requires_grad=True)")
 HELD = {
     "held by the module as well": LOST.replace(CAST, "self.raw = nn.Parameter(torch.ones(2))\n        self.scale = self.raw[None]")
     .replace("loss.backward()", "loss.backward(retain_graph=True)"),
     "stepped by an optimizer": LOST.replace(CAST, "self.made = [nn.Parameter(torch.ones(2))]\n        self.scale = self.made[0][None]")
     .replace("net.parameters()", "[*net.parameters(), *net.made]").replace("loss.backward()", "loss.backward(retain_graph=True)"),
+    "a tensor that the program steps": PLAIN.replace("opt.step()", "opt.step()\n    net.scale.data -= 0.1 * net.scale.grad"),
+    "a tensor with an optimizer of its own": PLAIN.replace("net.parameters()", "[*net.parameters(), net.scale]"),
+    "an input whose gradient is asked for": LOST.replace(CAST, "self.scale = None").replace(
+        "return self.fc(x) * self.scale", "self.x = x.clone().requires_grad_()\n        return self.fc(self.x)"
+    ),
     "frozen": LOST.replace("torch.ones(2)", "torch.ones(2), requires_grad=False"),
 }  # fmt: skip
 SCALED = """import torch
@@ -80,6 +86,13 @@ def test_a_parameter_that_no_module_holds(tmp_path: pathlib.Path) -> None:
     status, seen, cause = run(tmp_path, LOST)
     assert (status, cause) == (0, "no-graph/non-leaf-in-optimizer")
     assert [(one.model, one.names, one.is_lost) for one in seen] == [("Net", ("scale",), True)]
+
+
+def test_a_tensor_that_is_no_parameter(tmp_path: pathlib.Path) -> None:
+    """An attribute that requires grad and is a mere tensor is named as it is."""
+    status, seen, cause = run(tmp_path, PLAIN)
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    assert [(one.model, one.names, one.is_plain) for one in seen] == [("Net", ("scale",), True)]
 
 
 @pytest.mark.parametrize("source", some_at_gate(HELD, ["held by the module as well"]))
