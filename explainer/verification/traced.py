@@ -81,9 +81,10 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     yield from _replayed(traced)
     if traced.get("crossed"):
         one = traced["crossed"]
+        beside = f" that meets a {one['beside']}" if one.get("beside") else ""
         yield from _line(
             CROSSED, one,
-            f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs",
+            f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs{beside}",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:

@@ -235,10 +235,10 @@ def other(pred, y):
 }
 
 
-def crossed(folder: pathlib.Path, source: str, operation: str, side: str) -> str:
-    """The program after the edit for n values that the tracer saw compared with n others in a column."""
+def crossed(folder: pathlib.Path, source: str, operation: str, side: str, then: str = "") -> str:
+    """The program after the edit for n values that the tracer saw compared with n others in a column; `then` is what they meet."""
     program = write(folder, {"train.py": source})
-    says = f"`{operation}` of [32, 1] and [32] ([n, 1] {side}) compares each with each: a loss of all pairs"
+    says = f"`{operation}` of [32, 1] and [32] ([n, 1] {side}) compares each with each: a loss of all pairs{then}"
     line = TracedLine(kind=CROSSED, operation=operation, file="train.py", line=line_of(source, "loss ="), says=says)
     proposal = best("align_target_shape", program, incident=Incident(traced=(line,)))
     after = splice(source, proposal.edits) if proposal is not None else source
@@ -290,3 +290,17 @@ def test_class_indices_with_a_dimension_too_many(
     after = splice(source, proposal.edits)
     assert after is not None
     assert changed_lines(source, after) == [f"loss = F.cross_entropy(out, {wanted})"]
+
+
+@pytest.mark.parametrize(
+    ("then", "wanted"),
+    [
+        ("", "loss = (w * ((net(x) - y) ** 2).squeeze(-1)).mean()"),
+        (" that meets a row", "loss = (w * ((net(x) - y) ** 2).squeeze(-1)).mean()"),
+        (" that meets a column", "loss = (w.unsqueeze(-1) * (net(x) - y) ** 2).mean()"),
+    ],
+)
+def test_a_product_takes_the_form_of_what_it_meets(then: str, wanted: str, tmp_path: pathlib.Path) -> None:
+    """A column beside a column stays one, and the row is stood up."""
+    source = IMPORTS + "def step(net, x, y, w):\n    loss = (w * (net(x) - y) ** 2).mean()\n"
+    assert changed_lines(source, crossed(tmp_path, source, "mul", "second", then)) == [wanted]

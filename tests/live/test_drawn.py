@@ -136,3 +136,50 @@ def test_a_nested_list_that_starves_a_layer() -> None:
 
     found = lines(trained(nested), fails=False)
     assert [(one.kind, one.operation) for one in found] == [("starving-cut", "tensor")]
+
+
+WEIGHT = torch.rand(8)
+Loss = Callable[[torch.nn.Module, torch.nn.Module], torch.Tensor]
+
+
+def weighted(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+    """A weight for each sample against a column of errors."""
+    return (WEIGHT * (critic(actor(torch.randn(8, 4))) - 1.0) ** 2).mean()
+
+
+def bootstrapped(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+    """A target that holds a row of flags against a column of values that were cut off."""
+    with torch.no_grad():
+        target = torch.ones(8, 1) + 0.9 * WEIGHT * critic(actor(torch.randn(8, 4)))
+    return (critic(actor(torch.randn(8, 4))) - target).pow(2).mean()
+
+
+@pytest.mark.parametrize(("loss", "beside"), [(weighted, ""), (bootstrapped, " that meets a column")])
+def test_a_product_of_all_pairs(loss: Loss, beside: str) -> None:
+    """The product is named, with the form of what it meets, where its average is the loss."""
+    (found,) = lines(trained(loss), fails=False)
+    assert (found.kind, found.operation) == ("crossed", "mul")
+    assert found.says.endswith(f"a loss of all pairs{beside}")
+
+
+def features(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+    """As many frequencies as samples, by chance."""
+    return actor(torch.sin(critic(torch.randn(4, 4)) * torch.arange(4.0))).mean()
+
+
+def outer(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+    """A column that an index makes."""
+    return (critic(actor(torch.randn(8, 4))).squeeze(-1)[:, None] * WEIGHT).mean()
+
+
+def kernel(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:  # noqa: ARG001
+    """Distances of all pairs from sums of squares."""
+    one, other = actor(torch.randn(8, 4)), torch.randn(8, 4)
+    squares = one.pow(2).sum(1, keepdim=True) + other.pow(2).sum(1)
+    return torch.exp(-(squares - 2 * one @ other.t())).mean()
+
+
+@pytest.mark.parametrize("loss", [features, outer, kernel])
+def test_products_of_all_pairs_that_are_meant(loss: Loss) -> None:
+    """What goes through a layer, what an index made, and sums are not told."""
+    assert lines(trained(loss), fails=False) == ()

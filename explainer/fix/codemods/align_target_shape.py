@@ -29,6 +29,7 @@ from explainer.source.tree import walk
 
 _SHAPE = re.compile(r"\d+")
 _SUBTRACTIONS = ("sub", "__sub__", "subtract")
+_PRODUCTS = ("mul", "__mul__", "__rmul__", "multiply")
 _SQUEEZED = "a dimension of 1 holds nothing"
 
 
@@ -115,8 +116,14 @@ def _crossed(context: Context) -> Iterator[Proposal]:
         columns = {each.sides[0 if is_first else 1]: None for each in (*found, *others)}
         if isinstance(column, (ast.Starred, ast.Constant)) or ast.unparse(column) == ast.unparse(row):
             continue
+        # What the products meet next has the form that they are meant to have.
+        is_lifted = one.says.endswith("meets a column")
+        rows = {each.sides[1 if is_first else 0]: None for each in found}
         yield Proposal(
-            edits=tuple(put_method(first.file, each, ".squeeze(-1)") for each in columns),
+            edits=tuple(
+                put_method(first.file, each, ".unsqueeze(-1)" if is_lifted else ".squeeze(-1)")
+                for each in (rows if is_lifted else columns)
+            ),
             culprit=culprit_of(first.file, first.node, "compares each of n values with each of n others"),
             belief=2.0,
             because=_SQUEEZED,
@@ -156,7 +163,8 @@ def _differences(one: TracedLine, context: Context) -> Iterator[_Difference]:
 
 def _difference(node: ast.expr, file: SourceFile, operation: str, context: Context) -> _Difference | None:
     if isinstance(node, ast.BinOp):
-        is_it = isinstance(node.op, ast.Sub) and operation in _SUBTRACTIONS and not _has_constant(node)
+        meant = _PRODUCTS if isinstance(node.op, ast.Mult) else _SUBTRACTIONS if isinstance(node.op, ast.Sub) else ()
+        is_it = operation in meant and not _has_constant(node)
         return _Difference(file, node, (node.left, node.right)) if is_it else None
     if not isinstance(node, ast.Call):
         return None
@@ -164,11 +172,10 @@ def _difference(node: ast.expr, file: SourceFile, operation: str, context: Conte
     if loss is not None:
         is_it = loss.name.replace("Loss", "_loss").replace("_", "").lower() == operation.replace("_", "")
         return _Difference(file, node, (loss.prediction, loss.target)) if is_it else None
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in (operation, *_SUBTRACTIONS):
+    alike = next((names for names in (_SUBTRACTIONS, _PRODUCTS) if operation in names), (operation,))
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in alike:
         return None
-    if operation not in _SUBTRACTIONS and node.func.attr != operation:
-        return None
-    is_method = len(node.args) == 1 and operation in _SUBTRACTIONS
+    is_method = len(node.args) == 1 and alike != (operation,)
     given = [node.func.value, *node.args] if is_method else node.args
     return _Difference(file, node, (given[0], given[1])) if len(given) == 2 else None
 

@@ -1,4 +1,7 @@
-"""A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences."""
+"""A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences.
+
+So too a product, `weight * (prediction - target) ** 2` with a weight for each sample, where it is averaged as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from typing import Any
 from .flow import Flow, Operation
 from .place import describe
 
+PRODUCTS = frozenset(("mul", "__mul__", "__rmul__", "multiply"))
+SUMS = frozenset(("add", "__add__", "__radd__"))
+CROSSING = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")) | PRODUCTS | SUMS
 LEAST = 4
 MAX_STEPS = 6
 MAX_FOLLOWED = 400
@@ -17,6 +23,12 @@ _MADE_ON_PURPOSE = frozenset(
     ("__getitem__", "unsqueeze", "view", "reshape", "expand", "t", "transpose", "permute", "mT", "T", "repeat", "tile", "stack",
      "cat")
 )  # fmt: skip
+_ELEMENT_BY_ELEMENT = frozenset(
+    ("pow", "__pow__", "square", "abs", "exp", "log", "neg", "__neg__", "clamp", "to", "float", "div", "__truediv__", "mul",
+     "__mul__", "__rmul__", "add", "__add__", "__radd__", "sub", "__sub__")
+)  # fmt: skip
+_AVERAGES = frozenset(("mean", "sum", "nanmean", "nansum", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+_PICKED = frozenset(("max", "amax", "min", "amin", "gather"))  # one of a layer's outputs for each sample
 
 
 class Crossed:
@@ -26,7 +38,7 @@ class Crossed:
         self._flow = flow
         self._found: dict[str, Any] | None = None
         self._number = 0
-        self._is_sure = False
+        self._is_sure = self._is_product = False
 
     @property
     def is_open(self) -> bool:
@@ -37,20 +49,45 @@ class Crossed:
         """Look at one difference: of what requires grad with what does not, or of what a model gave and was cut off."""
         if len(tensors) != 2:
             return
+        if self._found is not None and self._is_product and not self._found["beside"]:
+            self._found["beside"] = self._beside(tensors)
+        if operation.name in SUMS:
+            return
         row, column = sorted(tensors, key=lambda one: one.ndim)
         if row.ndim != 1 or tuple(column.shape) != (len(row), 1) or len(row) < LEAST:
             return
         is_of_graph = tensors[0].requires_grad != tensors[1].requires_grad
-        if not is_of_graph and (self._found is not None or not self._is_cut_off(row, column)):
+        is_product = operation.name in PRODUCTS
+        if is_product and (self._found is not None or row.requires_grad or self._is_made_on_purpose(column)):
             return
-        self._is_sure, self._number = is_of_graph, number
+        if not is_of_graph and (self._found is not None or not self._is_cut_off(row, column, is_product=is_product)):
+            return
+        self._is_sure, self._number, self._is_product = is_of_graph and not is_product, number, is_product
         self._found = {
             "operation": operation.name, **describe(operation.place), "grad_mode": operation.grad_mode,
             "first": list(tensors[0].shape), "second": list(tensors[1].shape),
-            "given": "column" if column.requires_grad else "row",
+            "given": "column" if column.requires_grad else "row", "beside": "",
         }  # fmt: skip
 
-    def _is_cut_off(self, row: Any, column: Any) -> bool:
+    def _beside(self, tensors: list[Any]) -> str:
+        """The form of what is put beside the products first, n values in a row or in a column; "" where this is something else."""
+        for products, other in (tensors, tensors[::-1]):
+            number = self._flow.maker(products) if products.ndim == 2 else None
+            while number is not None and number > self._number:
+                operation = self._flow.get(number)
+                is_one = operation is not None and operation.name in _ELEMENT_BY_ELEMENT and operation.inputs
+                number = operation.inputs[0] if operation is not None and is_one else None
+            if number == self._number:
+                shape = tuple(other.shape)
+                return "row" if shape == (len(products),) else "column" if shape == (len(products), 1) else ""
+        return ""
+
+    def _is_made_on_purpose(self, column: Any) -> bool:
+        number = self._flow.maker(column)
+        operation = self._flow.get(number) if number is not None else None
+        return operation is not None and operation.name in _MADE_ON_PURPOSE
+
+    def _is_cut_off(self, row: Any, column: Any, *, is_product: bool) -> bool:
         """Whether the column is a layer's output without its graph, and the row was not computed of the same output."""
         if row.requires_grad or column.requires_grad:
             return False
@@ -60,7 +97,7 @@ class Crossed:
             if operation is None or operation.name in _MADE_ON_PURPOSE:
                 return False
             is_cut = is_cut or (operation.took_grad and not operation.gave_grad)
-            if operation.name not in _AS_IT_IS:
+            if operation.name not in _AS_IT_IS and not (is_product and operation.name in _PICKED):
                 break
             number = operation.inputs[0] if operation.inputs else None
         start = self._flow.maker(row)
@@ -68,10 +105,24 @@ class Crossed:
         return is_cut and all(number != one for one, _ in islice(upstream, MAX_FOLLOWED))
 
     def told(self) -> dict[str, Any] | None:
-        """The difference, where it has become part of a graph."""
-        if self._found is None or self._is_sure or self._goes_on():
+        """The difference, where it has become part of a graph; the product, where its average is a loss."""
+        if self._found is None or self._is_sure:
             return self._found
-        return None
+        return self._found if (self._is_averaged() if self._is_product else self._goes_on()) else None
+
+    def _is_averaged(self) -> bool:
+        """Whether nothing but an average over all of them, or what goes element by element before it, takes the products."""
+        followed, is_averaged = {self._number}, False
+        for number, operation in self._flow.since(self._number + 1):
+            if followed.isdisjoint(operation.inputs):
+                continue
+            if operation.name in _AVERAGES:
+                is_averaged = True
+            elif operation.name in _ELEMENT_BY_ELEMENT:
+                followed.add(number)
+            else:
+                return False
+        return is_averaged
 
     def _goes_on(self) -> bool:
         """Whether anything that comes of the difference meets a graph: for a log or a metric it may be meant."""

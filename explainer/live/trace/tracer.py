@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from .account import MAX_TOLD, Account, operation_told
 from .cleared import Cleared
 from .counted import Counted
-from .crossed import Crossed
+from .crossed import CROSSING, Crossed
 from .dead_terms import DeadTerms
 from .drawn import Drawn
 from .early import Early
@@ -53,7 +53,6 @@ _ACCESS = frozenset(("__get__", "__set__"))
 _VIEWED = frozenset(("T", "mT", "H", "mH", "real", "imag"))  # attributes that are operations
 SET_DATA = "data ="  # of a value that requires grad
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
-_DIFFERENCES = frozenset(("sub", "__sub__", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
 # Calls that read shape and dtype of a tensor, and none of its values.
@@ -257,7 +256,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
-        if name in _DIFFERENCES and self.crossed.is_open:
+        if name in CROSSING and self.crossed.is_open:
             self.crossed.saw(tensors, number, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
