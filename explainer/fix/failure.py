@@ -98,3 +98,8 @@ def is_in_frames(node: ast.AST, file: SourceFile, context: Context) -> bool:
 def asked_values(program: Program) -> list[Value]:
     """Everything that a backward of the program is asked of."""
     return [Value(one, file) for file in program.parsed() for one in _asked(file.walk(), program.names(file))]
+
+
+def is_written_once(context: Context) -> bool:
+    """Whether the message counts one write between the forward and its backward: nothing was put in and taken back."""
+    return str(context.fields.get("gap")) == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal
@@ -54,6 +55,7 @@ _OF_ONE = {
     EXPANDED: "inplace/overlapping-memory",
     EARLY: "no-graph/input-not-in-graph",
 }
+_IS_BACKWARD = re.compile(r"\bbackward\(|\.grad\(")
 _BELIEF = 3.0
 _NEAR = 1.0
 
@@ -92,6 +94,8 @@ def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: 
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)
         code = file.line(one.line).strip() if file is not None else None
+        if one.kind == REPLAYED and culprits and _IS_BACKWARD.search(code or ""):
+            continue  # the segment is a library's, and the program's own line no more than what runs it again
         made = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
         (after if is_cured and one.kind == INDEX else led)[path, one.line] = made
     return {**led, **{key: value for key, value in culprits.items() if key not in led}, **after}

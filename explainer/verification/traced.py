@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -327,6 +328,9 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
     for one in lines:
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation
+    for one in lines:
+        if one.kind == WRITE and ".load_state_dict(" in linecache.getline(one.file, one.line):
+            yield "traced_loaded", f"{os.path.basename(one.file)}:{one.line}"
     stepped = [one for one in traced.get("replayed") or () if one["parameter"] and not one["moved_on"]]
     hidden = [*(traced.get("hidden") or ()), *stepped]
     if hidden:

@@ -34,9 +34,12 @@ def test_the_line_of_the_rate(body: str, line: str | None, tmp_path: pathlib.Pat
     assert proposal is None or not proposal.edits
 
 
-def test_in_a_configuration_file(tmp_path: pathlib.Path) -> None:
-    """A file's rate, also where YAML takes it for a string."""
-    (tmp_path / "config.yaml").write_text("optimizer:\n  lr: 4e-1\n  momentum: 0.9\n")
+@pytest.mark.parametrize("name", ["lr", "peak_lr", "learning-rate", "lr_max"])
+def test_in_a_configuration_file(name: str, tmp_path: pathlib.Path) -> None:
+    """A file's rate, also where YAML takes it for a string; not the one that a schedule ends at."""
+    (tmp_path / "config.yaml").write_text(
+        f"optimizer:\n  {name}: 4e-1\n  momentum: 0.9\n  min_lr: 5.0\n  lr_decay: 9.0\n"
+    )
     body = 'cfg = yaml.safe_load(open("config.yaml"))\nopt = torch.optim.SGD(net.parameters(), **cfg["optimizer"])\n'
     proposal = best("learning_rate", write(tmp_path, {"train.py": f"import yaml\n{HEAD}{body}"}))
     assert proposal is not None

@@ -32,7 +32,13 @@ RIGHT = {
     "called before the forward": "            self.shrink()\n" + FORWARD + STEP,
     "called behind the step": FORWARD + STEP + "            self.shrink()\n",
     "another call between": FORWARD + "            self.count()\n" + STEP,
-    "its value is used": FORWARD + "            norm = self.shrink()\n" + STEP,
+    "its value is used before the step": FORWARD
+    + "            norm = self.shrink()\n            loss = loss * norm\n"
+    + STEP,
+    "its value is used in the next round": FORWARD
+    + "            norm = self.shrink()\n"
+    + STEP
+    + "        print(norm)\n",
     "another optimizer steps between": FORWARD + "            self.other.step()\n            self.shrink()\n" + STEP,
     "no step": FORWARD + "            self.shrink()\n            loss.backward()\n",
 }
@@ -71,6 +77,20 @@ def test_wrong_programs_are_mended(lines: str, step: str, tmp_path: pathlib.Path
     _, after = mended(tmp_path, FORWARD + lines + step)
     head, between, tail = step.partition("self.opt.step()\n")
     assert after == HEAD + FORWARD + head + between + lines + tail
+
+
+def test_several_optimizers_are_through_first(tmp_path: pathlib.Path) -> None:
+    """It stands behind the last of the steps that follow each other; one write is no exchange of weights, whatever it gives."""
+    steps = "            loss.backward()\n            self.opt.step()\n            self.slow.step()\n"
+    source = HEAD + FORWARD + "            done = self.shrink()\n" + steps + "            print(done)\n"
+    program = write(tmp_path, {"train.py": source})
+    traced = TracedLine(kind=WRITE, operation="clamp_", file="train.py", line=line_of(HEAD, "clamp_"))
+    incident = Incident(exceptions=failed().exceptions, traced=(traced,))
+    context = Context(program=program, incident=incident, fields={"gap": "1"})
+    (found,) = find_codemod("move_behind_step")(context)
+    after = splice(source, found.edits)
+    assert after == HEAD + FORWARD + steps + "            done = self.shrink()\n            print(done)\n"
+    assert not list(find_codemod("swap_behind_backward")(context))
 
 
 def test_a_block_keeps_its_shape(tmp_path: pathlib.Path) -> None:

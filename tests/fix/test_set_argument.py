@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.catalog.bundle import load_catalog
 from tests.fix.rewriting import changed_lines, rewritten
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -119,3 +120,16 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "set_argument", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "set_argument", after, None if at not in after else at or None, **given) == after
+
+
+@pytest.mark.parametrize(
+    ("head", "call"), [("import lightning as L", "L.Trainer"), ("from pytorch_lightning import Trainer", "Trainer"), ("import mine", "mine.Trainer")]
+)  # fmt: skip
+def test_a_trainer_that_evaluates_in_inference_mode(head: str, call: str, tmp_path) -> None:
+    """Lightning's trainers are told to use `no_grad`, by the rule's own options; another class of that name is not."""
+    (rule,) = [one for one in load_catalog().cause("inplace/inference-tensor").fixes if "trainer" in one.id]
+    source = f"{head}\ntrainer = {call}(max_epochs=2)\n"
+    message = "Inference tensors cannot be saved for backward."
+    after = rewritten(tmp_path, "set_argument", source, options=rule.options, message=message)
+    wanted = [] if "mine" in head else [f"trainer = {call}(max_epochs=2, inference_mode=False)"]
+    assert changed_lines(source, after) == wanted

@@ -7,6 +7,7 @@ optimizers are given does speak for it.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
@@ -16,7 +17,7 @@ from explainer.source.program import Program
 from explainer.source.setting import Setting
 from explainer.source.setting_flow import settings_behind
 
-_NAMES = frozenset({"lr", "learning_rate", "max_lr", "base_lr", "learning-rate"})
+_NAME = re.compile(r"(?!min_|end_|final_)(?:\w+_)?(?:lr|learning[-_]rate)|lr_(?:max|peak|init|base)", re.IGNORECASE)
 _WHY = "is the rate of the optimizer"
 _NO_WEIGHT = -0.5  # every training has a rate: that one is written speaks for nothing
 _FAR_ABOVE = 1.0
@@ -62,14 +63,18 @@ def _far_above(rate: float, program: Program) -> str | None:
 
 def _in_files(program: Program) -> Iterator[Setting]:
     for document in program.documents():
-        yield from (one for one in document.settings if one.name in _NAMES)
+        yield from (one for one in document.settings if _NAME.fullmatch(one.name))
 
 
 def _in_code(program: Program) -> Iterator[Setting]:
     """The numbers behind `lr=` of optimizers and of the arguments of trainers."""
     for file in program.parsed():
         for node in file.walk():
-            if isinstance(node, ast.keyword) and node.arg in _NAMES and not isinstance(node.value, ast.Call):
+            if (
+                isinstance(node, ast.keyword)
+                and _NAME.fullmatch(node.arg or "")
+                and not isinstance(node.value, ast.Call)
+            ):
                 if dotted_name(node.value) is None and not isinstance(node.value, ast.Constant):
                     continue
                 yield from settings_behind(node.value, file, program)

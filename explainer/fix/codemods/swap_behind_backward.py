@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
+from explainer.fix.failure import is_written_once
 from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.backward import stepped
@@ -24,7 +25,7 @@ _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield)
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each gap in which weights that a trace saw written are swapped."""
-    if not context.has_failed:
+    if not context.has_failed or is_written_once(context):
         return
     seen: set[ast.stmt] = set()
     written = [statement for kind in (WRITE, HIDDEN_WRITE) for _, statement in traced_places(kind, context)]
