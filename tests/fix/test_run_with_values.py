@@ -41,6 +41,11 @@ LOADS = {
         "",
         "with torch.no_grad():\n            for name, p in net.named_parameters():\n                p.copy_(weights[name])",
     ),
+    "by name": ("", 'net.weight.data = weights["weight"]\n        net.bias.data = weights["bias"]'),
+    "by name, under no_grad": (
+        "",
+        'with torch.no_grad():\n            net.weight.copy_(weights["weight"])\n            net.bias.copy_(weights["bias"])',
+    ),
     "a helper": (
         'def load(target, given):\n    """Load."""\n    for key, one in target.named_parameters():\n        one.data = given[key]\n',
         "load(net, weights)",
@@ -65,7 +70,9 @@ def test_what_computes_the_weights_trains(helper: str, load: str, tmp_path: path
     proposal = best("run_with_values", program, incident=replace(failed(), traced=seen.lines))
     assert proposal is not None
     after = splice(text, proposal.edits)
-    assert [one for one in diff_lines(text, after) if one[0] == "+"] == [CALLED]
+    each = '{"weight": weights["weight"], "bias": weights["bias"]}'
+    called = CALLED.replace("weights", each) if "net.bias" in load else CALLED
+    assert [one for one in diff_lines(text, after) if one[0] == "+"] == [called]
     exec(compile(after, "after", "exec"), space)  # noqa: S102
     assert all(one is not None and torch.isfinite(one).all() for one in space["grads"])
 

@@ -1,7 +1,8 @@
 """`torch.func.functional_call(net, weights, (x,))` for `net.load_state_dict(weights); net(x)`: the weights keep their graph.
 
 What a network computes for another (a hypernetwork, an inner loop) is written into that one's parameters: `load_state_dict`,
-`p.data = weights[name]` and `p.copy_(weights[name])` take the values alone, so that nothing trains what computed them.
+`p.data = weights[name]` and `p.copy_(weights[name])` take the values alone, so that nothing trains what computed them. So do
+`net.weight.data = weight` and `net.bias.data = bias`, which become `functional_call(net, {"weight": weight, "bias": bias}, (x,))`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
 from explainer.source.binding import Value, bind_call, bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -27,18 +29,29 @@ _HARMLESS = ("train", "eval", "zero_grad", "parameters", "named_parameters", "to
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """A statement that writes `values` into the parameters of `net`, both as they are named where it stands."""
+    """Statements that write `values` into the parameters of `net`, both as they are named where these stand.
+
+    `reads` are the names in `values`, the last name of each with its dots.
+    """
 
     file: SourceFile
-    statement: ast.stmt
+    statements: tuple[ast.stmt, ...]
     net: str
     values: str
+    reads: frozenset[str]
+
+    @property
+    def statement(self) -> ast.stmt:
+        """The last of them."""
+        return self.statements[-1]
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that writes computed values into parameters, and for the calls that follow."""
+    done: set[ast.stmt] = set()
     for line, file, statement in traced_statements(STARVING_CUT, context):
-        load = _load(statement, file)
+        load = _load(statement, file) if statement not in done else None
+        done.update(load.statements if load is not None else ())
         load = _at_its_caller(load, context.program) or load if load is not None else None
         edits = _edits(load, context.program) if load is not None else ()
         if edits:
@@ -50,7 +63,9 @@ def _load(statement: ast.stmt, file: SourceFile) -> _Load | None:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
         net, values = dotted_name(call.func.value), dotted_name(call.args[0]) if call.args else None
-        return _Load(file, statement, net, values) if net and values else None
+        return _Load(file, (statement,), net, values, frozenset((values,))) if net and values else None
+    if (found := _by_name(statement, file)) is not None:
+        return found
     loop = file.parents.get(statement)
     if not isinstance(loop, ast.For) or len(loop.body) != 1 or not isinstance(loop.target, ast.Tuple):
         return None
@@ -68,7 +83,32 @@ def _load(statement: ast.stmt, file: SourceFile) -> _Load | None:
     )
     above = file.parents.get(loop)
     whole = above if isinstance(above, ast.With) and len(above.body) == 1 else loop
-    return _Load(file, whole, net, values) if values is not None else None
+    return _Load(file, (whole,), net, values, frozenset((values,))) if values is not None else None
+
+
+def _by_name(statement: ast.stmt, file: SourceFile) -> _Load | None:
+    """`net.weight.data = weight` with the statements of its block that write the other parameters of the same network."""
+    net = _named_in(statement)
+    if net is None:
+        return None
+    block = list(block_of(statement, file))
+    writes = [(one, _written(one)) for one in block if _named_in(one) == net]
+    values = {(written[0] or "").rpartition(".")[2]: written[1] for _, written in writes if written is not None}
+    if len(values) != len(writes):
+        return None  # one parameter twice
+    above = file.parents.get(statement)
+    is_all = isinstance(above, ast.With) and len(writes) == len(block)
+    whole = (above,) if isinstance(above, ast.With) and is_all else tuple(one for one, _ in writes)
+    text = ", ".join(f'"{name}": {file.segment(value)}' for name, value in values.items())
+    names = frozenset(name for value in values.values() for node in walk(value) if (name := dotted_name(node)))
+    return _Load(file, whole, net, f"{{{text}}}", names)
+
+
+def _named_in(statement: ast.stmt) -> str | None:
+    """`self.net` of the statement `self.net.weight.data = weight`."""
+    written = _written(statement)
+    owner = (written[0] or "").rpartition(".")[0] if written is not None else ""
+    return owner if owner not in ("", "self") else None
 
 
 def _written(statement: ast.stmt) -> tuple[str | None, ast.expr] | None:
@@ -104,7 +144,7 @@ def _at_its_caller(load: _Load, program: Program) -> _Load | None:
     bound = bind_call(call, function, Value(call, file))
     net, values = (dotted_name(bound[one].node) if one in bound else None for one in (load.net, load.values))
     is_alone = isinstance(statement, ast.Expr) and statement.value is call
-    return _Load(file, statement, net, values) if is_alone and net and values else None
+    return _Load(file, (statement,), net, values, frozenset((values,))) if is_alone and net and values else None
 
 
 def _edits(load: _Load, program: Program) -> tuple[Edit, ...]:
@@ -124,17 +164,24 @@ def _edits(load: _Load, program: Program) -> tuple[Edit, ...]:
     if not calls or any(isinstance(one, ast.Starred) for call in calls for one in call.args):
         return ()
     last = max(start_of(one) for one in calls)
-    bound = [one for one in bounds_of(scope_of(load.statement, file)) if one.name in (load.net, load.values)]
-    if any(end_of(load.statement) <= start_of(one.statement) < last for one in bound):
+    own = {id(one) for one in load.statements}
+    bound = [one for one in bounds_of(scope_of(load.statement, file)) if one.name in (load.net, *load.reads)]
+    first = end_of(load.statements[0])
+    if any(first <= start_of(one.statement) < last and id(one.statement) not in own for one in bound):
         return ()
     spelled = spell(program.names(file), "torch.func.functional_call")
     edits = tuple(edit_of(file, one, _called(one, load, spelled)) for one in calls)
-    return edits if _is_used_elsewhere(load, calls) else (remove_statement(file, load.statement), *edits)
+    if _is_used_elsewhere(load, calls):
+        return edits
+    return (*(remove_statement(file, one) for one in load.statements), *edits)
 
 
 def _is_used_elsewhere(load: _Load, calls: Sequence[ast.Call]) -> bool:
     """Whether the file reads a network's weights in another way than by these calls: then they must still be written."""
-    file, known = load.file, {id(one) for one in walk(load.statement)} | {id(one.func) for one in calls}
+    file, known = (
+        load.file,
+        {id(one) for statement in load.statements for one in walk(statement)} | {id(one.func) for one in calls},
+    )
     last = load.net.rpartition(".")[2]
     for node in file.walk():
         if not isinstance(node, (ast.Name, ast.Attribute)) or id(node) in known or not isinstance(node.ctx, ast.Load):

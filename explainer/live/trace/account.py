@@ -120,11 +120,14 @@ class Account:
         number = self._flow.maker(loss)
         if number is None:
             return []
-        found = [
-            {**operation_told(one), "kind": "cut", "off": describe(one.off) if one.off else None}
-            for _, one in self._flow.upstream(number)
-            if one.took_grad and not one.gave_grad and (one.grad_mode or not one.in_segment)
-        ]
+        found: list[dict[str, Any]] = []
+        picked: set[int] = set()
+        for each, one in self._flow.upstream(number):
+            is_cut = one.took_grad and (not one.gave_grad or each in picked)
+            if is_cut and (one.grad_mode or not one.in_segment):
+                found.append({**operation_told(one), "kind": "cut", "off": describe(one.off) if one.off else None})
+            if not one.took_grad:  # of what gives values and indices, `topk`, it took the indices
+                picked.update(one.inputs)
         return found[:MAX_TOLD] or self._conversions()
 
     def _is_behind(self, operation: Operation) -> bool:

@@ -20,6 +20,7 @@ MAX_TAKERS = 16
 MAX_VIEWS = 4
 # What gives the values of a tensor without its graph, in its own storage: a write there changes the tensor itself.
 _ALIASES = frozenset(("data", "detach", "detach_"))
+SET_DATA = "data ="  # of a value that requires grad
 # What has a gradient of 0 wherever it has one.
 FLAT = frozenset(("round", "round_", "floor", "floor_", "ceil", "ceil_", "trunc", "trunc_", "fix", "sign", "sgn", "sign_", "floor_divide",
      "__floordiv__", "heaviside", "fake_quantize"))  # fmt: skip
@@ -74,9 +75,11 @@ class Starved:
         takers = self._takers() if hungry else {}
         for parameter in hungry:
             cuts = self._cuts_behind(parameter, takers)
+            # A network that makes the weights of layers sets all of them: none of those lines is right without the others.
+            is_one = len(cuts) == 1 or {cut.name for cut in cuts.values()} <= {SET_DATA, "copy_"}
             for key, cut in cuts.items():
                 _, count, is_alone = found.get(key, (cut, 0, True))
-                found[key] = cut, count + 1, is_alone and len(cuts) == 1
+                found[key] = cut, count + 1, is_alone and is_one
         return list(found.values())
 
     def _hungry(self) -> Iterator[Any]:

@@ -35,7 +35,7 @@ from .lent import LENDING, Lent
 from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
-from .starved import FLAT, Starved
+from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
 from .write import Write, Writes, extent, storage_of
 
@@ -51,7 +51,6 @@ _ASK = frozenset(
 )  # fmt: skip
 _ACCESS = frozenset(("__get__", "__set__"))
 _VIEWED = frozenset(("T", "mT", "H", "mH", "real", "imag"))  # attributes that are operations
-SET_DATA = "data ="  # of a value that requires grad
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
