@@ -200,13 +200,10 @@ def _is_plain(value: ast.expr | None, file: SourceFile, program: Program) -> boo
     if not isinstance(value, ast.Call):
         return False
     method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-    return program.names(file).qualified(value.func) in _NUMBERS or method in (
-        "item",
-        "tolist",
-        "numpy",
-        "split",
-        "format",
-    )
+    if method == "split":  # of words; a tensor's takes sizes
+        first = value.args[0] if value.args else None
+        return first is None or (isinstance(first, ast.Constant) and isinstance(first.value, str))
+    return program.names(file).qualified(value.func) in _NUMBERS or method in ("item", "tolist", "numpy", "format")
 
 
 def is_container(target: ast.Subscript, file: SourceFile, program: Program) -> bool:

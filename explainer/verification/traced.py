@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import linecache
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -64,8 +65,8 @@ def is_silent_fault(traced: Mapping[str, Any]) -> bool:
 
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
-    """The lines of a tracer's report, those of one kind nearest to the failure first, each line once."""
-    found = {(one.kind, one.file, one.line): one for one in reversed(list(_lines(traced)))}
+    """The lines of a tracer's report, those of one kind nearest to the failure first, each line once for what it saved."""
+    found = {(one.kind, one.file, one.line, one.saved): one for one in reversed(list(_lines(traced)))}
     return tuple(reversed(found.values()))[:MAX_LINES]
 
 
@@ -237,9 +238,9 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             says = f"`{one['by']}` takes up in each step what was made once, at line {one['line']}, with its graph"
             yield from _line(ONCE, {"operation": one["by"], **taken}, says)
             continue
-        if not one["is_used"]:
-            says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
-            yield from _line(CARRIED, one, says)
+        # Where its own step computed with it too, the line is right: what keeps the result for later is to be found from it.
+        says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
+        yield from _line(CARRIED, {**one, "guess": one["is_used"]}, says)
         if not one["is_mixed"]:
             says = f"`{one['by']}` takes up what an earlier step made, at line {one['line']}, with its graph"
             yield from _line(TAKEN, {"operation": one["by"], **taken}, says)
@@ -322,15 +323,26 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     )
 
 
+_CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
+
+
+def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
+    """What the code of a traced write says of it: that a state was loaded, that a cache was filled."""
+    for one in lines:
+        code, name = linecache.getline(one.file, one.line), os.path.basename(one.file)
+        if ".load_state_dict(" in code:
+            yield "traced_loaded", f"{name}:{one.line}"
+        if _CACHE.search(f"{name} {one.function} {code}"):
+            yield "traced_cache", f"{name}:{one.line}"
+
+
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in traced.get("carried") or ():
         yield ("traced_once" if one.get("is_once") else "traced_state"), one["operation"]
     for one in lines:
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation
-    for one in lines:
-        if one.kind == WRITE and ".load_state_dict(" in linecache.getline(one.file, one.line):
-            yield "traced_loaded", f"{os.path.basename(one.file)}:{one.line}"
+    yield from _facts_of_writes(one for one in lines if one.kind == WRITE)
     stepped = [one for one in traced.get("replayed") or () if one["parameter"] and not one["moved_on"]]
     hidden = [*(traced.get("hidden") or ()), *stepped]
     if hidden:

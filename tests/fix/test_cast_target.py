@@ -96,3 +96,38 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "cast_target", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "cast_target", after, None if at not in after else at or None, **given) == after
+
+
+TWO = """import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def collate(rows):
+    factor = torch.from_numpy(np.stack(rows))
+    return {"factor": factor, "x": torch.ones(2)}
+
+
+def score(out, factor):
+    return F.mse_loss(out, factor) + F.huber_loss(out.diff(), factor.diff())
+
+
+def step(out, batch):
+    score(out, batch["factor"]).backward()
+"""
+DOUBLE = "Found dtype Double but expected Float"
+
+
+def test_the_batch_is_cast_where_it_is_made(tmp_path) -> None:
+    """The collate function gives the target its dtype, for all losses that take it."""
+    after = rewritten(tmp_path, "cast_target", TWO, ".backward()", message=DOUBLE)
+    assert changed_lines(TWO, after) == ["factor = torch.from_numpy(np.stack(rows)).float()"]
+
+
+def test_all_losses_are_cast_together(tmp_path) -> None:
+    """Where the batch comes from elsewhere each loss casts it: with one alone the other fails in the same words."""
+    source = TWO.replace('"factor": factor', '"target": factor')
+    after = rewritten(tmp_path, "cast_target", source, ".backward()", message=DOUBLE)
+    assert changed_lines(source, after) == [
+        "return F.mse_loss(out, factor.float()) + F.huber_loss(out.diff(), factor.diff().float())"
+    ]

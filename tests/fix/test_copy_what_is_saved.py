@@ -48,6 +48,15 @@ SAVED = {
         ["-    echo = line[t % 2]", "+    echo = line[t % 2].clone()"],
         "loss = net(x) + net(x) + net(x) * 0.0 + net(x) * 0.0\n",
     ),
+    "keys and values of attention": (
+        "keys, values = torch.zeros(1, 6, 4), torch.zeros(1, 6, 4)\nkeys[0], values[0] = x, 2 * x\n"
+        "loss = F.scaled_dot_product_attention(net(x)[None], keys, values)[0]\nkeys[0], values[0] = x * 3, x\n",
+        [
+            "-loss = F.scaled_dot_product_attention(net(x)[None], keys, values)[0]",
+            "+loss = F.scaled_dot_product_attention(net(x)[None], keys.clone(), values.clone())[0]",
+        ],
+        "loss = F.scaled_dot_product_attention(net(x)[None], x[None], 2 * x[None])[0]\n",
+    ),
     "an expression in parentheses": (
         "w = torch.ones(6, 4)\nwide = w.view(6, 4)\nloss = (wide) * net(x)\nw.fill_(3)\n",
         ["-loss = (wide) * net(x)", "+loss = (wide).clone() * net(x)"],

@@ -130,3 +130,38 @@ def test_a_sum_is_not_cut(tmp_path: pathlib.Path) -> None:
     program = write(tmp_path, {"train.py": TOP + SUM})
     incident = replace(failed(), traced=seen.lines)
     assert not list(find_codemod("detach_traced_state")(Context(program=program, incident=incident)))
+
+
+SOLVER = """
+kept = {"dual": torch.zeros(4)}
+
+
+def solve(cost):
+    dual = kept["dual"]
+    for _ in range(2):
+        row = torch.tanh(dual - cost)
+        dual = torch.sigmoid(row.sum(0) + cost.mean(0))
+    kept["dual"] = dual
+    return (row + dual).mean()
+
+
+for step in range(3):
+    optimizer.zero_grad()
+    solve(cell(torch.randn(2, 3))).backward()
+    optimizer.step()
+"""
+
+
+def test_what_its_own_step_computes_with_is_detached_where_it_is_kept(tmp_path: pathlib.Path) -> None:
+    """Iterations that begin where the last step's ended: neither the line that made it nor the one that takes it up may cut."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + SOLVER)
+    program = write(tmp_path, {"train.py": TOP + SOLVER})
+    incident = replace(failed(), traced=seen.lines)
+    (found,) = find_codemod("detach_traced_state")(Context(program=program, incident=incident))
+    after = splice(TOP + SOLVER, found.edits)
+    assert after is not None
+    assert diff_lines(TOP + SOLVER, after) == ['-    kept["dual"] = dual', '+    kept["dual"] = dual.detach()']
+    run(tmp_path, "fixed", after)

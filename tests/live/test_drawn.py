@@ -183,3 +183,25 @@ def kernel(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:  # 
 def test_products_of_all_pairs_that_are_meant(loss: Loss) -> None:
     """What goes through a layer, what an index made, and sums are not told."""
     assert lines(trained(loss), fails=False) == ()
+
+
+def test_the_indices_of_the_best() -> None:
+    """`topk` gives values with a graph and indices without: a loss of what the indices look up is cut there."""
+    travel, score = torch.rand(6, 6), torch.nn.Linear(3, 6)
+
+    def step() -> None:
+        sites = score(torch.randn(4, 3)).topk(2, dim=1).indices
+        travel[sites].amin(dim=1).mean().backward()
+
+    found = [one for one in lines(step) if one.kind == "cut"]
+    assert [(one.operation, one.function) for one in found] == [("topk", "step")]
+
+
+def test_a_value_of_the_best_is_no_cut() -> None:
+    """The values of `topk` go on with their graph, whatever is looked up by its indices beside them."""
+
+    def chosen(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+        best = actor(torch.randn(8, 4)).topk(2, dim=1)
+        return (best.values * WEIGHT[best.indices]).mean() + critic(torch.randn(8, 4)).mean()
+
+    assert lines(trained(chosen), fails=False) == ()

@@ -1,22 +1,32 @@
 """A loss gets its target in the dtype that it takes: `.long()` for class indices, `.float()` for values and probabilities.
 
 Where the target's values say themselves that they are of another dtype (`float64` from NumPy, `.float()`, a column of a float
-table) the cast stands there; else in the call of the loss. Classes that were seen to have fractions are not cut off.
+table) the cast stands there, or where the batch gets them under the target's name; else in the call of the loss, in those of all
+losses where only the backward failed. Classes that were seen to have fractions are not cut off.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.fix.rewrite import put_method, spell
-from explainer.source.binding import Value
+from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
+from explainer.source.file import SourceFile
 from explainer.source.loss import Loss, find_losses
 from explainer.source.origin import origins
 from explainer.source.program import Program
+from explainer.source.tree import walk
+
+_AT_LOSS = 1.0
+_AS_FLOATS = "Give values and probabilities as float32: `target.float()`; best where the batch is made"
+_ROUNDED = "the loss is computed on numbers of the predictions' own precision"
+_DOUBLE = "Found dtype Double but expected Float"
+_OF_ARRAYS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -25,12 +35,71 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     losses = list(find_losses(context.program))
     named = [one for one in losses if _is_named(one, context)]
-    for loss in named or (losses if _is_in_backward(context) else []):
+    failing = named or (losses if _is_in_backward(context) else [])
+    if not named:
+        yield from _of_batch(failing, context)
+        yield from _together(failing, context)
+    for loss in failing:
         if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
             yield from _probabilities(loss, context.program)
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)
+
+
+def _of_batch(losses: Sequence[Loss], context: Context) -> Iterator[Proposal]:
+    """`{"factor": torch.from_numpy(rows)}` in a collate function or dataset, where a loss takes `factor`, as float32."""
+    if _DOUBLE not in message_of(context):
+        return
+    read = {name for one in losses if not one.takes_classes for name in _names(one.target)}
+    found = []
+    for file in context.program.parsed():
+        for node in file.walk():
+            pairs = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+            found += [(file, value) for key, value in pairs if getattr(key, "value", None) in read]
+    made = [(file, call) for file, value in found if (call := _array_of(value, file, context.program)) is not None]
+    if len(made) == 1 == len(found):
+        file, call = made[0]
+        edits = (put_method(file, call, ".float()"),)
+        culprit = culprit_of(file, call, "makes float64 targets of an array")
+        yield Proposal(edits=edits, culprit=culprit, belief=1.4, title=_AS_FLOATS, because=_ROUNDED)
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    """The names and keys that an expression reads: `factor` of `factor.diff(dim=1)` and of `batch["factor"]`."""
+    for one in walk(node):
+        if isinstance(one, ast.Name):
+            yield one.id
+        elif isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant):
+            yield str(one.slice.value)
+
+
+def _array_of(value: ast.expr, file: SourceFile, program: Program) -> ast.Call | None:
+    """The call that makes a tensor of an array, in the dtype that this has."""
+    if isinstance(value, ast.Name):
+        made = [one.node for one in bounds_of(scope_of(value, file)) if one.name == value.id and not one.fills]
+        value = made[0] if len(made) == 1 else value
+    if not isinstance(value, ast.Call) or not program.names(file).is_call(value, *_OF_ARRAYS):
+        return None
+    return value if not any(one.arg == "dtype" for one in value.keywords) else None
+
+
+def _together(losses: Sequence[Loss], context: Context) -> Iterator[Proposal]:
+    """All element-wise losses at once: with one cast alone the backward of the next fails in the same words."""
+    edits = [
+        (loss, edit)
+        for loss in losses
+        if not loss.takes_classes
+        for one in _proposals(loss, context)
+        for edit in one.edits
+        if edit.new.startswith(".float()") and one.belief == _AT_LOSS
+    ]
+    if len(edits) > 1:
+        first = edits[0][0]
+        why = f"`{first.name}` takes floating-point targets"
+        culprit = culprit_of(first.file, first.call, why)
+        every = tuple(edit for _, edit in edits)
+        yield Proposal(edits=every, culprit=culprit, belief=_AT_LOSS + 0.1, title=_AS_FLOATS, because=_ROUNDED)
 
 
 def _is_named(loss: Loss, context: Context) -> bool:
@@ -74,7 +143,9 @@ def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:
     yield Proposal(
         edits=(put_method(loss.file, loss.target, method),),
         culprit=culprit_of(loss.file, loss.call, f"`{loss.name}` takes {takes}"),
-        belief=1.0,
+        belief=_AT_LOSS,
+        title=None if loss.takes_classes else _AS_FLOATS,
+        because=None if loss.takes_classes else _ROUNDED,
     )
 
 
@@ -124,6 +195,8 @@ def _at_birth(birth: Birth, program: Program) -> Proposal:
         edits=(put_method(file, node, f".astype({spelled})" if birth.is_array else ".float()"),),
         culprit=culprit_of(file, node, "makes float64 targets"),
         belief=1.5,
+        title=_AS_FLOATS,
+        because=_ROUNDED,
     )
 
 

@@ -26,11 +26,14 @@ from explainer.source.tree import children, walk
 from explainer.source.write import find_writes
 
 # Autograd's names for what an operation read second; all others are what it read first.
-_SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target"))
+_SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target", "key"))
+_THIRD = frozenset(("value",))  # of attention
 _TENSOR = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 _NO_READ = frozenset(
     ("shape", "dtype", "device", "ndim", "data", "grad", "requires_grad", "clone", "detach", "size", "dim", "numel")
 )
+_ATTENTION = "scaled_dot_product_attention"
+_ATTENTIONS = (f"torch.nn.functional.{_ATTENTION}",)
 _BELIEF = -0.5
 _MOST = 6
 
@@ -85,6 +88,10 @@ def _saved(line: TracedLine, file: SourceFile, statement: ast.stmt, context: Con
         return
     names = program.names(file)
     for node in _expressions(statement):
+        if line.operation == _ATTENTION and isinstance(node, ast.Call) and names.is_call(node, *_ATTENTIONS):
+            # Run by plain operations, of which one has saved a view of the keys or of the values.
+            yield from ((one, ".clone()") for one in node.args[1:3] if isinstance(one, _TENSOR) and _is_read(one, file))
+            return
         if isinstance(node, ast.Call) and _is_module(node, names):
             taken = [*node.args, *(one.value for one in node.keywords)]
             found = [one for one in taken if isinstance(one, _TENSOR) and _is_read(one, file)]
@@ -124,7 +131,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _operand(operation: Operation, saved: str) -> Iterator[ast.expr]:
-    position = 1 if saved in _SECOND else 0
+    position = 1 if saved in _SECOND else 2 if saved in _THIRD else 0
     if position < len(operation.operands) and isinstance(operation.operands[position], _TENSOR):
         yield operation.operands[position]
 

@@ -13,11 +13,16 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.detachment import CUTS, PUTS
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
+from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import CARRIED, TAKEN
+from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.lineage import before
+from explainer.source.name import bound_names, dotted_name
 from explainer.source.tree import walk
+
+_KEPT = "keeps the graph of its step, which a later step goes back through"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -25,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for kind, why, belief in (
-        (CARRIED, "keeps the graph of its step, which a later step goes back through", 2.6),
+        (CARRIED, _KEPT, 2.6),
         (TAKEN, "takes up the graph of an earlier step", 1.6),
     ):
         edits: dict[Edit, None] = {}
@@ -39,6 +44,23 @@ def propose(context: Context) -> Iterator[Proposal]:
             places.append((file, statement))
         if edits:
             yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
+    yield from _kept_beside(context)
+
+
+def _kept_beside(context: Context) -> Iterator[Proposal]:
+    """`self.state = new` behind the line that made `new`, whose own step computes with it too: what is kept loses its graph."""
+    edits: dict[Edit, None] = {}
+    culprit: Culprit | None = None
+    for line, file, statement in traced_statements(CARRIED, context, guesses=True):
+        made = set(bound_names(statement)) if line.is_guess else set()
+        for one in walk(scope_of(statement, file)):
+            if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.Name) or one.value.id not in made:
+                continue
+            if isinstance(one.targets[0], (ast.Attribute, ast.Subscript)) and before(statement, one):
+                edits[put_method(file, one.value, ".detach()")] = None
+                culprit = culprit or culprit_of(file, one, _KEPT)
+    if culprit is not None:
+        yield Proposal(edits=tuple(edits), culprit=culprit, belief=2.2)
 
 
 def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
