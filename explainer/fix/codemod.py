@@ -73,7 +73,7 @@ class Proposal:
 
     `belief` ranks the proposals of one finding, in log-odds: 0 is a fair candidate, 2 one that the message's own values
     point at. `applicability` and `because` replace those of the rule where this place demands it ("unsafe": an alias is
-    read afterwards).
+    read afterwards). `is_origin` where the fault begins at this line, also if a trace saw it show at another.
     """
 
     edits: tuple[Edit, ...]
@@ -82,6 +82,7 @@ class Proposal:
     applicability: str | None = None
     because: str | None = None
     title: str | None = None
+    is_origin: bool = False
 
 
 NEIGHBOURS = 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypedDict
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.uncut import dedent
@@ -61,7 +62,12 @@ def _decorated(file: SourceFile, function: Function, program: Program) -> Iterat
         )
 
 
-def _doubt(*, has_key: bool) -> dict[str, str]:
+class _Doubt(TypedDict, total=False):
+    applicability: str
+    because: str
+
+
+def _doubt(*, has_key: bool) -> _Doubt:
     return {"applicability": "unsafe", "because": _BY_KEY} if has_key else {}
 
 
