@@ -22,6 +22,7 @@ from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
 from .name import Names
+from .segment import Segments
 from .skipped import Skipped
 from .stuck import Stuck
 from .unloaded import Unloaded
@@ -46,6 +47,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
     watcher.frozen_adapters.watch()
+    watcher.segments.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
 
@@ -78,6 +80,7 @@ class Watcher:
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
         self.frozen_adapters = FrozenAdapters()
+        self.segments = Segments()
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
 
     def _key(self, optimizer: Any) -> str:
@@ -104,6 +107,7 @@ class Watcher:
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
+        self.segments.before_step(optimizer)
         self.stuck.before_step(optimizer)
         self._look(optimizer)
 
@@ -169,6 +173,7 @@ class Watcher:
         import torch
 
         self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used())
+        self._recorder.parts["uses"] += self.segments.used()
         if self._steps and (last := self._recorder.last_losses.at_the_end()):
             self._recorder.parts["last_loss"] = last
         for optimizer in self._keep:

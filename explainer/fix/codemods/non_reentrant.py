@@ -51,6 +51,8 @@ def _is_off(form: ast.expr | None) -> bool:
 def _edits(segment: Segment, context: Context) -> list[Edit]:
     if segment.form is None:
         assert isinstance(segment.node, ast.Call)
+        if any(one.arg is None for one in segment.node.keywords):
+            return []  # the mapping may have it, and a call takes it once
         return [add_argument(segment.file, segment.node, f"{FORM}=False")]
     if isinstance(segment.form, ast.Constant):
         return [edit_of(segment.file, segment.form, "False")] if segment.form.value is True else []

@@ -1,0 +1,77 @@
+"""A checkpointed segment without a graph is told where layers in it were to train, also if torch's warning is filtered."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.gate import some_at_gate
+from tests.live.test_unowned import run
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+PROGRAM = """import warnings
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+warnings.filterwarnings("ignore")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.trunk, self.head = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+        self.spare = nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = self.stem(x)
+        h = checkpoint(CALL, h, use_reentrant=True)
+        return self.head(torch.tanh(h))
+
+
+torch.manual_seed(0)
+net = Net()
+net.stem.requires_grad_(False)
+opt = torch.optim.SGD([one for one in net.parameters() if one.requires_grad], lr=0.1)
+for _ in range(4):
+    loss = net(torch.randn(8, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CAUSE = "no-graph/checkpoint-inputs-need-grad"
+SEEN = {
+    "a layer": PROGRAM.replace("CALL", "self.trunk"),
+    "a function that closes over it": PROGRAM.replace("CALL", "lambda h: self.trunk(h)"),
+    "a list that is handed in": PROGRAM.replace("CALL, h", "run, [self.trunk], h").replace("class Net", "def run(layers, h):\n    for one in layers:\n        h = one(h)\n    return h\n\n\nclass Net"),
+}  # fmt: skip
+MEANT = {
+    "a segment that is frozen": SEEN["a layer"].replace("net.stem.", "net.trunk.requires_grad_(False)\nnet.stem."),
+    "an evaluation beside training": SEEN["a layer"].replace("net.stem.requires_grad_(False)\n", "").replace(
+        "    opt.step()", "    opt.step()\n    with torch.no_grad():\n        net(torch.randn(8, 3))"
+    ),
+    "inputs that require grad": SEEN["a layer"].replace("h = self.stem(x)", "h = self.stem(x).requires_grad_()"),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+@pytest.mark.parametrize("source", some_at_gate(SEEN, ["a list that is handed in"]))
+def test_a_segment_that_was_to_train(tmp_path: pathlib.Path, source: str) -> None:
+    """However the segment's layers are given to `checkpoint`."""
+    status, _, cause = run(tmp_path, source)
+    assert (status, cause) == (0, CAUSE)
+
+
+@pytest.mark.parametrize("source", some_at_gate(MEANT, ["a segment that is frozen"]))
+def test_a_segment_that_is_right(tmp_path: pathlib.Path, source: str) -> None:
+    """Frozen layers, an evaluation, and inputs that require grad: nothing is said, though a spare layer has no gradient."""
+    assert run(tmp_path, source) == (0, [], None)
