@@ -3,29 +3,34 @@
 A softmax over nothing but -inf is 0/0, and the entropy of any masked row 0 times -inf. With the dtype's smallest number such a row is uniform, and every other row is as before.
 Also `-math.inf`, `-float("inf")`, `-torch.inf`, `torch.where(mask, scores, -inf)` and a constant that float16 cannot hold.
 A mask that is made by itself and added to the scores gets -1e9, of which a sum with scores is finite;
-the logarithm of one that is added goes no lower than that.
+the logarithm of one that is added goes no lower than that. `mask_value: -.inf` of a configuration file gets -1e4.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from explainer.fix.blame import anomaly_node, nearness
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.rewrite import operand, put_method, spell
+from explainer.fix.setting_edit import set_value
 from explainer.fix.trace import traced_places
+from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.mask import Fill, find_fills, is_minus_infinity, is_never_whole, softmax_parts
+from explainer.source.name import dotted_name
 from explainer.source.origin import origins
 from explainer.source.precision import find_halves
 from explainer.source.program import Program
 
 _HALF_MAX = 65504.0
 _ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504
+_FINITE = -10000.0
 _CAUSAL = -1.3  # a position that sees itself leaves no row empty
 
 
@@ -42,6 +47,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     def puts(value: ast.expr, file: SourceFile) -> bool:
         return is_minus_infinity(value, file, program)
 
+    yield from _in_files(context)
     fills = list(find_fills(program, puts))
     logs = list(_logarithms(program)) if _is_infinity_traced(context) else []
     parts = softmax_parts(program) if (fills or logs) and not _is_asked_for(program) else {}
@@ -69,6 +75,31 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, call, why),
                 belief=1.5 + nearness(file, call, context),
             )
+
+
+def _in_files(context: Context) -> Iterator[Proposal]:
+    """The -inf that a configuration file gives under the name of what a mask fills with."""
+    infinite = {
+        setting.name: setting
+        for document in context.program.documents()
+        for setting in document.settings
+        if setting.value == -math.inf
+    }
+    if not infinite:
+        return
+    for fill in find_fills(context.program, lambda value, _: _last_name(value) in infinite):
+        setting = infinite[_last_name(fill.value)]
+        edit = set_value(setting, _FINITE)
+        if isinstance(edit, Edit):
+            span = (setting.key or setting.span)[0], setting.span[1]
+            why = "fills what is masked with -inf, of which a whole row may consist"
+            culprit = culprit_at(setting.file, span, why)
+            yield Proposal(edits=(edit,), culprit=culprit, belief=1.5, is_origin=True)
+            return
+
+
+def _last_name(node: ast.expr) -> str:
+    return (dotted_name(node) or "").rpartition(".")[2]
 
 
 def _is_infinity_traced(context: Context) -> bool:
