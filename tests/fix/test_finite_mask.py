@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pathlib
+
 import pytest
 
 from explainer.fix.splice import splice
@@ -298,3 +300,35 @@ def test_the_same_gradients_where_a_row_sees_something() -> None:
     ):
         assert masked.softmax(-1).isfinite().all()
         torch.testing.assert_close(gradient_of(masked), meant)
+
+
+POOLED = """import torch, yaml
+from torch import nn
+
+
+class Pool(nn.Module):
+    def __init__(self, mask_value):
+        super().__init__()
+        self.mask_value = mask_value
+
+    def forward(self, score, shown):
+        return score.masked_fill(~shown, self.mask_value).softmax(-1)
+
+
+KINDS = {"pool": Pool}
+cfg = yaml.safe_load(open("config.yaml"))
+pool = KINDS[cfg["kind"]](**cfg["options"])
+"""
+
+
+@pytest.mark.parametrize(("value", "new"), [("-.inf", ["-10000.0"]), ("-1.0e+9", None)])
+def test_the_value_of_a_configuration_file(tmp_path: pathlib.Path, value: str, new: list[str] | None) -> None:
+    """Under the name of what the mask fills with, also where a registry makes the module; its line leads."""
+    (tmp_path / "config.yaml").write_text(f"kind: pool\noptions:\n  mask_value: {value}\n")
+    proposal = best("finite_mask", write(tmp_path, {"train.py": POOLED}))
+    if new is None:
+        assert proposal is None
+        return
+    assert proposal is not None
+    assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 3)
+    assert ([edit.new for edit in proposal.edits], proposal.is_origin) == (new, True)

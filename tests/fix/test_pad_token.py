@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from tests.fix.rewriting import changed_lines, rewritten
@@ -158,3 +160,41 @@ def test_a_vocabulary_without_padding(tmp_path) -> None:
     source = OWN.replace('"[PAD]", ', "").replace('unk_token="[UNK]")\n', 'unk_token="[UNK]", eos_token="</s>")\n')
     after = rewritten(tmp_path, "pad_token", source, "return", message=ASKED)
     assert changed_lines(source, after)[-1].endswith('eos_token="</s>", pad_token="</s>")')
+
+
+BESIDE_DATA = """from transformers import GPT2Config, GPT2ForSequenceClassification
+
+from data import BOS
+
+config = GPT2Config(vocab_size=9, bos_token_id=BOS)
+model = GPT2ForSequenceClassification(config)
+"""
+DATA = "PAD, BOS = range(2)\n"
+REFUSED = "Cannot handle batch sizes > 1 if no padding token is defined."
+
+
+def configured(folder: pathlib.Path, source: str, data: str = DATA) -> list[str]:
+    """The lines of `train.py` that the edit changes, beside a module with the program's own tokens."""
+    (folder / "data.py").write_text(data)
+    return changed_lines(source, rewritten(folder, "pad_token", source, message=REFUSED))
+
+
+def test_a_configuration_gets_the_programs_own_token(tmp_path: pathlib.Path) -> None:
+    """The constant by which the batches are padded, imported where it is defined."""
+    added = ["from data import PAD", "config = GPT2Config(vocab_size=9, bos_token_id=BOS, pad_token_id=PAD)"]
+    assert configured(tmp_path, BESIDE_DATA) == added
+
+
+@pytest.mark.parametrize(
+    ("source", "data"),
+    [
+        (BESIDE_DATA.replace("bos_token_id=BOS", "pad_token_id=0"), DATA),
+        (BESIDE_DATA.replace("bos_token_id=BOS", "**options"), DATA),
+        (BESIDE_DATA, "PADDING, BOS = range(2)\n"),
+        (BESIDE_DATA, "PAD, BOS, PAD_ID = range(3)\n"),
+    ],
+    ids=["told already", "options that are not seen", "no such constant", "two of them"],
+)
+def test_a_configuration_that_is_left(tmp_path: pathlib.Path, source: str, data: str) -> None:
+    """Nothing is written where the token is told, or not known."""
+    assert configured(tmp_path, source, data) == []

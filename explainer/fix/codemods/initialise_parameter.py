@@ -53,6 +53,7 @@ def _of_parameter(node: ast.Assign, call: ast.Call, file: SourceFile, program: P
     if isinstance(made.args[0], (ast.List, ast.Tuple)) or len(made.args) > 1:
         init = f"{spell(names, 'torch.nn.init')}.xavier_uniform_({name})"
         yield Proposal(
+            is_origin=True,
             edits=(insert_after(file, node, init),),
             culprit=culprit,
             belief=1.5,
@@ -62,7 +63,7 @@ def _of_parameter(node: ast.Assign, call: ast.Call, file: SourceFile, program: P
         return
     value = "zeros" if _is_added(name, node, file, program) else "ones"
     edit = edit_of(file, made.func, spell(names, f"torch.{value}"))
-    yield Proposal(edits=(edit,), culprit=culprit, belief=1.5, applicability="unsafe", because=_MEANING)
+    yield Proposal(edits=(edit,), culprit=culprit, belief=1.5, applicability="unsafe", because=_MEANING, is_origin=True)
 
 
 def _is_filled(name: str, node: ast.Assign, file: SourceFile, program: Program) -> bool:

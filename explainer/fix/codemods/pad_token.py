@@ -3,21 +3,28 @@
 One that is made from an own vocabulary is told the padding token that stands in it: `PreTrainedTokenizerFast(..., pad_token="[PAD]")`;
 the end of text where it has none.
 
-A classification head is told the tokenizer's: behind the model's making, or in the configuration that it is made from.
+A classification head is told the tokenizer's: behind the model's making, or in the configuration that it is made from. Where the
+program has no tokenizer, and one number of its own by the name of `PAD`, the configuration gets that.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import all_parameters, bounds_of, scope_of
+from explainer.source.binding import Bound, all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.program import module_name
 
 _PADS = frozenset({"[PAD]", "<pad>", "<PAD>", "[pad]", "<|pad|>", "<|padding|>", "<|finetune_right_pad_id|>"})
+_PAD_NAME = re.compile(r"_?PAD(?:_?(?:ID|IDX|INDEX|TOKEN|TOKEN_ID))?")
+_OTHER_CONFIGURATIONS = ("transformers.GenerationConfig", "transformers.BitsAndBytesConfig")
 _HEADS = ("ForSequenceClassification", "ForTokenClassification")
 
 
@@ -26,6 +33,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     is_head = any("no padding token is defined" in record.message for record in context.incident.exceptions)
+    if is_head:
+        yield from _by_constant(context)
     for file in context.program.parsed():
         tokenizer = next(_made(file, context, "Tokenizer", "TokenizerFast"), None)
         if is_head:
@@ -45,6 +54,39 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _proposal(
                 statement, f"{name}.pad_token = {name}.eos_token", file, f"makes `{name}` without a padding token"
             )
+
+
+def _by_constant(context: Context) -> Iterator[Proposal]:
+    """`GPT2Config(...)` without a padding token, in a program that pads by a constant of its own."""
+    program = context.program
+    files = list(program.parsed())
+    if any(True for file in files for _ in _made(file, context, "Tokenizer", "TokenizerFast")):
+        return
+    pads = {(one.name, file.path) for file in files for one in _of_module(file) if _PAD_NAME.fullmatch(one.name)}
+    made = [(file, node) for file in files for node in file.walk() if _is_configuration(node, file, context)]
+    if len(pads) != 1 or len(made) != 1:
+        return
+    (name, path), (file, node) = pads.pop(), made[0]
+    if any(one.arg in ("pad_token_id", None) for one in node.keywords):
+        return
+    is_here = path == file.path or name in program.names(file).imports
+    imports = () if is_here else import_after(file, f"from {module_name(path, program.root)} import {name}")
+    yield Proposal(
+        edits=(*imports, add_argument(file, node, f"pad_token_id={name}")),
+        culprit=culprit_of(file, node, f"does not say which token pads, as `{name}` does in the batches"),
+        belief=1.5,
+        title="Tell the configuration which token pads: `GPT2Config(..., pad_token_id=PAD)`",
+        because="the head then reads each row at its last token that is none",
+    )
+
+
+def _of_module(file: SourceFile) -> list[Bound]:
+    return list(bounds_of(file.tree)) if file.tree is not None else []
+
+
+def _is_configuration(node: ast.AST, file: SourceFile, context: Context) -> TypeGuard[ast.Call]:
+    called = (context.program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    return called.startswith("transformers.") and called.endswith("Config") and called not in _OTHER_CONFIGURATIONS
 
 
 def _with_own_vocabulary(file: SourceFile, context: Context) -> Iterator[Proposal]:
