@@ -42,6 +42,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(file, statement, "takes a gradient where Lightning has switched grad mode off"),
             belief=2.5,
             because="what the step computes is the same; the trained steps are not touched",
+            is_origin=True,
         )
         return
 

@@ -12,6 +12,7 @@ from explainer.model.patch import Edit
 from explainer.source.binding import Bound, Value, bounds_of, walk_scope
 from explainer.source.carried import holds_graph
 from explainer.source.file import SourceFile
+from explainer.source.module import inherits_module
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
@@ -25,6 +26,9 @@ _SENDS = frozenset({"send", "put", "put_nowait"})
 _COPIES = ("copy.deepcopy", "torch.optim.swa_utils.AveragedModel")
 _NO_LONGER = "right where nothing trains on it: what reads it later gets the value without its graph"
 _DEPTH = 3  # of modules in modules
+_OF_ALL = """for part in {model}.modules():
+    if getattr(part, "{name}", None) is not None:
+        part.{name} = part.{name}.detach()"""  # of layers in a list, or of a model whose class is not known
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
 
@@ -162,8 +166,11 @@ def _at_the_copy(bound: Bound, file: SourceFile, context: Context) -> Iterator[P
             classes = resolver_of(context.program).classes_of(Value(node.args[0], where))
             holders = list(dict.fromkeys(_holders(classes, owner, context.program)))
             kept = [".".join((copied, *one, name)) for one in holders] if copied is not None else []
+            lines = "\n".join(f"{one} = {one}.detach()" for one in kept)
+            if copied is not None and not kept and inherits_module(owner, file, context.program):
+                kept = [name]
+                lines = _OF_ALL.format(model=copied, name=name)
             if kept:
-                lines = "\n".join(f"{one} = {one}.detach()" for one in kept)
                 yield Proposal(
                     edits=(insert_before(where, statement, lines),),
                     culprit=culprit_of(where, node, f"copies `{bound.name}`, which is kept with its graph"),

@@ -15,6 +15,7 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import add_argument
+from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.binding import Value, all_parameters, bounds_of, reaching, scope_of
 from explainer.source.file import SourceFile
@@ -22,6 +23,7 @@ from explainer.source.label_padding import Collator, collator_for, ignores_paddi
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.setting_flow import settings_behind
 
 _TRAINERS = ("Trainer", "Seq2SeqTrainer")
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
@@ -158,7 +160,29 @@ def _edits(site: _Site, program: Program) -> tuple[Edit, ...]:
     return (*imports, add_argument(site.file, site.call, f"data_collator={name}({tokenizer}{model})"))
 
 
+def _of_registry(site: _Site, given: ast.expr, collator: Collator, program: Program) -> tuple[Edit, ...]:
+    """`COLLATORS[config.collator](tokenizer)` takes the right collator under another key, where the setting of the key can be written."""
+    chosen = given.func if isinstance(given, ast.Call) else None
+    if not isinstance(chosen, ast.Subscript):
+        return ()
+    tables = [
+        one for one in resolver_of(program).behind(Value(chosen.value, site.file)) if isinstance(one.node, ast.Dict)
+    ]
+    keys = [
+        key.value
+        for table in tables
+        for key, value in zip(table.node.keys, table.node.values, strict=True)  # type: ignore[attr-defined]
+        if isinstance(key, ast.Constant)
+        and (program.names(table.file).qualified(value) or "").rpartition(".")[2] == collator.name
+    ]
+    settings = settings_behind(chosen.slice, site.file, program) if len(keys) == 1 else []
+    edits = [edit for one in settings if isinstance(edit := set_value(one, keys[0]), Edit)]
+    return tuple(edits) if len(edits) == len(settings) == 1 else ()
+
+
 def _edits_of_given(site: _Site, given: ast.expr, collator: Collator, program: Program) -> tuple[Edit, ...]:
+    if edits := _of_registry(site, given, collator, program):
+        return edits
     for one in resolver_of(program).constructors_of(Value(given, site.file)) or [Value(given, site.file)]:
         name, imports = imported(one.file, "transformers", collator.name)
         called = program.names(one.file).qualified(one.node.func if isinstance(one.node, ast.Call) else one.node)

@@ -40,6 +40,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for asked in _asked(context):
+        yield from _embedded(asked)
         yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
     for file in context.program.parsed():
         for one in file.walk():
@@ -68,6 +69,54 @@ def _asked(context: Context) -> Iterator[_Asked]:
                 else:
                     above = file.parents.get(call)
                     yield _Asked(file, *pair, above if isinstance(above, ast.Subscript) else call)
+
+
+def _embedded(asked: _Asked) -> Iterator[Proposal]:
+    """`embeds = model.get_input_embeddings()(ids)` beside `model(**batch)`, which embeds the ids anew, goes in as `inputs_embeds`."""
+    file, wanted = asked.file, dotted_name(asked.wanted)
+    scope = scope_of(asked.wanted, file)
+    made = [one for one in bounds_of(scope) if one.name == wanted and not one.fills]
+    call = made[0].node if len(made) == 1 else None
+    table = call.func if isinstance(call, ast.Call) and len(call.args) == 1 else None
+    owner = (
+        dotted_name(table.func.value) if isinstance(table, ast.Call) and isinstance(table.func, ast.Attribute) else None
+    )
+    is_table = owner is not None and (dotted_name(getattr(table, "func", None)) or "").endswith(".get_input_embeddings")
+    if not is_table or not isinstance(call, ast.Call):
+        return
+    ids = call.args[0]
+    runs = [
+        one for one in walk(scope)
+        if isinstance(one, ast.Call) and dotted_name(one.func) == owner and one.lineno > call.lineno
+    ]  # fmt: skip
+    edits = _given_embeds(runs[0], ids, str(wanted), file) if len(runs) == 1 else ()
+    if edits:
+        yield Proposal(
+            edits=edits,
+            culprit=culprit_of(file, runs[0], f"embeds the ids anew; `{wanted}` has no part in the result"),
+            belief=2.4,
+            title="Run the model on the embeddings whose gradient is asked for: `model(inputs_embeds=embeds, ...)`",
+            applicability="unsafe",
+            because="the same embeddings, looked up once; a head that looks for padding in the ids (GPT-2, LLaMA) then finds none",
+        )
+
+
+def _given_embeds(run: ast.Call, ids: ast.expr, wanted: str, file: SourceFile) -> tuple[Edit, ...]:
+    """The edits of `model(input_ids=ids, ...)`, `model(ids, ...)` or `model(**batch)` with `ids` an item of the batch."""
+    text = ast.unparse(ids)
+    for keyword in run.keywords:
+        if keyword.arg == "input_ids" and ast.unparse(keyword.value) == text:
+            return (edit_of(file, keyword, f"inputs_embeds={wanted}"),)
+    if len(run.args) == 1 and ast.unparse(run.args[0]) == text:
+        return (edit_of(file, run.args[0], f"inputs_embeds={wanted}"),)
+    if not isinstance(ids, ast.Subscript) or run.args:
+        return ()
+    batch = ast.unparse(ids.value)
+    whole = next((one for one in run.keywords if one.arg is None and ast.unparse(one.value) == batch), None)
+    if whole is None:
+        return ()
+    rest = f"**{{key: value for key, value in {batch}.items() if key != {file.segment(ids.slice)}}}"
+    return (edit_of(file, whole, f"inputs_embeds={wanted}, {rest}"),)
 
 
 def _cut_at_once(asked: _Asked) -> Iterator[Proposal]:
