@@ -292,3 +292,30 @@ def test_what_runs_behind_the_last_step() -> None:
 
     found = lines(train, fails=False)
     assert [(one.kind, one.function) for one in found] == [("starving-cut", "act"), ("starving-off", "act")]
+
+
+def test_a_model_that_is_gone_by_the_end() -> None:
+    """The function that made and trained it is over when the trace is asked what it saw."""
+
+    def main() -> None:
+        two_stage(lambda hidden: hidden.detach())()
+
+    assert shown(lines(main, fails=False)) == [("starving-cut", "detach", "<lambda>")]
+
+
+def test_weights_that_another_network_makes() -> None:
+    """Set by `.data` into a layer, all of them: none of the lines is a guess, for all have to go."""
+
+    def main() -> None:
+        maker, layer = torch.nn.Linear(3, 8), torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD([*maker.parameters(), *layer.parameters()], lr=0.1)
+        for _ in range(3):
+            made = maker(torch.randn(3))
+            layer.weight.data = made[:6].view(2, 3)
+            layer.bias.data = made[6:]
+            optimizer.zero_grad()
+            layer(torch.randn(4, 3)).square().mean().backward()
+            optimizer.step()
+
+    found = lines(main, fails=False)
+    assert [(one.kind, one.operation, one.is_guess) for one in found] == [("starving-cut", "data =", False)] * 2

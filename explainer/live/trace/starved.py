@@ -51,6 +51,7 @@ class Starved:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._owned: dict[int, _Owned] = {}
+        self._held: dict[int, Any] = {}  # the function that made the model may be over when it is asked for
         self.has_flat = False  # whether an operation with a gradient of 0 took what a graph computes
 
     def saw_step(self, optimizer: Any) -> None:
@@ -66,6 +67,14 @@ class Starved:
                     owned.is_zero = self.has_flat and not _has_values(one.grad)
                     owned.given += not owned.is_zero
                 owned.stepped = len(self._flow)
+                self._hold(one, owned)
+
+    def _hold(self, parameter: Any, owned: _Owned) -> None:
+        """Keep alive what has had no gradient so far."""
+        if owned.given:
+            self._held.pop(id(parameter), None)
+        elif owned.steps >= LEAST_STEPS and len(self._held) < MAX_LOOKED_AT:
+            self._held[id(parameter)] = parameter
 
     def cuts(self) -> list[tuple[Operation, int, bool]]:
         """The cuts between such parameters and a loss that others train on: how many parameters each starves, and whether it alone does."""
