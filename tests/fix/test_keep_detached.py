@@ -276,3 +276,42 @@ def test_a_copied_model_holds_the_module_that_keeps_it(copies: str, tmp_path) ->
         "model.encoder.pool.attention = model.encoder.pool.attention.detach()",
         other,
     ]
+
+
+LAYERS = """class Expert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 4)
+        self.balance = None
+
+    def forward(self, h):
+        self.balance = self.gate(h).softmax(-1).square().mean()
+        return h
+
+
+def keep(best, model):
+    best["model"] = copy.deepcopy(model)
+
+
+layers = nn.ModuleList(Expert() for _ in range(2))
+model = nn.Sequential(*layers, nn.Linear(4, 1))
+loss = model(torch.randn(5, 4)).sum() + sum(one.balance for one in layers)
+loss.backward()
+keep({}, model)
+"""
+
+
+@pytest.mark.torch
+def test_layers_of_a_list_are_detached_at_the_copy(tmp_path) -> None:
+    """Where the class of what is copied is not known, each of its modules is asked; the program then runs to its end."""
+    pytest.importorskip("torch")
+    source = HEAD + LAYERS
+    after = rewritten(tmp_path, "keep_detached", source, 'best["model"]')
+    assert [one.strip() for one in changed_lines(source, after)] == [
+        "for part in model.modules():",
+        'if getattr(part, "balance", None) is not None:',
+        "part.balance = part.balance.detach()",
+    ]
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        exec(source, {})  # noqa: S102 - the program of a test
+    exec(after, {})  # noqa: S102

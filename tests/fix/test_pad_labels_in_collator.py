@@ -155,6 +155,14 @@ WRONG = {
         LABELS,
         [REPLACED, TRAINER.strip().replace("rows,", f"rows, {RENAMED}, pad_to_multiple_of=8),")],
     ),
+    "the collator of a registry": (
+        HEAD.replace("Trainer,", "DataCollatorForTokenClassification, Trainer,")
+        + ALIGNED
+        + "COLLATORS = {'inputs': DataCollatorWithPadding, 'labels': DataCollatorForTokenClassification}\nCHOSEN = 'inputs'\n"
+        + TRAINER.replace("rows,", "rows, data_collator=COLLATORS[CHOSEN](tokenizer),"),
+        LABELS,
+        ["CHOSEN = 'labels'"],
+    ),
     "the collator by a name": (
         HEAD
         + ALIGNED

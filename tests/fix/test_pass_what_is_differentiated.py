@@ -166,3 +166,45 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "pass_what_is_differentiated", after, again) == after
+
+
+EMBEDDED = """import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+torch.manual_seed(0)
+model = BertForSequenceClassification(
+    BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+).eval()
+batch = {"input_ids": torch.randint(0, 20, (2, 5)), "attention_mask": torch.ones(2, 5)}
+ids = batch["input_ids"]
+embeds = model.get_input_embeddings()(LOOKED)
+logits = RUN.logits
+(grads,) = torch.autograd.grad(logits.sum(), embeds)
+"""
+EMBEDS = {
+    "a batch": ('batch["input_ids"]', "model(**batch)", 'model(inputs_embeds=embeds, **{key: value for key, value in batch.items() if key != "input_ids"})'),
+    "an argument": ("ids", 'model(input_ids=ids, attention_mask=batch["attention_mask"])', 'model(inputs_embeds=embeds, attention_mask=batch["attention_mask"])'),
+    "by place": ("ids", "model(ids)", "model(inputs_embeds=embeds)"),
+    "other ids": ("ids + 0", "model(ids)", None),
+    "another batch": ('batch["input_ids"]', "model(**other)", None),
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("looked", "run", "after"), EMBEDS.values(), ids=EMBEDS)
+def test_embeddings_of_the_same_ids(tmp_path, looked: str, run: str, after: str | None) -> None:
+    """The model runs on them, its logits are what they were, and they get a gradient; other ids are left alone."""
+    pytest.importorskip("transformers")
+    source = EMBEDDED.replace("LOOKED", looked).replace("RUN", run)
+    changed = rewritten(tmp_path, "pass_what_is_differentiated", source, "autograd.grad")
+    if after is None:
+        assert changed == source
+        return
+    assert changed_lines(source, changed) == [f"logits = {after}.logits"]
+    was: dict = {}
+    with pytest.raises(RuntimeError, match="not have been used"):
+        exec(source, was)  # noqa: S102 - the program of a test
+    space: dict = {}
+    exec(changed, space)  # noqa: S102
+    assert space["torch"].allclose(was["logits"], space["logits"], atol=1e-6)
+    assert float(space["grads"].abs().sum()) > 0

@@ -40,8 +40,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for asked in _asked(context):
-        yield from _embedded(asked)
-        yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
+        if (looked_up := _looked_up(asked)) is not None:
+            yield from _embedded(asked, *looked_up)
+        else:
+            yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
     for file in context.program.parsed():
         for one in file.walk():
             if isinstance(one, ast.Call) and context.program.names(file).is_call(one, _GRAD) and len(one.args) > 1:
@@ -71,20 +73,25 @@ def _asked(context: Context) -> Iterator[_Asked]:
                     yield _Asked(file, *pair, above if isinstance(above, ast.Subscript) else call)
 
 
-def _embedded(asked: _Asked) -> Iterator[Proposal]:
-    """`embeds = model.get_input_embeddings()(ids)` beside `model(**batch)`, which embeds the ids anew, goes in as `inputs_embeds`."""
-    file, wanted = asked.file, dotted_name(asked.wanted)
-    scope = scope_of(asked.wanted, file)
-    made = [one for one in bounds_of(scope) if one.name == wanted and not one.fills]
+def _looked_up(asked: _Asked) -> tuple[ast.Call, str] | None:
+    """`model.get_input_embeddings()(ids)`, where what is asked for is made of that alone, and `model`."""
+    made = [
+        one
+        for one in bounds_of(scope_of(asked.wanted, asked.file))
+        if one.name == dotted_name(asked.wanted) and not one.fills
+    ]
     call = made[0].node if len(made) == 1 else None
     table = call.func if isinstance(call, ast.Call) and len(call.args) == 1 else None
-    owner = (
-        dotted_name(table.func.value) if isinstance(table, ast.Call) and isinstance(table.func, ast.Attribute) else None
-    )
-    is_table = owner is not None and (dotted_name(getattr(table, "func", None)) or "").endswith(".get_input_embeddings")
-    if not is_table or not isinstance(call, ast.Call):
-        return
-    ids = call.args[0]
+    if not isinstance(call, ast.Call) or not isinstance(table, ast.Call) or not isinstance(table.func, ast.Attribute):
+        return None
+    owner = dotted_name(table.func.value)
+    return (call, owner) if owner is not None and table.func.attr == "get_input_embeddings" else None
+
+
+def _embedded(asked: _Asked, call: ast.Call, owner: str) -> Iterator[Proposal]:
+    """`embeds = model.get_input_embeddings()(ids)` beside `model(**batch)`, which embeds the ids anew, goes in as `inputs_embeds`."""
+    file, wanted, ids = asked.file, dotted_name(asked.wanted), call.args[0]
+    scope = scope_of(asked.wanted, file)
     runs = [
         one for one in walk(scope)
         if isinstance(one, ast.Call) and dotted_name(one.func) == owner and one.lineno > call.lineno
