@@ -169,7 +169,8 @@ from data import BOS
 config = GPT2Config(vocab_size=9, bos_token_id=BOS)
 model = GPT2ForSequenceClassification(config)
 """
-DATA = "PAD, BOS = range(2)\n"
+USED = "batch = pad_sequence(rows, padding_value=PAD)\n"
+DATA = "PAD, BOS = range(2)\n" + USED
 REFUSED = "Cannot handle batch sizes > 1 if no padding token is defined."
 
 
@@ -190,10 +191,11 @@ def test_a_configuration_gets_the_programs_own_token(tmp_path: pathlib.Path) -> 
     [
         (BESIDE_DATA.replace("bos_token_id=BOS", "pad_token_id=0"), DATA),
         (BESIDE_DATA.replace("bos_token_id=BOS", "**options"), DATA),
-        (BESIDE_DATA, "PADDING, BOS = range(2)\n"),
-        (BESIDE_DATA, "PAD, BOS, PAD_ID = range(3)\n"),
+        (BESIDE_DATA, "PADDING, BOS = range(2)\n" + USED),
+        (BESIDE_DATA, "PAD, BOS, PAD_ID = range(3)\n" + USED),
+        (BESIDE_DATA, "PAD, BOS = 4, 1\nimage = pad(image, PAD)\n"),
     ],
-    ids=["told already", "options that are not seen", "no such constant", "two of them"],
+    ids=["told already", "options that are not seen", "no such constant", "two of them", "a width of pixels"],
 )
 def test_a_configuration_that_is_left(tmp_path: pathlib.Path, source: str, data: str) -> None:
     """Nothing is written where the token is told, or not known."""

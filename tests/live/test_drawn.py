@@ -205,3 +205,15 @@ def test_a_value_of_the_best_is_no_cut() -> None:
         return (best.values * WEIGHT[best.indices]).mean() + critic(torch.randn(8, 4)).mean()
 
     assert lines(trained(chosen), fails=False) == ()
+
+
+def test_as_many_quantiles_as_samples_by_chance() -> None:
+    """A batch of another size shows that the row holds no samples."""
+    levels = torch.linspace(0.1, 0.9, 8)
+    sizes = iter((8, 5, 8))
+
+    def pinball(actor: torch.nn.Module, critic: torch.nn.Module) -> torch.Tensor:
+        error = 1.0 - critic(actor(torch.randn(next(sizes), 4)))
+        return torch.maximum(levels * error, (levels - 1) * error).mean()
+
+    assert lines(trained(pinball), fails=False) == ()

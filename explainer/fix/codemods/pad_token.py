@@ -67,7 +67,9 @@ def _by_constant(context: Context) -> Iterator[Proposal]:
     if len(pads) != 1 or len(made) != 1:
         return
     (name, path), (file, node) = pads.pop(), made[0]
-    if any(one.arg in ("pad_token_id", None) for one in node.keywords):
+    if not any(_pads_with(one, name, where) for where in files for one in where.walk()) or any(
+        one.arg in ("pad_token_id", None) for one in node.keywords
+    ):
         return
     is_here = path == file.path or name in program.names(file).imports
     imports = () if is_here else import_after(file, f"from {module_name(path, program.root)} import {name}")
@@ -77,6 +79,25 @@ def _by_constant(context: Context) -> Iterator[Proposal]:
         belief=1.5,
         title="Tell the configuration which token pads: `GPT2Config(..., pad_token_id=PAD)`",
         because="the head then reads each row at its last token that is none",
+    )
+
+
+def _pads_with(node: ast.AST, name: str, file: SourceFile) -> bool:
+    """`padding_value=PAD`, `[PAD] * n`, `torch.full(size, PAD)`, `ids != PAD`: what a token does, and no width of pixels."""
+    if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
+        return False
+    above = file.parents.get(node)
+    if isinstance(above, ast.keyword):
+        return above.arg in ("padding_value", "fill_value", "value")
+    if isinstance(above, ast.Call):
+        return node in above.args and (dotted_name(above.func) or "").rpartition(".")[2] in (
+            "full",
+            "full_like",
+            "new_full",
+            "fill_",
+        )
+    return isinstance(above, ast.Compare) or (
+        isinstance(above, ast.List) and isinstance(file.parents.get(above), ast.BinOp)
     )
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from .flow import Flow, Operation
-from .place import describe
+from .place import Place, describe
 
 PRODUCTS = frozenset(("mul", "__mul__", "__rmul__", "multiply"))
 SUMS = frozenset(("add", "__add__", "__radd__"))
@@ -39,11 +39,8 @@ class Crossed:
         self._found: dict[str, Any] | None = None
         self._number = 0
         self._is_sure = self._is_product = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether none was found so far."""
-        return not self._is_sure
+        self._place: Place | None = None
+        self._meant: set[Place | None] = set()
 
     def saw(self, tensors: list[Any], number: int, operation: Operation) -> None:
         """Look at one difference: of what requires grad with what does not, or of what a model gave and was cut off."""
@@ -54,7 +51,12 @@ class Crossed:
         if operation.name in SUMS:
             return
         row, column = sorted(tensors, key=lambda one: one.ndim)
-        if row.ndim != 1 or tuple(column.shape) != (len(row), 1) or len(row) < LEAST:
+        if row.ndim != 1 or column.ndim != 2 or column.shape[1] != 1:
+            return
+        if len(row) != len(column):
+            self._see_sizes(operation.place, len(row), len(column))
+            return
+        if self._is_sure or len(row) < LEAST or operation.place in self._meant:
             return
         is_of_graph = tensors[0].requires_grad != tensors[1].requires_grad
         is_product = operation.name in PRODUCTS
@@ -63,11 +65,19 @@ class Crossed:
         if not is_of_graph and (self._found is not None or not self._is_cut_off(row, column, is_product=is_product)):
             return
         self._is_sure, self._number, self._is_product = is_of_graph and not is_product, number, is_product
+        self._place = operation.place
         self._found = {
             "operation": operation.name, **describe(operation.place), "grad_mode": operation.grad_mode,
             "first": list(tensors[0].shape), "second": list(tensors[1].shape),
             "given": "column" if column.requires_grad else "row", "beside": "",
         }  # fmt: skip
+
+    def _see_sizes(self, place: Place | None, *sizes: int) -> None:
+        """Quantiles, bins, frequencies against samples: as many of both only by chance."""
+        if 1 not in sizes:
+            self._meant.add(place)
+            if place == self._place:
+                self._found, self._place, self._is_sure = None, None, False
 
     def _beside(self, tensors: list[Any]) -> str:
         """The form of what is put beside the products first, n values in a row or in a column; "" where this is something else."""

@@ -255,7 +255,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
-        if name in CROSSING and self.crossed.is_open:
+        if name in CROSSING:
             self.crossed.saw(tensors, number, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
