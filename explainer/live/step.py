@@ -172,8 +172,7 @@ class Watcher:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
         import torch
 
-        self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used())
-        self._recorder.parts["uses"] += self.segments.used()
+        self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used() + self.segments.used())
         if self._steps and (last := self._recorder.last_losses.at_the_end()):
             self._recorder.parts["last_loss"] = last
         for optimizer in self._keep:
@@ -351,7 +350,7 @@ class Verifier(Watcher):
             machine={**machine, "bf16": self._bf16},
             dtypes=sorted({one["dtype"].removeprefix("torch.") for one in self._parameters.values()}),
             autocast=sorted(self._usage.autocast),
-            uses=self._usage.names() + self.skipped.used(),
+            uses=self._usage.names() + self.skipped.used() + self.segments.used(),
         )
         rank = _rank()
         if rank is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 
 import pytest
 
+from explainer.model.verification import RED
+from explainer.verification.verify import Watch, verify_command
 from tests.conftest import ROOT
 from tests.gate import some_at_gate
 from tests.live.test_unowned import run
@@ -75,3 +78,11 @@ def test_a_segment_that_was_to_train(tmp_path: pathlib.Path, source: str) -> Non
 def test_a_segment_that_is_right(tmp_path: pathlib.Path, source: str) -> None:
     """Frozen layers, an evaluation, and inputs that require grad: nothing is said, though a spare layer has no gradient."""
     assert run(tmp_path, source) == (0, [], None)
+
+
+def test_a_verification_sees_it_as_well(tmp_path: pathlib.Path) -> None:
+    """A cure that leaves the segment without a graph is none."""
+    (tmp_path / "train.py").write_text(SEEN["a layer"])
+    found = verify_command((sys.executable, "train.py"), str(tmp_path), Watch(steps=3))
+    assert found.verdict == RED
+    assert "none of its inputs requires grad" in found.reasons[0]
