@@ -70,7 +70,7 @@ class Translation:
             NoForm: for a call that has no form in torch.
         """
         calls = [one for one in self._nodes if isinstance(one, ast.Call)]
-        out = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "numpy"]
+        out = [one for one in calls if self._leaves(one)]
         out = [one for one in out if any(ArrayFlow(self._function, self._names, [one]).returns())]
         if not out:
             return
@@ -80,11 +80,13 @@ class Translation:
         for one in flow.returns():
             yield from self._unwrapped(one)
         for one in calls:
+            if one in out:
+                continue
             if flow.is_numpy(one.func):
                 yield from self.of_numpy(one.func) if flow.holds(one) else ()
             elif isinstance(one.func, ast.Attribute) and flow.holds(one.func.value):
                 yield from self._method(one, one.func)
-            elif flow.holds(one) and not flow.is_known(one) and one not in out:
+            elif flow.holds(one) and not flow.is_known(one):
                 raise NoForm  # a function that is made for arrays, or of which nothing is known
         for met in flow.met():
             yield from self._beside(met, flow, self._device(out))
@@ -121,8 +123,25 @@ class Translation:
     def _is_numpy(self, call: ast.Call) -> bool:
         return (self._names.qualified(call.func) or "").startswith("numpy.")
 
+    def _leaves(self, call: ast.Call) -> bool:
+        """`x.numpy()`, and `np.array(x.detach())`, which takes a tensor as it takes a list."""
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy":
+            return True
+        given = call.args[0] if len(call.args) == 1 and not call.keywords else None
+        is_array = (self._names.qualified(call.func) or "").removeprefix("numpy.") in _MAKERS and self._is_numpy(call)
+        is_taken = (
+            isinstance(given, ast.Call)
+            and isinstance(given.func, ast.Attribute)
+            and given.func.attr in ("detach", "cpu")
+        )
+        return is_array and is_taken
+
     def _kept(self, call: ast.Call) -> Iterator[Edit]:
-        """`x.detach().cpu().numpy()` is `x`."""
+        """`x.detach().cpu().numpy()` is `x`, `np.array(x.detach())` a copy of it."""
+        if self._is_numpy(call):
+            kept, is_copy = _taken(call.args[0]), (self._names.qualified(call.func) or "").endswith(".array")
+            yield edit_of(self._file, call, self._file.segment(kept) + (".clone()" if is_copy else ""))
+            return
         kept = _taken(call)
         yield Edit(file=self._file.path, start=self._file.span(kept)[1], end=self._file.span(call)[1], new="")
 
@@ -187,6 +206,10 @@ class Translation:
             yield edit_of(self._file, call.func, spell(self._names, "torch.clamp"))
             low = self._file.span(call.args[1])[0]
             yield Edit(file=self._file.path, start=low, end=low, new=f"{_BOUNDS[plain]}=")
+        elif plain == "sort" and set(keywords) <= {"axis"}:
+            end = self._file.span(call)[1]
+            yield edit_of(self._file, call.func, spell(self._names, "torch.sort"))
+            yield Edit(file=self._file.path, start=end, end=end, new=".values")
         elif plain in ("split", "array_split") and len(call.args) == 2:
             yield from self._pieces(call, call.args[1])
         elif (plain in _SAME or plain in _OTHER) and "ddof" not in keywords:
@@ -265,7 +288,7 @@ class Translation:
             raise NoForm
 
 
-def _taken(call: ast.Call) -> ast.expr:
+def _taken(call: ast.expr) -> ast.expr:
     """What is taken out of torch by `.detach().cpu().numpy()`."""
     kept: ast.expr = call
     while isinstance(kept, ast.Call) and isinstance(kept.func, ast.Attribute) and kept.func.attr in OUT:

@@ -25,6 +25,7 @@ RIGHT = {
     "another precision": "    y = x.detach().numpy().astype(np.float64)\n    return torch.from_numpy(y)\n",
     "a deviation by n - 1": "    y = np.std(x.detach().numpy(), ddof=1)\n    return torch.tensor(y)\n",
     "positions": "    y = np.abs(x.detach().numpy()).argsort()\n    return torch.from_numpy(y)\n",
+    "a sort by another way": "    y = np.sort(x.detach().numpy(), axis=1, kind='stable')\n    return torch.from_numpy(y)\n",
     "an axis order": "    y = np.abs(x.detach().numpy()).transpose(1, 0)\n    return torch.from_numpy(y)\n",
 }
 WRONG = {
@@ -42,6 +43,8 @@ WRONG = {
     "an array that is filled": "    a = x.detach().numpy()\n    out = np.zeros((2, 6), dtype=np.float32)\n    for i in range(2):\n        out[i] = a[i : i + 2].sum(0)\n    return torch.from_numpy(out)\n",
     "a window that torch has not": "    w = np.hanning(6)\n    a = x.detach().cpu().numpy() * w + 0.5 * np.blackman(6)\n    return torch.from_numpy(a)\n",
     "what never comes back": "    seen = x.detach().numpy().tolist()\n    a = np.sqrt(np.abs(x.detach().numpy()) + 1)\n    return torch.from_numpy(a) * len(seen)\n",
+    "an array of a tensor": "    a = np.array(x.detach())  # numpy()\n    least = np.sort(a, axis=1)[:, -2, None]\n    a[a < least] = 0\n    return torch.from_numpy(a / np.maximum(a.sum(1, keepdims=True), 1e-9))\n",
+    "an array as it is": "    a = np.asarray(x.detach().cpu())  # numpy()\n    return torch.from_numpy(np.square(a))\n",
     "a spectrum": "    return torch.from_numpy(np.abs(np.fft.rfft(x.detach().numpy(), axis=-1)).clip(0.1, 9).copy())\n",
 }  # fmt: skip
 
