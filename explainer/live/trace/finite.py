@@ -6,6 +6,7 @@ import functools
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from .flow import Flow, Operation
@@ -143,6 +144,14 @@ class Finite:
         self._narrow, self._seen, self._views, self._by_count = set(), set(), set(), set()
         self._given = {}
 
+    def ends_infinite(self) -> bool:
+        """Whether the last value that a graph gave since the last reading, the loss of a step that was not made, is an infinity."""
+        for is_gradient, number, total in reversed(self._flags):
+            operation = self._flow.get(number)
+            if not is_gradient and operation is not None and operation.gave_grad:
+                return math.isinf(float(total))
+        return False
+
     def read(self, *, ends_infinite: bool = False) -> dict[str, Any] | None:
         """What first was not finite since the last reading; None where all was. The only moment that waits for the device.
 
@@ -227,7 +236,18 @@ class Finite:
             sources = [(last, ending)]
         for number, maker in sources:
             if maker.name not in DELIBERATE and maker.name not in MOVES:
+                number, maker = self._divided_by(number, bad, views) or (number, maker)
                 return {"direction": "forward", "kind": "inf", "number": number, "operation": maker}
+        return None
+
+    def _divided_by(self, number: int, bad: dict[int, str], views: set[int]) -> tuple[int, Operation] | None:
+        """The source of an infinity that was divided by on the way: the 0 that it left is no fault of what met it."""
+        for _, operation in islice(self._flow.upstream(number), MAX_MOVES):
+            if operation.name in QUOTIENTS:
+                for one in operation.inputs:
+                    maker = self._flow.get(one) if one in bad else None
+                    if maker is not None:
+                        return next(iter(self._sources(maker, bad, views)), (one, maker))
         return None
 
     def _parameter(self) -> str:

@@ -525,7 +525,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             return self._explain(loss, message, moved)
 
     def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
-        self.look_at_values(ends_infinite=_INFINITE.search(message) is not None)
+        is_last = not message and self.finite is not None and self.finite.ends_infinite()
+        self.look_at_values(ends_infinite=is_last or _INFINITE.search(message) is not None)
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
         told["grown"] = self._growth.told()
         if loss is None:
