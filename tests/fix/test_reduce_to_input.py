@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, line_of, rewritten, write
 
 SOURCE = """import torch
 class Scale(torch.autograd.Function):
@@ -98,3 +98,13 @@ def test_a_sum_over_the_rows_themselves(tmp_path: pathlib.Path) -> None:
     assert torch.autograd.gradcheck(space["Scale"].apply, (x, w))  # type: ignore[attr-defined]
     other = ROWS.replace("w.view(-1, *[1] * (x.dim() - 1))", "w.view(1, -1)")
     assert rewritten(tmp_path, "reduce_to_input", other, fields=fields) == other
+
+
+@pytest.mark.parametrize(("returned", "at"), [("g", "g = grad * x"), ("grad * x", "return grad")])
+def test_the_line_that_computes_the_gradient(tmp_path: pathlib.Path, returned: str, at: str) -> None:
+    """Where a name is returned, the statement that made it is the guilty one."""
+    source = SOURCE.replace("RETURNED", returned)
+    fields = {"node": "ScaleBackward", "index": "1", "got_shape": "[8, 16, 96]", "expected_shape": "[16]"}
+    proposal = best("reduce_to_input", write(tmp_path, {"train.py": source}), fields=fields)
+    assert proposal is not None
+    assert proposal.culprit.line == line_of(source, at)

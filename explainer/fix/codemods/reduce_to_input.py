@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import calls_behind
+from explainer.source.binding import bounds_of, calls_behind
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import Function
@@ -42,7 +42,13 @@ def propose(context: Context) -> Iterator[Proposal]:
                 edit = put_method(file, value, ".flatten(1).sum(dim=1)")
             if edit is not None:
                 why = f"gives a gradient of {list(got)} for an input of {list(wanted)}"
-                yield Proposal(edits=(edit,), culprit=culprit_of(file, value, why), belief=2.0)
+                yield Proposal(edits=(edit,), culprit=culprit_of(file, _maker(value, function), why), belief=2.0)
+
+
+def _maker(value: ast.expr, backward: Function) -> ast.AST:
+    """The one statement that computes what is returned by a name; the value itself where none does."""
+    made = [one for one in bounds_of(backward) if isinstance(value, ast.Name) and one.name == value.id]
+    return made[0].statement if len(made) == 1 and isinstance(made[0].statement, ast.Assign) else value
 
 
 def _within_rows(file: SourceFile, value: ast.expr, backward: Function) -> Edit | None:
