@@ -63,6 +63,13 @@ def test_what_is_no_draw_of_one_number(drawn: str, tmp_path: pathlib.Path) -> No
     assert rewritten(tmp_path, "draw_of_torch", source) == source
 
 
+def test_a_class_that_holds_the_training(tmp_path: pathlib.Path) -> None:
+    """Lightning's module draws for its data; what it checkpoints is another."""
+    source = SOURCE.replace("DRAWN", "random.random()").replace("(nn.Module)", "(lightning.LightningModule)")
+    source = "import lightning\n" + source
+    assert rewritten(tmp_path, "draw_of_torch", source) == source
+
+
 def test_the_same_distribution(tmp_path: pathlib.Path) -> None:
     """Each spelling gives numbers of the kind and range of what it replaces."""
     torch = pytest.importorskip("torch")

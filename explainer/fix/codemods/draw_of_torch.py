@@ -39,7 +39,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, function in context.program.functions():
         names = context.program.names(file)
         owner = names.class_of(function)
-        is_module = owner is not None and inherits_module(owner, file, context.program)
+        is_module = (
+            owner is not None and inherits_module(owner, file, context.program) and not _is_program(owner, names)
+        )
         if not (function.name in segments if owner is None else is_module and function.name not in _OUTSIDE):
             continue
         for node in ast.walk(function):
@@ -50,6 +52,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     if first is not None:
         why = "draws from a generator that the replay of a segment does not restore"
         yield Proposal(edits=tuple(edits), culprit=culprit_of(*first, why), belief=2.4, is_origin=True)
+
+
+def _is_program(owner: ast.ClassDef, names: Names) -> bool:
+    """Whether a class holds the whole training, as Lightning's do: it is no segment, and draws for data as well."""
+    return any("ightning" in (names.qualified(base) or "") for base in owner.bases)
 
 
 def _drawn(node: ast.Call, file: SourceFile, program: Program) -> str | None:
