@@ -2,7 +2,8 @@
 
 The lines are those that a trace saw saving; without one, those that read the buffer of which the live graph says that it moved.
 A copy where a value is read changes neither values nor gradients, wherever the write stands: it is what remains to do where
-the write itself cannot be put out of place.
+the write itself cannot be put out of place. With the option `traced` only what a trace saw, of floating values, and behind all
+other ways: a cache is to be left out of training, and its position is no value to copy.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NO_READ = frozenset(
 )
 _ATTENTION = "scaled_dot_product_attention"
 _ATTENTIONS = (f"torch.nn.functional.{_ATTENTION}",)
-_BELIEF = -0.5
+_BELIEF, _LAST = -0.5, -3.0
 _MOST = 6
 
 
@@ -42,6 +43,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all lines that save what is written later."""
     if not context.has_failed or any(one.operation == "batch_norm" for one in context.incident.traced):
         return  # whose statistics are read and moved inside of it
+    is_traced = bool(context.options.get("traced"))
+    if is_traced and str(context.fields.get("dtype", "")).startswith(("int", "uint", "bool")):
+        return
     edits: dict[tuple[str, int], Edit] = {}
     places: list[tuple[SourceFile, ast.AST]] = []
     for line, file, statement in traced_statements(READ, context):
@@ -52,7 +56,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             edit = put_method(file, made, method)
             edits[edit.file, edit.start] = edit
             places.append((file, statement))
-    if not edits:
+    if not edits and not is_traced:
         for file, node in _reads_of_buffer(context):
             edit = put_method(file, node, ".clone()")
             edits[edit.file, edit.start] = edit
@@ -64,7 +68,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         (*places[0], "reads what is written before the backward"),
     )
     yield Proposal(
-        edits=tuple(edits[key] for key in sorted(edits)), culprit=culprit_of(file, guilty, why), belief=_BELIEF
+        edits=tuple(edits[key] for key in sorted(edits)),
+        culprit=culprit_of(file, guilty, why),
+        belief=_LAST if is_traced else _BELIEF,
     )
 
 
