@@ -27,6 +27,7 @@ class Segments:
     def __init__(self) -> None:
         self._inside: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._trained: set[int] = set()
+        self._segments: set[frozenset[int]] = set()
 
     def watch(self) -> None:
         """Look at the inputs of each segment where torch does."""
@@ -46,8 +47,12 @@ class Segments:
                 self._inside[key] = kept, steps + 1
 
     def used(self) -> list[str]:
-        """That such a segment was there: steps were made of its parameters, and none with a gradient."""
-        return [USED] if any(steps >= LEAST_STEPS for _, steps in self._inside.values()) else []
+        """That such a segment was there: steps were made of all its parameters, and none with a gradient.
+
+        One that has a gradient shows that the segment has a graph in training; what is not used in it says nothing.
+        """
+        starved = {key for key, (_, steps) in self._inside.items() if steps >= LEAST_STEPS}
+        return [USED] if any(one <= starved for one in self._segments) else []
 
     def _watch(self, module: Any) -> None:
         module.check_backward_validity = behind(module.check_backward_validity, self._look)
@@ -57,9 +62,12 @@ class Segments:
         if len(self._inside) >= MAX_PARAMETERS or any(getattr(one, "requires_grad", False) for one in inputs):
             return
         with suppress(Exception):  # what stands round a segment may be anything
-            for one in _parameters((_function(), *inputs), 0):
-                if one.requires_grad and id(one) not in self._trained and len(self._inside) < MAX_PARAMETERS:
+            own = [one for one in _parameters((_function(), *inputs), 0) if one.requires_grad]
+            for one in own:
+                if id(one) not in self._trained and len(self._inside) < MAX_PARAMETERS:
                     self._inside.setdefault(id(one), (weakref.ref(one), 0))
+            if own and len(self._segments) < MAX_PARAMETERS:
+                self._segments.add(frozenset(map(id, own)))
 
 
 def _function() -> Any:
@@ -74,6 +82,12 @@ def _function() -> Any:
     return None
 
 
+def _read(value: Any, function: Any) -> list[Any]:
+    """What a function reads of a module that it closes over: `self.trunk` of `lambda h: self.trunk(h)`; else the value itself."""
+    parts = getattr(value, "_modules", None) or {}
+    return [parts[name] for name in function.__code__.co_names if name in parts] or [value]
+
+
 def _parameters(values: Any, depth: int) -> Iterator[Any]:
     """The parameters of the modules that some values are, hold or close over."""
     import torch
@@ -84,6 +98,8 @@ def _parameters(values: Any, depth: int) -> Iterator[Any]:
         elif isinstance(one, (list, tuple)):
             yield from _parameters(one, depth + 1)
         elif callable(one):
-            closed = [cell.cell_contents for cell in getattr(one, "__closure__", None) or ()]
+            closed = [
+                part for cell in getattr(one, "__closure__", None) or () for part in _read(cell.cell_contents, one)
+            ]
             own = [getattr(one, "__self__", None), getattr(one, "func", None), *getattr(one, "args", ())]
             yield from _parameters((*own, *closed), depth + 1)

@@ -58,6 +58,9 @@ MEANT = {
     "an evaluation beside training": SEEN["a layer"].replace("net.stem.requires_grad_(False)\n", "").replace(
         "    opt.step()", "    opt.step()\n    with torch.no_grad():\n        net(torch.randn(8, 3))"
     ),
+    "a spare layer in a segment that is evaluated": PROGRAM.replace("CALL", "lambda h: (self.trunk(h), self.spare)[0]").replace(
+        "net.stem.requires_grad_(False)\n", ""
+    ).replace("    opt.step()", "    opt.step()\n    with torch.no_grad():\n        net(torch.randn(8, 3))"),
     "inputs that require grad": SEEN["a layer"].replace("h = self.stem(x)", "h = self.stem(x).requires_grad_()"),
 }  # fmt: skip
 
