@@ -83,6 +83,7 @@ def test_a_segment_that_is_right(tmp_path: pathlib.Path, source: str) -> None:
     assert run(tmp_path, source) == (0, [], None)
 
 
+@pytest.mark.slow
 def test_a_verification_sees_it_as_well(tmp_path: pathlib.Path) -> None:
     """A cure that leaves the segment without a graph is none."""
     (tmp_path / "train.py").write_text(SEEN["a layer"])
