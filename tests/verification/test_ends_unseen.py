@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.gate import some_at_gate
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -74,7 +75,7 @@ def run(folder: pathlib.Path, programs: tuple[str, str], *words: str) -> dict:
     return json.loads(gradfix(folder, *words, "--format", "json", "--", sys.executable, "train.py").stdout)
 
 
-@pytest.mark.parametrize("programs", ENDED.values(), ids=ENDED)
+@pytest.mark.parametrize("programs", some_at_gate({name: (one,) for name, one in ENDED.items()}, ["a log"]))
 def test_it_is_told_and_mended(programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
     """As the same failure of the command itself: with its cause, and a fix that is proved by a run without the exception."""
     told = run(tmp_path, programs, "run", "--fix")
@@ -83,13 +84,15 @@ def test_it_is_told_and_mended(programs: tuple[str, str], tmp_path: pathlib.Path
     assert "out = out.mul(2)" in (tmp_path / ("fit.py" if programs[1] else "train.py")).read_text()
 
 
-@pytest.mark.parametrize("programs", ENDED.values(), ids=ENDED)
+@pytest.mark.parametrize("programs", some_at_gate({name: (one,) for name, one in ENDED.items()}, ["a log"]))
 def test_it_is_not_green(programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
     told = run(tmp_path, programs, "verify")
     assert (told["verdict"], "RuntimeError: one of the variables" in told["reasons"][0]) == ("red", True)
 
 
-@pytest.mark.parametrize("programs", WELL.values(), ids=WELL)
+@pytest.mark.parametrize(
+    "programs", some_at_gate({name: (one,) for name, one in WELL.items()}, ["steps came after it"])
+)
 def test_what_went_on_is_left_alone(programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
     """What was begun anew, and what failed behind the training."""
     told = run(tmp_path, programs, "run", "--no-probe")
