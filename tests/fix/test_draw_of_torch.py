@@ -55,7 +55,8 @@ def test_a_draw_of_a_module(drawn: str, after: str, tmp_path: pathlib.Path) -> N
 
 
 @pytest.mark.parametrize(
-    "drawn", ["torch.rand(())", "np.random.rand(4)", "random.sample(range(4), 2)", "mine.random()"]
+    "drawn",
+    ["torch.rand(())", "np.random.rand(4)", "random.sample(range(4), 2)", "np.random.choice(self.n)", "mine.random()"],
 )
 def test_what_is_no_draw_of_one_number(drawn: str, tmp_path: pathlib.Path) -> None:
     """Arrays, samples and other objects are left to the author."""

@@ -18,6 +18,7 @@ from explainer.source.module import inherits_module
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _GENERATORS = ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState")
 _OUTSIDE = frozenset(
@@ -44,7 +45,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
         if not (function.name in segments if owner is None else is_module and function.name not in _OUTSIDE):
             continue
-        for node in ast.walk(function):
+        for node in walk(function):
             new = _drawn(node, file, context.program) if isinstance(node, ast.Call) else None
             if new is not None and isinstance(node, ast.Call):
                 edits.append(edit_of(file, node, new))
@@ -72,7 +73,8 @@ def _drawn(node: ast.Call, file: SourceFile, program: Program) -> str | None:
         return f"{spell(names, 'torch.randn')}(()).item()"
     if method == "uniform" and len(given) == 2:
         return f"{spell(names, 'torch.empty')}(()).uniform_({given[0]}, {given[1]}).item()"
-    if method == "choice" and len(given) == 1 and dotted_name(node.args[0]) is not None:
+    is_pythons = (names.qualified(node.func) or "").startswith("random.")  # NumPy's `choice` takes a number as well
+    if method == "choice" and is_pythons and len(given) == 1 and dotted_name(node.args[0]) is not None:
         return f"{given[0]}[{_below(f'len({given[0]})', names)}]"
     if method in _UP_TO and len(given) in (1, 2):
         return _below(", ".join(given), names)

@@ -85,7 +85,7 @@ def _in_files(context: Context) -> Iterator[Proposal]:
         for setting in document.settings
         if setting.value == -math.inf
     }
-    if not infinite:
+    if not infinite or _is_asked_for(context.program):
         return
     for fill in find_fills(context.program, lambda value, _: _last_name(value) in infinite):
         setting = infinite[_last_name(fill.value)]
