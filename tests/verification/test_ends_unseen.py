@@ -75,7 +75,8 @@ def run(folder: pathlib.Path, programs: tuple[str, str], *words: str) -> dict:
     return json.loads(gradfix(folder, *words, "--format", "json", "--", sys.executable, "train.py").stdout)
 
 
-@pytest.mark.parametrize("programs", some_at_gate({name: (one,) for name, one in ENDED.items()}, ["a log"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("programs", ENDED.values(), ids=ENDED)
 def test_it_is_told_and_mended(programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
     """As the same failure of the command itself: with its cause, and a fix that is proved by a run without the exception."""
     told = run(tmp_path, programs, "run", "--fix")

@@ -79,6 +79,7 @@ def run(folder: pathlib.Path, source: str, way: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_it_is_seen_and_mended(tmp_path: pathlib.Path) -> None:
     """The root is kept away from zero where it is taken, and steps are made."""
     told = run(tmp_path, GUARDED, "--fix")

@@ -101,12 +101,9 @@ for step in range(4):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("term", "status"),
-    [
-        pytest.param(" + spread(net)", "unfixed", id="trained on"),
-        pytest.param("", "verified", id="looked at", marks=pytest.mark.slow),
-    ],
+    ("term", "status"), [(" + spread(net)", "unfixed"), ("", "verified")], ids=["trained on", "looked at"]
 )
 def test_a_cut_before_a_late_failure_keeps_the_first_gradients(tmp_path: pathlib.Path, term: str, status: str) -> None:
     """The program trained until then as its author meant: what is detached for the copy's sake must not have been trained on."""

@@ -112,6 +112,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_a_fault_that_only_the_trace_sees_behind_one_that_warns(tmp_path: pathlib.Path) -> None:
     """Of two losses of all pairs one gives a warning; the other is seen when the first is mended, and mended too."""
     (tmp_path / "train.py").write_text(CRITIC)
@@ -477,6 +478,7 @@ def test_a_warning_that_tells_is_suspect(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text().endswith('    fit()\n    schedule.step()\nprint("ended well")\n')
 
 
+@pytest.mark.slow
 def test_a_scaler_makes_it_harmless(tmp_path: pathlib.Path) -> None:
     """Its first steps may be left out, and then the schedule is ahead."""
     (tmp_path / "train.py").write_text(SCALED)

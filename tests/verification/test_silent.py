@@ -35,6 +35,7 @@ for _ in range(12):
 """
 
 
+@pytest.mark.slow
 def test_gradients_that_count_twice(tmp_path: pathlib.Path, monkeypatch) -> None:
     """Line, cause and cure of gradients that a report leaves behind."""
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path / "state"))
