@@ -6,6 +6,8 @@ new and different failure behind a fix is the next round. Without a verified end
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -58,7 +60,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         raise
     rounds = tuple(attempt.rounds)
     if proof is not None:
-        report = led_by_proof(run.report, attempt.told[0].cause)
+        report = led_by_proof(run.report, attempt.told[0].cause, attempt.told[0].fix)
         return Repair(
             status=VERIFIED, exit_status=run.status, report=report, rounds=rounds, applied=attempt.told, verification=proof
         )  # fmt: skip
@@ -161,16 +163,47 @@ class _Attempt:
         return self._held is not None and self._apply(*self._held)
 
 
-def led_by_proof(report: Report, cause: str) -> Report:
-    """The report with the cause in front whose fix was verified: what was tried outweighs what was read."""
+def led_by_proof(report: Report, cause: str, fix: str) -> Report:
+    """The report with the cause in front whose fix was verified, and of its lines the one that this fix changes.
+
+    What was tried outweighs what was read.
+    """
     proven = next((one for one in report.findings if one.cause == cause), None)
-    if proven is None or proven is report.findings[0]:
+    if proven is None:
         return report
     first = report.findings[0]
+    told_by_line = _led_by_line(proven, fix)
+    if proven is first:
+        return replace(report, findings=(told_by_line, *report.findings[1:])) if told_by_line is not proven else report
     told = Evidence(id="verified", reads="verification", says="the program trains with its fix", weight=first.score)
-    led = replace(proven, score=first.score, evidence=(told, *proven.evidence))
+    led = replace(told_by_line, score=first.score, evidence=(told, *proven.evidence))
     rest = [replace(one, score=proven.score) if one is first else one for one in report.findings if one is not proven]
     return replace(report, findings=(led, *sorted(rest, key=lambda one: -one.score)))
+
+
+def _led_by_line(proven: Finding, fix: str) -> Finding:
+    """The finding with that line in front, of those of which the same is said, that the fix changes."""
+    changed = next((_changed_lines(one) for one in proven.fixes if one.id == fix), frozenset[tuple[str, int]]())
+    told = [(os.path.basename(one.file), one.line) in changed for one in proven.culprits]
+    if not any(told) or told[0]:
+        return proven
+    first, led = proven.culprits[0], proven.culprits[told.index(True)]
+    if led.why != first.why:  # what was traced, or where a fault begins, stays in front of the line that cures it
+        return proven
+    return replace(proven, culprits=(led, *(one for one in proven.culprits if one is not led)))
+
+
+def _changed_lines(fix: Fix) -> frozenset[tuple[str, int]]:
+    """The lines, numbered from 1, that a fix takes away or replaces, each with its file's name."""
+    return frozenset(
+        (os.path.basename(one.file), line + 1)
+        for one in fix.changes
+        for kind, start, end, _, _ in difflib.SequenceMatcher(
+            None, one.before.splitlines(), one.after.splitlines(), autojunk=False
+        ).get_opcodes()
+        if kind in ("replace", "delete")
+        for line in range(start, end)
+    )
 
 
 def next_failure(job: Job, proof: Verification, before: Report) -> Report | None:
