@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, rewritten, write
 
 SAID = "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented"
 SOURCE = """import torch
@@ -36,10 +36,20 @@ slope = torch.autograd.grad(outputs=score.sum(), inputs=x, create_graph=True)[0]
 slope.square().sum().backward()
 """
 )
+ELSEWHERE = (
+    SOURCE
+    + """def penalty(scores, points):
+    slope = torch.autograd.grad(scores.sum(), points, create_graph=True)[0]
+    return slope.square().sum()
+score = critic(x)
+penalty(score, x).backward()
+"""
+)
 HEAD = "with sdpa_kernel(SDPBackend.MATH):"
 CASES = {
     "in the call": (ONE, "slope = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]"),
     "in a line before it": (TWO, "score = critic(x)"),
+    "given to a function": (ELSEWHERE, "score = critic(x)"),
 }
 
 
@@ -58,8 +68,15 @@ def test_another_kernel_and_a_first_derivative_stay(tmp_path: pathlib.Path) -> N
     assert rewritten(tmp_path, "attention_by_math", first, message=SAID) == first
 
 
+def test_the_line_that_attends_is_told(tmp_path: pathlib.Path) -> None:
+    """Not the one that is wrapped: what is to be known is where the kernel without a second derivative runs."""
+    found = best("attention_by_math", write(tmp_path, {"train.py": ELSEWHERE}), incident=failed(message=SAID))
+    assert found is not None
+    assert (found.culprit.code or "").startswith("return F.scaled_dot_product_attention")
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("source", [ONE, TWO], ids=["in the call", "in a line before it"])
+@pytest.mark.parametrize("source", [one for one, _ in CASES.values()], ids=CASES)
 def test_the_second_derivative_is_there(tmp_path: pathlib.Path, source: str) -> None:
     """The program fails as it is, and runs with the edit."""
     pytest.importorskip("torch")

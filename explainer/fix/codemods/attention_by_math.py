@@ -16,13 +16,22 @@ from explainer.fix.crash import is_of_attention
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import in_block
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, calls_behind
+from explainer.source.binding import Value, bind_call, calls_behind, parameters_of, reaching
 from explainer.source.cut import asked_of_grad, asks_for
 from explainer.source.file import SourceFile
 from explainer.source.module import is_module
 from explainer.source.name import dotted_name
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 _MODULE = "torch.nn.attention"
+_ATTENTION = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.MultiheadAttention",
+    "torch.nn.TransformerEncoderLayer",
+    "torch.nn.TransformerDecoderLayer",
+    "torch.nn.Transformer",
+)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -32,9 +41,29 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         for node in file.walk():
             asked = _asked(node, file, context)
-            statements = list(_forwards(*asked, file, context)) if asked is not None else []
-            if statements and not _is_chosen(statements[0], file):
-                yield _wrapped(statements[0], file)
+            for output, wanted, where in _where_made(*asked, file, context) if asked is not None else ():
+                statements = list(_forwards(output, wanted, where, context))
+                if statements and not _is_chosen(statements[0], where):
+                    yield _wrapped(statements[0], where, context)
+
+
+def _where_made(
+    output: ast.expr, wanted: str | None, file: SourceFile, context: Context
+) -> Iterator[tuple[ast.expr, str | None, SourceFile]]:
+    """What is differentiated, by what, and where that is written: at each caller of a function that is given it."""
+    function = file.enclosing(output, ast.FunctionDef, ast.AsyncFunctionDef)
+    named = {one.id for one in walk(output) if isinstance(one, ast.Name)}
+    given = named & set(parameters_of(function)) if isinstance(function, ast.FunctionDef) else set()
+    given = {one for one in given if not reaching(one, output, file)}
+    if len(given) != 1 or not isinstance(function, ast.FunctionDef) or list(_forwards(output, wanted, file, context)):
+        yield output, wanted, file
+        return
+    (name,) = given
+    for where, call in resolver_of(context.program).calls_of(function, file):
+        bound = bind_call(call, function, Value(call, where))
+        if name in bound and isinstance(bound[name].node, ast.expr):
+            by = bound.get(wanted or "")
+            yield bound[name].node, dotted_name(by.node) if by is not None else None, where
 
 
 def _asked(node: ast.AST, file: SourceFile, context: Context) -> tuple[ast.expr, str | None] | None:
@@ -66,7 +95,21 @@ def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:
     return isinstance(above, ast.With) and any("sdp" in file.segment(one.context_expr) for one in above.items)
 
 
-def _wrapped(statement: ast.stmt, file: SourceFile) -> Proposal:
+def _attention(statement: ast.stmt, file: SourceFile, context: Context) -> tuple[SourceFile, ast.expr] | None:
+    """Where the module that a statement runs attends, if one place does."""
+    resolver, names = resolver_of(context.program), context.program.names
+    run = [Value(one.func, file) for one in walk(statement) if isinstance(one, ast.Call)]
+    owners = {owner: where for value in run for where, owner in resolver.classes_of(value)}
+    found = [
+        (where, one)
+        for owner, where in owners.items()
+        for one in walk(owner)
+        if isinstance(one, ast.Call) and names(where).is_call(one, *_ATTENTION)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _wrapped(statement: ast.stmt, file: SourceFile, context: Context) -> Proposal:
     backend, first = imported(file, _MODULE, "SDPBackend")
     kernel, second = imported(file, _MODULE, "sdpa_kernel")
     edits: tuple[Edit, ...] = (*first, *second)
@@ -74,10 +117,11 @@ def _wrapped(statement: ast.stmt, file: SourceFile) -> Proposal:
         edits = (Edit(file=file.path, start=edits[0].start, end=edits[0].end,
                       new=f"from {_MODULE} import SDPBackend, sdpa_kernel{file.newline}"),)  # fmt: skip
     block = in_block(file, [statement], f"with {kernel}({backend}.MATH):")
+    where, node = _attention(statement, file, context) or (file, statement)
     return Proposal(
         edits=(*edits, *block) if block else (),
         culprit=culprit_of(
-            file, statement, "differentiates through attention twice, and the fused kernels have one derivative"
+            where, node, "attends in what is differentiated twice, and the fused kernels have one derivative"
         ),
         belief=1.8,
     )
