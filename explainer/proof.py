@@ -6,6 +6,7 @@ program as it was, where it had any; against a twin's; and a traced run must see
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -42,6 +43,10 @@ SAVED = frozenset(
 )  # fmt: skip
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
 RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-torch"})
+# What a ratio of new to old probabilities takes as the old ones is a constant. With its graph the first step, where both are the
+# same, had the derivatives of both, which cancel: its loss was right, and its gradients were not.
+OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
+_SAME_LOSS = 1e-4
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
 # `ema = 0.9 * ema + 0.1 * loss.detach()`: a statistic of steps that are over, also where this step's loss is divided by it.
 _AVERAGE = re.compile(r"\+\s*([\w.]+)\s*=\s*(?=.*(?<![\w.])\1\b)(?!.*(?<![\w.])\1\.detach)")
@@ -195,11 +200,16 @@ def prove(
         proof = replace(proof, verdict=RED, reasons=("the program still gives the warning",))
     # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/") or _chooses_form(choice.fix)
-    if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not _is_compared(target.before, proof))):
+    is_compared = _is_compared(target.before, proof) and not _is_of_old_policy(choice.fix)
+    if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not is_compared)):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")
         proof = _without_silence(job, target, proof, choice.finding.cause, own)
     return proof
+
+
+def _is_of_old_policy(fix: Fix) -> bool:
+    return fix.id.partition("~")[0] in OLD_POLICY
 
 
 def _is_warned_of(cause: str, job: Job, proof: Verification) -> bool:
@@ -213,7 +223,11 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     if (now := _given(proof.processes)) < target.given:
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
-    if others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice) else ():
+    if _is_of_old_policy(choice.fix):
+        meant, loss = compare_runs("", target.before or (), proof.processes).loss
+        if meant is not None and loss is not None and not math.isclose(meant, loss, rel_tol=_SAME_LOSS):
+            return f"the loss of the first step is {loss:.6g}, and was {meant:.6g}: the edit changes more than what is derived"
+    elif others := changed_of_trained(target.before or (), proof.processes) if _may_falsify(target, choice) else ():
         names = ", ".join(one.name for one in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         whose = "the cut was meant for them" if target.is_silent else "the edit changes what was right"
         return f"{names} trained before, and now with other gradients: {whose}"
