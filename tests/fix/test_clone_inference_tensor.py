@@ -42,3 +42,35 @@ def test_the_tensor_that_a_dictionary_or_an_object_holds(tmp_path: pathlib.Path)
     assert proposed(tmp_path, *seen, source=source) == [
         'loss = criterion(probe(batch["z"].clone()) + self.bias.clone(), y)'
     ]
+
+
+KEPT = """class Rotary:
+    def __init__(self):
+        self.length, self.cos = 0, None
+    def table(self, length):
+        if length > self.length:
+            angle = torch.arange(length).float()
+            self.cos = angle.cos()
+        return self.cos[:length]
+    def rotate(self, x):
+        return self.turn(x, self.table(x.size(0)))
+    def turn(self, x, cos):
+        return x * cos
+"""
+
+
+def told_line(folder: pathlib.Path, source: str) -> str | None:
+    program = write(folder, {"train.py": source})
+    facts = (Fact(name=TENSOR, value="cos: [8] float32 on cpu in inference mode"),)
+    incident = replace(failed({"train.py": line_of(source, "return x * cos")}, "Inference tensors"), facts=facts)
+    proposal = best("clone_inference_tensor", program, incident=incident)
+    return proposal.culprit.code if proposal is not None else None
+
+
+def test_a_table_that_is_kept_is_told_where_it_is_made(tmp_path: pathlib.Path) -> None:
+    """Whoever asked first made it for all; what `__init__` makes was no inference tensor."""
+    assert told_line(tmp_path, KEPT) == "self.cos = angle.cos()"
+    early = KEPT.replace("self.length, self.cos = 0, None", "self.cos = torch.ones(4)").replace(
+        "            self.cos = angle.cos()\n", ""
+    )
+    assert told_line(tmp_path, early) == "return x * cos"
