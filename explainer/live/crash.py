@@ -223,6 +223,7 @@ class _Names:
             "flagged": self._flagged[:MAX_NAMES],
             "adapters": self._adapters(),
             "merged": self._merged(),
+            "toggled": self._toggled(),
             **self._replaced(),
             **self._checkpointed(),
         }  # fmt: skip
@@ -253,6 +254,11 @@ class _Names:
         """The adapters of peft that are merged into the layers of the live modules: these run their frozen weights alone."""
         given = [vars(one).get("merged_adapters") for root in self.roots for one in root.modules()]
         return sorted({str(name) for one in given if isinstance(one, list) for name in one})[:MAX_NAMES]
+
+    def _toggled(self) -> list[str]:
+        """The live modules of Lightning that toggled an optimizer, and did not take it back."""
+        given = [type(root).__name__ for root in self.roots if vars(root).get("_param_requires_grad_state")]
+        return sorted(set(given))[:MAX_NAMES]
 
     def _replaced(self) -> dict[str, Any]:
         """The methods that are not the module's own code: set on the object, or on its class by another library."""

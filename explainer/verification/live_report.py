@@ -162,8 +162,13 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _trainable(modules: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What trains. A frozen model says nothing of itself where it carries an adapter, or an own tensor is trained through it."""
-    if modules["trainable"] or not (modules.get("adapters") or modules.get("flagged")):
+    """What trains. A frozen model says nothing of itself where it carries an adapter, or an own tensor is trained through it.
+
+    Nor where Lightning froze it for another optimizer's turn.
+    """
+    if modules.get("toggled") and not modules["trainable"]:
+        yield "live_toggled", ", ".join(modules["toggled"])
+    elif modules["trainable"] or not (modules.get("adapters") or modules.get("flagged")):
         yield "live_trainable", str(modules["trainable"])
     elif modules.get("adapters"):
         yield "live_frozen_adapter", ", ".join(modules["adapters"])
