@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.nn import functional as F  # noqa: E402
 
+import gradfix  # noqa: E402
 from explainer.live.trace import indices  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -68,3 +69,29 @@ def test_raised_before_the_kernel(name, call, args, keywords, says) -> None:
 @pytest.mark.parametrize(("name", "args", "keywords"), RIGHT.values(), ids=RIGHT)
 def test_let_pass(name, args, keywords) -> None:
     assert not indices.would_assert(torch, name, args, keywords)
+
+
+def none_of_them(y: torch.Tensor) -> torch.Tensor:
+    dropped = torch.rand(len(y)) < 2
+    return y.masked_fill(dropped, 5)
+
+
+def from_one(y: torch.Tensor) -> torch.Tensor:
+    return y + 1
+
+
+@pytest.mark.parametrize("turned", [none_of_them, from_one])
+def test_what_made_a_right_index_wrong_is_told_first(turned) -> None:
+    """It was given rows of the table, and gave one that is none; where the integers were made follows."""
+    table, labels = torch.ones(5, 2, requires_grad=True), torch.arange(5)
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        y = labels.clone()
+        torch.nn.functional.embedding(turned(y), table)
+    assert [one.function for one in seen.lines][:1] == [turned.__name__]
+
+
+def test_integers_that_came_wrong_are_told_where_they_are_made() -> None:
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        y = torch.full((4,), 7)
+        torch.nn.functional.embedding(y.view(2, 2), torch.ones(5, 2))
+    assert [one.operation for one in seen.lines] == ["full"]

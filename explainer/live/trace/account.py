@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -110,10 +110,25 @@ class Account:
         place = self._statistics.reader(reader.sequence) if reader.name == "batch_norm" else None
         return {**describe(place or reader.place), "operation": reader.name, "saved": name}
 
-    def indices(self, name: str, numbers: Sequence[int | None]) -> list[dict[str, Any]]:
-        """Where the values of the integers that an operation of that name refused were made, nearest first."""
-        upstream = [one for number in numbers if number is not None for _, one in self._flow.upstream(number)]
-        return [{**operation_told(one), "refused": name} for one in upstream if not one.inputs][:MAX_TOLD]
+    def indices(
+        self, name: str, numbers: Sequence[int | None], is_refused: Callable[[Any], bool] | None
+    ) -> list[dict[str, Any]]:
+        """Where the values of the integers that an operation of that name refused were made, nearest first.
+
+        Before all the operation that made one which is refused of integers of which none is.
+        """
+        upstream = [one for number in numbers if number is not None for one in self._flow.upstream(number)]
+        turned = next((one for number, one in upstream if is_refused and self._turns(number, one, is_refused)), None)
+        found = [one for _, one in upstream if not one.inputs]
+        told = [turned, *found] if turned is not None else found
+        return [{**operation_told(one), "refused": name} for one in told][:MAX_TOLD]
+
+    def _turns(self, number: int, operation: Operation, is_refused: Callable[[Any], bool]) -> bool:
+        """Whether an operation was given integers that are allowed, and made others; False where a tensor of them is gone."""
+        made = [one for one in self._flow.made_by(number) if _counts(one)]
+        given = [[one for one in self._flow.made_by(each) if _counts(one)] for each in operation.inputs]
+        known = [one for tensors in given for one in tensors]
+        return bool(made and known) and any(map(is_refused, made)) and not any(map(is_refused, known))
 
     def cuts(self, loss: Any) -> list[dict[str, Any]]:
         """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""
@@ -182,6 +197,11 @@ def _told(write: Write) -> dict[str, Any]:
         "operation": write.name, **describe(write.place), "shape": list(write.shape), "version": write.version,
         "grad_mode": write.grad_mode,
     }  # fmt: skip
+
+
+def _counts(tensor: Any) -> bool:
+    """Whether a tensor holds integers."""
+    return not tensor.is_floating_point() and not tensor.is_complex() and str(tensor.dtype) != "torch.bool"
 
 
 def operation_told(operation: Operation) -> dict[str, Any]:

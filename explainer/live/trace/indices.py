@@ -30,6 +30,20 @@ def would_assert(torch: Any, name: str, args: tuple[Any, ...], keywords: dict[st
     return False
 
 
+def is_refused(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], bool] | None:
+    """Whether a tensor of integers holds a row or a class that a call's table or scores do not have; None for other calls."""
+    with suppress(Exception):  # the call itself says what is wrong with it
+        if name in ("embedding", "embedding_bag"):
+            given = [*args[:2], *(keywords[key] for key in ("input", "weight") if key in keywords)]
+            rows = next(one for one in given if one.is_floating_point()).shape[0]
+            return lambda one: bool(_outside(one, rows))
+        if name in ("cross_entropy", "nll_loss"):
+            classes = args[0].shape[1 if args[0].dim() > 1 else 0]
+            ignored = keywords.get("ignore_index", _IGNORED)
+            return lambda one: bool((((one < 0) | (one >= classes)) & (one != ignored)).any())
+    return None
+
+
 def on_cpu(call: Callable[..., Any]) -> Callable[..., Any]:
     """The call on copies in the CPU's memory, which raises there.
 

@@ -30,7 +30,7 @@ from .finite import Finite
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
-from .indices import on_cpu, would_assert
+from .indices import is_refused, on_cpu, would_assert
 from .lent import LENDING, Lent
 from .place import Place, Places, describe
 from .replay import Replays
@@ -100,7 +100,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.has_optimizer = False
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
         self._growth = Growth(torch)
-        self._refused: tuple[str, list[int | None]] = "", []
+        self._refused: tuple[str, list[int | None], Callable[[Any], bool] | None] = "", [], None
         self.fault: str | None = None
         self.on_error: Callable[[Exception], None] | None = None
 
@@ -126,7 +126,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             result = (on_cpu(func) if would_assert(self._torch, name, args, keywords) else func)(*args, **keywords)
         except Exception as error:
             if before is not None and isinstance(error, IndexError):
-                self._refused = name, [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
+                makers = [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
+                self._refused = name, makers, is_refused(name, args, keywords)
             if self.on_error is not None:
                 self.on_error(error)
             raise
