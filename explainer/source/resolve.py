@@ -208,7 +208,7 @@ class Resolver:
         assigned = list(self._assigned(attribute, owner, value.file)) or list(self._fields(attribute, owner, value))
         for file, one in self._derived(owner) if not assigned else ():
             assigned += self._assigned(attribute, one, file)
-        yield from assigned
+        yield from assigned or self._of_class(attribute, owner, value.file)
 
     def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:
         found = False
@@ -223,6 +223,13 @@ class Resolver:
                 above = self.find_class(base, file)
                 if above is not None:
                     yield from self._assigned(attribute, above[1], above[0], depth + 1)
+
+    def _of_class(self, attribute: str, owner: ast.ClassDef, file: SourceFile) -> Iterator[Value]:
+        """What the body of a class binds an attribute to, where no method and no call does."""
+        for one in owner.body:
+            target = one.targets[0] if isinstance(one, ast.Assign) else None
+            if isinstance(one, ast.Assign) and isinstance(target, ast.Name) and target.id == attribute:
+                yield Value(one.value, file, statement=one)
 
     def _member(self, value: Value) -> Iterator[Value]:
         """`model.head`: what the class of `model` assigns to `self.head`."""

@@ -79,6 +79,14 @@ def test_others_are_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "row_of_marker", source, at="self.out(self.label(y))") == source
 
 
+def test_a_number_that_is_written_out(tmp_path: pathlib.Path) -> None:
+    """`5` becomes `6`; a class may hold the marker."""
+    source = HIDDEN.replace("num_embeddings=len(words)", "num_embeddings=3").replace("self.null)", "self.NULL)")
+    source = source.replace("class Dropper:\n", "class Dropper:\n    NULL = 3\n")
+    after = rewritten(tmp_path, "row_of_marker", source, at="return self.words(y)")
+    assert changed_lines(source, after) == ["self.words = nn.Embedding(num_embeddings=4, embedding_dim=8)"]
+
+
 def test_through_parameters_and_attributes(tmp_path: pathlib.Path) -> None:
     """`len(WORDS)` and `len(words)` are one count by what both are given."""
     after = rewritten(tmp_path, "row_of_marker", HIDDEN, at="return self.words(y)")

@@ -40,8 +40,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             if rows is None or marker is None:
                 continue
             at, node = marker
+            number = rows.value if isinstance(rows, ast.Constant) else None
+            one_more = str(number + 1) if isinstance(number, int) else f"{operand(where, rows)} + 1"
             yield Proposal(
-                edits=(edit_of(where, rows, f"{operand(where, rows)} + 1"),),
+                edits=(edit_of(where, rows, one_more),),
                 culprit=culprit_of(
                     where, made, f"has no row for `{at.segment(node)}`, which is written among the codes"
                 ),
