@@ -16,6 +16,7 @@ from explainer.fix.rewrite import add_argument, put_method, remove_argument
 from explainer.fix.seen import seen, seen_modules, seen_tensors
 from explainer.source.binding import Bound, bounds_of, dominates, reaching, scope_of, walk_scope
 from explainer.source.file import SourceFile
+from explainer.source.generator import generators_of
 from explainer.source.name import dotted_name
 from explainer.source.tree import end_of, start_of, walk
 from explainer.source.write import NOT_WRITES
@@ -167,6 +168,8 @@ def _lengths(place: _Place) -> Iterator[Proposal]:
 def _generators(place: _Place, message: str) -> Iterator[Proposal]:
     """A `torch.Generator` is made for the device that draws with it."""
     wants_cpu = "Expected a 'cpu'" in message
+    calls = [one for one in walk(place.statement) if isinstance(one, ast.Call)]
+    drawn = {id(made) for one in calls for made in generators_of(one, place.file, place.context.program)}
     for file in place.context.program.parsed():
         names = place.context.program.names(file)
         for node in file.walk():
@@ -174,6 +177,8 @@ def _generators(place: _Place, message: str) -> Iterator[Proposal]:
                 "torch.Generator",
                 "torch._C.Generator",
             ):
+                continue
+            if drawn and id(node) not in drawn:
                 continue
             given = next((one for one in node.keywords if one.arg == "device"), None)
             device = place.device(node)
