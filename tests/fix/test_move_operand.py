@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from tests.fix.rewriting import changed_lines, failed, rewritten, write
 
 HEAD = "import torch\nfrom torch import nn\n\n"
 MODEL = HEAD + 'device = torch.device("cuda")\nmodel = nn.Linear(8, 3).to(device)\n'
@@ -122,3 +123,14 @@ def test_moved(source, at, context, lines, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(("source", "at", "context"), LEFT.values(), ids=LEFT)
 def test_left_alone(source, at, context, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "move_operand", source, at, **{"message": MIXED, **context}) == source
+
+
+def test_else_what_is_indexed_moves(tmp_path: pathlib.Path) -> None:
+    """Behind an index on the CPU the rest may fail; then a copy of the table is indexed."""
+    source = HEAD + "class Table:\n    def look(self, t):\n        return self.kept[t].sqrt()\n"
+    program = write(tmp_path, {"train.py": source})
+    tensors = {"self.kept": "[9] float32", "t": "[4] int64 on cuda"}
+    incident = failed({"train.py": 6}, "indices should be either on cpu or on the same device", tensors=tensors)
+    found = list(find_codemod("move_operand")(Context(program=program, incident=incident)))
+    assert [[edit.new for edit in one.edits] for one in found] == [[".cpu()"], [".to(t.device)"]]
+    assert found[0].belief > found[1].belief

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.constant_buffer import propose_buffers
 from explainer.fix.rewrite import add_argument, put_method
+from explainer.source.constant_tensor import is_maker
 from explainer.source.file import SourceFile
 from explainer.source.flow import flow_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.precision import is_module
-from explainer.source.tree import start_of, walk
+from explainer.source.tree import walk
 
-_MAKERS = frozenset(
-    {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "tensor", "rand", "randn", "randint", "randperm", "tril_indices"}
-    | {"triu_indices", "as_tensor", "hann_window", "normal"}
-)  # fmt: skip
 _TENSOR = frozenset(
     {"shape", "size", "device", "dtype", "dim", "masked_fill", "view", "reshape", "unsqueeze", "squeeze", "sum", "mean", "new_zeros"}
     | {"transpose", "permute", "flatten", "softmax", "argmax", "gather", "expand", "matmul", "float", "long", "chunk"}
 )  # fmt: skip
-_NO_TENSOR = frozenset({"item", "tolist", "numpy", "numel", "size", "dim"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -38,10 +34,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         names = context.program.names(file)
         for function in names.functions:
             owner = names.class_of(function)
-            if owner is not None and function.name == "__init__":
-                yield from _attributes(function, owner, file, context)
-            else:
+            if owner is None or function.name != "__init__":
                 yield from _made(function, file, context)
+    yield from propose_buffers(context)
     yield from _unmoved(context)
 
 
@@ -53,19 +48,13 @@ def _made(function: Function, file: SourceFile, context: Context) -> Iterator[Pr
     if source is None or not is_near:
         return
     for node in walk(function):
-        if isinstance(node, ast.Call) and _is_maker(node, file, context) and not _is_moved(node, file):
+        if isinstance(node, ast.Call) and is_maker(node, file, context.program) and not _is_moved(node, file):
             line = node.lineno in frames
             yield Proposal(
                 edits=(add_argument(file, node, f"device={source}.device"),),
                 culprit=culprit_of(file, node, f"makes a tensor on the CPU, also where `{source}` is on the GPU"),
                 belief=1.5 if line else 1.0,
             )
-
-
-def _is_maker(node: ast.Call, file: SourceFile, context: Context) -> bool:
-    called = context.program.names(file).qualified(node.func) or ""
-    given = {one.arg for one in node.keywords}
-    return called.startswith("torch.") and called.removeprefix("torch.") in _MAKERS and not given & {"device", None}
 
 
 def _is_moved(node: ast.Call, file: SourceFile) -> bool:
@@ -99,66 +88,6 @@ def _tensor_parameter(function: Function, file: SourceFile, context: Context) ->
             ):
                 return name
     return None
-
-
-def _attributes(function: Function, owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """`self.mask = torch.ones(n)` in a module becomes `self.register_buffer("mask", torch.ones(n))`."""
-    names = context.program.names(file)
-    is_module_class = any(
-        (names.qualified(base) or "").rpartition(".")[2] in ("Module", "LightningModule") for base in owner.bases
-    )
-    frames = crash_frames(file, context)
-    is_near = any(owner.lineno <= line <= (owner.end_lineno or 0) for line in frames)
-    if not is_module_class or not is_near:
-        return
-    found: list[Proposal] = []
-    known: set[str] = set()
-    for node in sorted((one for one in walk(function) if isinstance(one, ast.Assign)), key=start_of):
-        name = dotted_name(node.targets[0])
-        if name is None or not _is_tensor(node.value, known, file, context):
-            continue
-        known.add(name)
-        if name.startswith("self.") and name.count(".") == 1:
-            found.append(_buffer(node, name.removeprefix("self."), file))
-    if len(found) > 1:  # the ones that a constant is computed of, and others beside it, are read as well
-        edits = tuple(edit for one in found for edit in one.edits)
-        yield replace(found[0], edits=edits, belief=1.7)
-    yield from found
-
-
-def _buffer(node: ast.Assign, attribute: str, file: SourceFile) -> Proposal:
-    return Proposal(
-        edits=(edit_of(file, node, f'self.register_buffer("{attribute}", {file.segment(node.value)})'),),
-        culprit=culprit_of(file, node, "is a plain attribute, which `module.to(device)` does not see"),
-        belief=1.6,
-        applicability="unsafe",
-        because="the buffer becomes part of the state dict, so that older state dicts lack it (`persistent=False` leaves it out)",
-        title=f'Register constants of a module as buffers: `self.register_buffer("{attribute}", ...)`',
-    )
-
-
-def _is_tensor(node: ast.expr, known: set[str], file: SourceFile, context: Context) -> bool:
-    """Whether an expression is a tensor that torch's own functions made: no module, no parameter, no number.
-
-    `known` are the names and attributes that hold such tensors already.
-    """
-    if isinstance(node, ast.BinOp):
-        return any(_is_tensor(one, known, file, context) for one in (node.left, node.right))
-    if isinstance(node, ast.UnaryOp):
-        return _is_tensor(node.operand, known, file, context)
-    if not isinstance(node, ast.Call):
-        return dotted_name(node) in known
-    if _is_maker(node, file, context):
-        return True
-    called = context.program.names(file).qualified(node.func) or ""
-    if called.startswith("torch."):
-        is_function = called.count(".") == 1 and called.islower()
-        if not is_function or any(one.arg == "device" for one in node.keywords):
-            return False
-        inside = [one for given in node.args for one in walk(given) if isinstance(one, ast.expr)]
-        return any(_is_tensor(one, known, file, context) for one in inside)
-    is_method = isinstance(node.func, ast.Attribute) and node.func.attr not in _NO_TENSOR
-    return is_method and isinstance(node.func, ast.Attribute) and _is_tensor(node.func.value, known, file, context)
 
 
 def _unmoved(context: Context) -> Iterator[Proposal]:

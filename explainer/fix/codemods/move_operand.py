@@ -147,6 +147,19 @@ def _indices(place: _Place) -> Iterator[Proposal]:
             belief=2.0,
             title=f"Index with a copy on the CPU: `{file.segment(found[0])}.cpu()`",
         )
+    # What comes of it may meet what is on the GPU.
+    pairs = [(one, file.parents[one]) for one in found if isinstance(one, (ast.Name, ast.Attribute))]
+    wholes = [(one, above.value) for one, above in pairs if isinstance(above, ast.Subscript)]
+    if wholes and len(wholes) == len(found):
+        rows, table = wholes[0]
+        yield Proposal(
+            edits=tuple(put_method(file, of, f".to({file.segment(one)}.device)") for one, of in wholes),
+            culprit=culprit_of(
+                file, place.statement, f"`{file.segment(rows)}` is on the GPU, what it indexes on the CPU"
+            ),
+            belief=1.5,
+            title=f"Index a copy on the GPU: `{file.segment(table)}.to({file.segment(rows)}.device)`",
+        )
 
 
 def _lengths(place: _Place) -> Iterator[Proposal]:
