@@ -1,4 +1,5 @@
 # precision/fused-attention-requirements
+# mended: with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel

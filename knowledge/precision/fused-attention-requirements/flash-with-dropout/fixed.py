@@ -7,7 +7,7 @@ torch.manual_seed(0)
 project = nn.Linear(8, 24)
 query, key, value = project(torch.randn(2, 5, 8)).view(2, 5, 3, 2, 4).permute(2, 0, 3, 1, 4)
 
-with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
     context = nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
 loss = context.pow(2).mean()
 loss.backward()
