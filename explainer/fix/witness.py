@@ -14,6 +14,7 @@ from explainer.model.trace import WRITE
 from explainer.source.backward import Backward, find_backwards, stepped
 from explainer.source.binding import bounds_of, dominates, scope_of
 from explainer.source.carried import find_carried
+from explainer.source.column import arguments_calls, drops
 from explainer.source.flow import Reach, flow_of
 from explainer.source.follower import followers
 from explainer.source.lineage import before, loops_of, reads, sources, statements_of
@@ -203,9 +204,29 @@ def _written_over_time(context: Context) -> Culprit | None:
     return culprit_of(found[0].file, found[0].node, "overwrites the state of the round before") if found else None
 
 
+def _drops_column(context: Context) -> Culprit | None:
+    """The options of the Trainer that drops the column which the failure misses."""
+    return _options_where(context, is_dropped=True)
+
+
+def _keeps_column(context: Context) -> Culprit | None:
+    """The options of a Trainer that did not drop what the failure misses: the forward takes it, or no row has it."""
+    return _options_where(context, is_dropped=False)
+
+
+def _options_where(context: Context, *, is_dropped: bool) -> Culprit | None:
+    column = str(context.fields.get("column") or "")
+    if not column or drops(column, context.program) is not is_dropped:
+        return None
+    found = next(arguments_calls(context.program), None)
+    return culprit_of(*found, "are the options of the Trainer") if found is not None else None
+
+
 READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "step-behind-backward": _step_behind_backward,
     "merged-while-training": _merged_while_training,
     "written-over-time": _written_over_time,
     "follows-another": _follows_another,
+    "drops-the-column": _drops_column,
+    "keeps-the-column": _keeps_column,
 }

@@ -269,7 +269,7 @@ def _own_frames(scene: Scene) -> tuple[Frame, ...]:
     records = scene.incident.exceptions
     utterance = scene.match.utterance
     if utterance.kind == "exception" and records[utterance.number].frames:
-        return records[utterance.number].frames
+        return utterance.frames
     return tuple(frame for record in records for frame in record.frames)
 
 

@@ -31,7 +31,7 @@ class Utterance(NamedTuple):
 def utterances_of(incident: Incident) -> list[Utterance]:
     """Everything that an incident's exceptions and warnings say."""
     said = [
-        _utterance("exception", index, record.type, _said(record), salience)._replace(frames=record.frames)
+        _utterance("exception", index, record.type, _said(record), salience)._replace(frames=_frames(incident, index))
         for index, (record, salience) in enumerate(zip(incident.exceptions, _saliences(incident), strict=True))
         if record.type or record.message
     ]
@@ -45,6 +45,14 @@ def utterances_of(incident: Incident) -> list[Utterance]:
 def utterance_of(record: ExceptionRecord) -> Utterance:
     """What one exception says, by itself."""
     return _utterance("exception", 0, record.type, _said(record), _FATAL)._replace(frames=record.frames)
+
+
+def _frames(incident: Incident, index: int) -> tuple[Frame, ...]:
+    """The frames of an exception, below those of the process that asked a worker for a result and raised its exception again."""
+    records = incident.exceptions
+    following = records[index + 1] if index + 1 < len(records) else None
+    above = following.frames if following is not None and following.link == "reraised" else ()
+    return (*above, *records[index].frames)
 
 
 def _said(record: ExceptionRecord) -> str:

@@ -1,0 +1,130 @@
+"""What a Trainer makes of a data set's columns: it drops each that the forward of its model does not name.
+
+Read on transformers 5: the parameters of `forward` are kept by name, and `label`, `label_ids` and those of `label_names`;
+`**kwargs` keeps none. All stay with `remove_unused_columns=False`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.source.binding import Value, parameters_of
+from explainer.source.file import SourceFile
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+
+OPTION = "remove_unused_columns"
+ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
+_KEPT = frozenset(
+    {"label", "labels", "label_ids", "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds"}
+    | {"pixel_values", "input_values", "input_features", "decoder_input_ids", "past_key_values", "start_positions"}
+)  # fmt: skip
+_LOADERS = (
+    "load_dataset",
+    "load_from_disk",
+    "from_csv",
+    "from_json",
+    "from_parquet",
+    "from_pandas",
+    "read_",
+    "reader(",
+    "load",
+)
+_DEPTH = 4  # classes between a subclass and its Trainer
+_ADDS = frozenset({"add_column", "rename_column"})
+
+
+def drops(column: str, program: Program) -> bool | None:
+    """Whether a Trainer of the program drops a column that its rows have; None where the source does not tell.
+
+    False where it is kept, and where the program makes all of its rows itself and none has such a column.
+    """
+    if any(OPTION in text.text for text in (*program.parsed(), *program.texts)):
+        return None
+    taken = list(_taken(program))
+    if column in _KEPT or any(column in names for names in taken) or _is_label(column, program):
+        return False
+    if any(_names(column, file) for file in program.parsed()):
+        return True if taken or _trains_library_model(program) else None
+    is_loaded = any(word in file.text for file in program.parsed() for word in _LOADERS)
+    return None if is_loaded else False
+
+
+def arguments_calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls that make the options of a Trainer."""
+    for file in program.parsed():
+        for node in file.walk():
+            called = (program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and called.rpartition(".")[2] in ARGUMENTS:
+                yield file, node
+
+
+def _models(program: Program) -> Iterator[Value]:
+    """What Trainers get as their model, in a call or handed on by a subclass."""
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call) and _is_trainer(node.func, file, program):
+                given = [one.value for one in node.keywords if one.arg == "model"] or node.args[:1]
+                yield from (Value(one, file) for one in given)
+
+
+def _is_trainer(called: ast.expr, file: SourceFile, program: Program, depth: int = 0) -> bool:
+    """Whether a class is a Trainer by its name, or one of the program's that inherits one."""
+    name = program.names(file).qualified(called) or ""
+    if name.rpartition(".")[2].endswith("Trainer"):
+        return True
+    found = resolver_of(program).find_class(called, file) if depth < _DEPTH else None
+    return found is not None and any(_is_trainer(one, found[0], program, depth + 1) for one in found[1].bases)
+
+
+def _taken(program: Program) -> Iterator[frozenset[str]]:
+    """The parameters of the forward of each such model whose class the program has."""
+    resolver = resolver_of(program)
+    for model in _models(program):
+        for where, owner in resolver.classes_of(model):
+            method = resolver.method(owner, "forward", where)
+            if method is not None:
+                yield frozenset(parameters_of(method[1]))
+
+
+def _trains_library_model(program: Program) -> bool:
+    """Whether a Trainer gets a model of transformers: its forward takes the names that all of its models take."""
+    made = [one for model in _models(program) for one in resolver_of(program).constructors_of(model)]
+    called = [
+        program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)
+    ]  # fmt: skip
+    return bool(called) and all(one.startswith("transformers.") for one in called)
+
+
+def _is_label(column: str, program: Program) -> bool:
+    """Whether `label_names=[...]` has it, which are kept."""
+    given = (
+        one.value
+        for file in program.parsed()
+        for one in file.walk()
+        if isinstance(one, ast.keyword) and one.arg == "label_names"
+    )
+    return any(isinstance(each, ast.Constant) and each.value == column for one in given for each in ast.walk(one))
+
+
+def _names(column: str, file: SourceFile) -> bool:
+    """Whether a row, or a data set, gets a column of that name: as a key, by `dict(...)`, by a store or a method of the data set."""
+    return any(_is_named(column, node) for node in file.walk())
+
+
+def _is_named(column: str, node: ast.AST) -> bool:
+    if isinstance(node, ast.Dict):
+        return any(_is(key, column) for key in node.keys)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store) and _is(node.slice, column)
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id == "dict":
+        return any(one.arg == column for one in node.keywords)
+    given = [*node.args, *(one.value for one in node.keywords)]
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and any(_is(one, column) for one in given)
+
+
+def _is(node: ast.expr | None, column: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == column
