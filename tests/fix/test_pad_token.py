@@ -126,6 +126,62 @@ def test_a_head_whose_configuration_comes_from_a_file(tmp_path) -> None:
     assert rewritten(tmp_path, "pad_token", late, "train(model", message=NO_PAD) == late
 
 
+SCORER = """import yaml
+from transformers import GPT2Config, GPT2ForSequenceClassification, PreTrainedTokenizerFast
+
+
+def words():
+    tok = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="</s>")
+    tok.pad_token = tok.eos_token
+    return tok
+
+
+def build(PARAMETERS):
+    config = GPT2Config(vocab_size=SIZE, **options)
+    return GPT2ForSequenceClassification(config)
+
+
+def main():
+    options = yaml.safe_load(open("model.yaml"))
+    tok = words()
+    model = build(ARGUMENTS)
+    train(model, tok)
+"""
+
+
+def scorer(parameters: str, arguments: str) -> str:
+    return (
+        SCORER.replace("PARAMETERS", parameters)
+        .replace("ARGUMENTS", arguments)
+        .replace("SIZE", "len(tok)" if "tok" in parameters else "16")
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "added"),
+    [
+        (scorer("tok, options", "tok, options"), "n_layer: 2", "config = GPT2Config(vocab_size=len(tok), **options, pad_token_id=tok.pad_token_id)"),
+        (scorer("options", "options"), "n_layer: 2", "model.config.pad_token_id = tok.pad_token_id"),
+        (scorer("tok, options", "tok, options"), "n_layer: 2\npad_token_id: 0", "model.config.pad_token_id = tok.pad_token_id"),
+    ],
+    ids=["known where the configuration is made", "known where the head is made", "named in the file"],
+)  # fmt: skip
+def test_a_tokenizer_by_what_it_is(tmp_path: pathlib.Path, source: str, options: str, added: str) -> None:
+    """Whatever it is called; options of a file that name no padding token leave room for it."""
+    (tmp_path / "model.yaml").write_text(options + "\n")
+    assert changed_lines(source, rewritten(tmp_path, "pad_token", source, "train(model", message=NO_PAD)) == [added]
+
+
+def test_a_name_that_holds_no_tokenizer(tmp_path: pathlib.Path) -> None:
+    """A padding token is asked of a tokenizer alone."""
+    source = (
+        scorer("words, options", "words(), options")
+        .replace("def words", "def core")
+        .replace("tok = words()", "tok = []")
+    )
+    assert rewritten(tmp_path, "pad_token", source, "train(model", message=NO_PAD) == source
+
+
 OWN = """from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 

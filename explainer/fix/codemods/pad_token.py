@@ -17,10 +17,12 @@ from typing import TypeGuard
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Bound, all_parameters, bounds_of, scope_of
+from explainer.source.binding import Bound, Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.program import module_name
+from explainer.source.program import Program, module_name
+from explainer.source.resolve import resolver_of
+from explainer.source.setting_flow import documents_behind, members_behind
 
 _PADS = frozenset({"[PAD]", "<pad>", "<PAD>", "[pad]", "<|pad|>", "<|padding|>", "<|finetune_right_pad_id|>"})
 _PAD_NAME = re.compile(r"_?PAD(?:_?(?:ID|IDX|INDEX|TOKEN|TOKEN_ID))?")
@@ -39,8 +41,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         tokenizer = next(_made(file, context, "Tokenizer", "TokenizerFast"), None)
         if is_head:
             yield from _configured(file, context)
-            for statement, name, _ in _made(file, context, *_HEADS):
-                known = tokenizer[1] if tokenizer is not None else _tokenizer_before(statement, file)
+            made = ((statement, name) for statement, name, _ in _made(file, context, *_HEADS))
+            for statement, name in (*made, *_returned(file, context)):
+                known = _known_at(statement, tokenizer, file, context.program)
                 if known is not None and not _sets(f"{name}.config.pad_token_id", file):
                     text = f"{name}.config.pad_token_id = {known}.pad_token_id"
                     yield _proposal(statement, text, file, f"`{name}` does not know the padding token")
@@ -145,42 +148,98 @@ def _is_told_later(file: SourceFile) -> bool:
 
 
 def _configured(file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """`GPT2Config(..., pad_token_id=tokenizer.pad_token_id)`, where a function makes a head from it and knows the tokenizer."""
-    names = context.program.names(file)
+    """`GPT2Config(..., pad_token_id=tokenizer.pad_token_id)`, where the function that makes a head's configuration knows the tokenizer."""
+    program = context.program
+    names = program.names(file)
     for node in file.walk():
-        if not isinstance(node, ast.Call) or not (names.qualified(node.func) or "").endswith(_HEADS) or not node.args:
+        called = (names.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+        if not isinstance(node, ast.Call) or not called.removesuffix(".from_config").endswith(_HEADS) or not node.args:
             continue
-        scope = scope_of(node, file)
-        made = [one.node for one in bounds_of(scope) if one.name == dotted_name(node.args[0])] or [node.args[0]]
-        config = made[0] if len(made) == 1 else None
-        tokenizer = _tokenizer(scope)
-        if (
-            tokenizer is None
-            or not isinstance(config, ast.Call)
-            or not (dotted_name(config.func) or "").endswith("Config")
-        ):
+        made = resolver_of(program).constructors_of(Value(node.args[0], file))
+        where, config = (made[0].file, made[0].node) if len(made) == 1 else (file, None)
+        if not isinstance(config, ast.Call) or not (dotted_name(config.func) or "").endswith("Config"):
             continue
-        if not any(one.arg in ("pad_token_id", None) for one in config.keywords):
+        tokenizer = _tokenizer_before(config, where, program)
+        if tokenizer is not None and not _may_name_padding(config, where, program):
             yield Proposal(
-                edits=(add_argument(file, config, f"pad_token_id={tokenizer}.pad_token_id"),),
-                culprit=culprit_of(file, config, "does not name the padding token, which the head looks for"),
+                edits=(add_argument(where, config, f"pad_token_id={tokenizer}.pad_token_id"),),
+                culprit=culprit_of(where, config, "does not name the padding token, which the head looks for"),
                 belief=2.2,
             )
 
 
-def _tokenizer(scope: ast.AST) -> str | None:
-    """What a scope calls its tokenizer: a parameter, or a name that it binds."""
+def _may_name_padding(config: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether a configuration names a padding token, or gets options that are not seen or name one."""
+    if any(one.arg == "pad_token_id" for one in config.keywords):
+        return True
+    handed = [one.value for one in config.keywords if one.arg is None]
+    return any(
+        members_behind(one, "pad_token_id", file, program) or not documents_behind(one, file, program) for one in handed
+    )
+
+
+def _returned(file: SourceFile, context: Context) -> Iterator[tuple[ast.stmt, str]]:
+    """The assignments of a head that a function of the program makes: `model = build(options)`."""
+    program = context.program
+    for node in file.walk():
+        name = dotted_name(node.targets[0]) if isinstance(node, ast.Assign) else None
+        if name is None or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        made = [
+            one for one in resolver_of(program).constructors_of(Value(node.value, file)) if one.node is not node.value
+        ]
+        kinds = [
+            program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)
+        ]
+        if kinds and all(_is_head(one) for one in kinds):
+            yield node, name
+
+
+def _is_head(called: str) -> bool:
+    """Whether a call makes a model of transformers with a classification head."""
+    owner = called.removesuffix(".from_pretrained").removesuffix(".from_config")
+    return owner.startswith("transformers.") and owner.endswith(_HEADS)
+
+
+def _tokenizer(scope: ast.AST, file: SourceFile, program: Program) -> str | None:
+    """What a scope calls its tokenizer: a parameter, or a name that it binds; by its name, else by what it is."""
     given = all_parameters(scope) if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else set()
-    found = sorted(name for name in {*given, *(one.name for one in bounds_of(scope))} if "tokenizer" in name.lower())
-    return found[0] if len(found) == 1 and "." not in found[0] else None
+    names = sorted(name for name in {*given, *(one.name for one in bounds_of(scope))} if "." not in name)
+    found = [name for name in names if "tokenizer" in name.lower()]
+    if not found:
+        read = {one.id: one for one in walk_scope(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+        found = [name for name in names if name in read and _is_tokenizer(Value(read[name], file), program)]
+    return found[0] if len(found) == 1 else None
 
 
-def _tokenizer_before(statement: ast.stmt, file: SourceFile) -> str | None:
+def _is_tokenizer(value: Value, program: Program) -> bool:
+    """Whether a name holds what a tokenizer class of transformers makes."""
+    made = resolver_of(program).constructors_of(value)
+    called = [program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)]
+    return bool(called) and all(
+        one.startswith("transformers.")
+        and one.removesuffix(".from_pretrained").endswith(("Tokenizer", "TokenizerFast"))
+        for one in called
+    )
+
+
+def _tokenizer_before(node: ast.stmt | ast.expr, file: SourceFile, program: Program) -> str | None:
     """What the scope of a statement calls its tokenizer, where it has it by then."""
-    scope = scope_of(statement, file)
-    name = _tokenizer(scope)
-    is_late = any(one.name == name and one.node.lineno >= statement.lineno for one in bounds_of(scope))
+    scope = scope_of(node, file)
+    name = _tokenizer(scope, file, program)
+    is_late = any(one.name == name and one.node.lineno >= node.lineno for one in bounds_of(scope))
     return None if is_late else name
+
+
+def _known_at(
+    statement: ast.stmt, tokenizer: tuple[ast.Assign, str, ast.Call] | None, file: SourceFile, program: Program
+) -> str | None:
+    """What a statement may call the tokenizer: the name of the one that the file makes, where its scope sees that, else its own."""
+    if tokenizer is not None:
+        made, name, _ = tokenizer
+        if "." in name or scope_of(made, file) in (scope_of(statement, file), file.tree):
+            return name
+    return _tokenizer_before(statement, file, program)
 
 
 def _proposal(statement: ast.stmt, text: str, file: SourceFile, why: str) -> Proposal:
