@@ -42,6 +42,23 @@ class Trainer:
             for callback in self.callbacks:
                 callback.on_step(self)
 """
+SWAP = """import torch
+class Average(Callback):
+    def swap(self, net):
+        with torch.no_grad():
+            net.weight.clamp_(-1, 1)
+class Validation(Callback):
+    def __init__(self, average):
+        self.average = average
+    def on_loss(self, trainer):
+        self.average.swap(trainer.model)
+        print(trainer.model)
+        self.average.swap(trainer.model)
+class Log(Callback):
+    def on_loss(self, trainer):
+        print(trainer)
+"""
+MADE = "hooks = [Validation(Average()), Log()]\n"
 CLASS = """import torch
 class Ball(Callback):
     def __call__(self, trainer):
@@ -69,6 +86,16 @@ RIGHT = {
     "a call within a call": {"train.py": LOOP, "ball.py": CLASS, "run.py": 'add(Ball(), Log(event="loss"))\n'},
     "one call for two callbacks": {"train.py": LOOP, "ball.py": CLASS, "run.py": 'trainer.on("loss", [Ball(), Log()])\n'},
     "both methods are there": {"train.py": NAMED, "ball.py": METHOD + "    def on_step(self, trainer):\n        print(trainer)\n"},
+    "a method that its class calls too": {
+        "train.py": NAMED,
+        "ball.py": METHOD + "    def reset(self, trainer):\n        self.on_loss(trainer)\n",
+    },
+    "a callback that its base does the work for": {
+        "train.py": NAMED,
+        "ball.py": SWAP + MADE.replace("Validation", "Checked")
+        + "class Checked(Validation):\n    def on_loss(self, trainer):\n        super().on_loss(trainer)\n",
+        "run.py": "",
+    },
     "a method of another name": {"train.py": NAMED, "ball.py": METHOD.replace("on_loss", "on_start")},
 }  # fmt: skip
 WRONG = {
@@ -121,6 +148,11 @@ WRONG = {
         {"train.py": LOOP, "ball.py": 'import torch\n@on("loss")\n@torch.no_grad()\ndef ball(trainer):\n    trainer.model.weight.clamp_(-1, 1)\n'},
         "ball.py",
         ['-@on("loss")', '+@on("stepped")'],
+    ),
+    "a method that lets another object write": (
+        {"train.py": NAMED, "ball.py": SWAP + MADE},
+        "ball.py",
+        ["-    def on_loss(self, trainer):", "+    def on_step(self, trainer):"],
     ),
     "a method": (
         {"train.py": NAMED, "ball.py": METHOD},

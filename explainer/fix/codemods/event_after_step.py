@@ -17,6 +17,7 @@ from explainer.fix.trace import traced_places
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import WRITE
+from explainer.source.callee import leads_to
 from explainer.source.event import Event, event_of, find_gaps, later_event
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
@@ -43,23 +44,38 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     program = context.program
     for file, statement in traced_places(WRITE, context):
-        listener = _listener(file, statement, program)
-        for gap in find_gaps(program) if listener is not None else ():
+        for gap in find_gaps(program):
             for one in gap.between:
                 event = event_of(one)
                 later = later_event(event, gap) if event is not None else None
-                if listener is None or event is None or later is None:
+                if event is None or later is None:
                     continue
                 place = f"{os.path.basename(gap.file.path)}:{one.lineno}"
-                for edit, culprit, belief in _subscriptions(event, later, listener, place, program):
-                    yield Proposal(
-                        edits=(edit,),
-                        culprit=culprit,
-                        belief=belief,
-                        applicability="unsafe",
-                        because=_LATER,
-                        title=f"Run the callback at `{later.name}`, behind the step, instead of `{event.name}`",
-                    )
+                for listener in _listeners(file, statement, event, program):
+                    for edit, culprit, belief in _subscriptions(event, later, listener, place, program):
+                        yield Proposal(
+                            edits=(edit,),
+                            culprit=culprit,
+                            belief=belief,
+                            applicability="unsafe",
+                            because=_LATER,
+                            title=f"Run the callback at `{later.name}`, behind the step, instead of `{event.name}`",
+                        )
+
+
+def _listeners(file: SourceFile, statement: ast.stmt, event: Event, program: Program) -> Iterator[_Listener]:
+    """What wrote, and each callback whose method for the event leads to the write: an evaluation that swaps weights."""
+    own = _listener(file, statement, program)
+    if own is not None:
+        yield own
+    for where in program.parsed():
+        for owner in program.names(where).classes.values():
+            method = _method(owner, event.name) or _method(owner, "__call__")
+            if method is None or (own is not None and owner is own.owner):
+                continue
+            if leads_to(statement, method, where, program):
+                names = frozenset({owner.name} | set(_registered({owner.name}, program)))
+                yield _Listener(file=where, function=method, owner=owner, names=names)
 
 
 def _listener(file: SourceFile, statement: ast.stmt, program: Program) -> _Listener | None:
@@ -104,7 +120,8 @@ def _subscriptions(
         edit = Edit(file=file.path, start=start, end=end, new=f"{quote}{later.name}{quote}")
         yield edit, culprit_of(file, node, why), 1.6 if is_inside else 2.0
     method = _method(listener.owner, event.name)
-    if method is not None and _method(listener.owner, later.name) is None:
+    is_free = _method(listener.owner, later.name) is None and not _is_asked_for(listener.owner, event.name, program)
+    if method is not None and is_free:
         start = listener.file.text.index(event.name, listener.file.span(method)[0])
         edit = Edit(file=listener.file.path, start=start, end=start + len(event.name), new=later.name)
         yield edit, culprit_of(listener.file, method, why), 1.8
@@ -169,6 +186,17 @@ def _is_about(node: ast.AST | None, around: list[ast.AST], listener: _Listener) 
     named = {_last(one) for one in walk(node) if isinstance(one, (ast.Name, ast.Attribute))}
     made = {_last(one.func) for one in walk(node) if isinstance(one, ast.Call) and _last(one.func)[:1].isupper()}
     return bool(named & listener.names) and not made - listener.names
+
+
+def _is_asked_for(owner: ast.ClassDef | None, name: str, program: Program) -> bool:
+    """Whether a class calls its own method by that name, or any class that of its base."""
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr == name
+        and (isinstance(one.value, ast.Call) or (dotted_name(one.value) == "self" and owner in _above(one, file)))
+        for file in program.parsed()
+        for one in file.walk()
+    )
 
 
 def _method(owner: ast.ClassDef | None, name: str) -> Function | None:
