@@ -14,7 +14,7 @@ MAX_ADAPTERS = 20
 
 
 class IdleAdapters:
-    """Notes each adapter that the program adds by itself; forgets one that is active in a step, or holds an update of its own."""
+    """Notes each adapter that the program adds by itself; forgets one that was made active before a step, or holds an update of its own."""
 
     def __init__(self) -> None:
         self._added: list[_Added] = []
@@ -28,6 +28,11 @@ class IdleAdapters:
         if self._added:
             with suppress(Exception):  # the names of active adapters have moved from release to release
                 self._added = [one for one in self._added if one.is_idle()]
+
+    def choose(self, model: Any, name: str) -> None:
+        """The program makes an adapter the active one: what it does so for before a step, as for a reference, is its own to say."""
+        for one in self._added:
+            one.is_chosen = one.is_chosen or one.is_of(model, name)
 
     def at_the_end(self) -> list[dict[str, Any]]:
         """The adapters that were there in a step, active in none, and are as they were made."""
@@ -55,6 +60,7 @@ class _Added:
         self._model = weakref.ref(model)
         self._name = str(told["adapter"])
         self._instead = ""
+        self.is_chosen = False
         self._place = told
         # Kept, as the model may be gone at the end; of LoRA's two factors the one that starts at zero.
         self._own = [one for name, one in model.named_parameters() if "lora_B" in name and f".{self._name}." in name]
@@ -63,12 +69,15 @@ class _Added:
     def told(self) -> dict[str, Any]:
         return {**self._place, "instead": self._instead}
 
+    def is_of(self, model: Any, name: str) -> bool:
+        return self._model() is model and self._name == name
+
     def is_idle(self) -> bool:
         """Whether no step so far had it active: a model that is gone is in no step, an adapter that was deleted is not meant."""
         model = self._model()
         if model is None:
             return True
-        if self._name not in model.peft_config:
+        if self.is_chosen or self._name not in model.peft_config:
             return False
         active = list(model.active_adapters)
         if self._name in active:

@@ -25,6 +25,7 @@ from .name import Names
 from .segment import Segments
 from .skipped import Skipped
 from .stuck import Stuck
+from .switched_adapter import SwitchedAdapters
 from .unloaded import Unloaded
 from .unowned import Unowned
 
@@ -47,6 +48,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
     watcher.frozen_adapters.watch()
+    watcher.switched_adapters.watch()
     watcher.segments.watch()
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
@@ -80,6 +82,7 @@ class Watcher:
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
         self.frozen_adapters = FrozenAdapters()
+        self.switched_adapters = SwitchedAdapters(self.idle_adapters.choose)
         self.segments = Segments()
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
 
@@ -107,6 +110,7 @@ class Watcher:
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
+        self.switched_adapters.before_step(optimizer)
         self.segments.before_step(optimizer)
         self.stuck.before_step(optimizer)
         self._look(optimizer)
@@ -164,7 +168,16 @@ class Watcher:
 
     def _tell_silent(self) -> None:
         """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
-        for name in ("skipped", "misscaled", "unloaded", "dropped", "idle_adapters", "frozen_adapters", "stuck"):
+        for name in (
+            "skipped",
+            "misscaled",
+            "unloaded",
+            "dropped",
+            "idle_adapters",
+            "frozen_adapters",
+            "switched_adapters",
+            "stuck",
+        ):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told
 

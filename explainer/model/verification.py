@@ -16,6 +16,7 @@ DROPPED = "reads a column that the Trainer has dropped"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
 ADDS_UP = "returns a mean to a Trainer that adds up"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
+SWITCHED = "puts another adapter in the place of one that an optimizer trains, and no step trains that"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
@@ -297,6 +298,7 @@ class ProcessReport:
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()
     frozen_adapters: tuple[IdleAdapter, ...] = ()
+    switched_adapters: tuple[IdleAdapter, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from explainer.model.verification import (
     PASSES_OVER,
     RED,
     STEPS_PAST,
+    SWITCHED,
     Dropped,
     Failure,
     IdleAdapter,
@@ -167,6 +168,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
     for frozen in process.frozen_adapters:
         yield f"{_place(frozen)} {FROZEN}: `{frozen.adapter}`"
+    for switched in process.switched_adapters:
+        yield f"{_place(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
 def _place(one: Misscaled | Unloaded | Dropped | IdleAdapter) -> str:

@@ -84,6 +84,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         dropped=tuple(Dropped(**one) for one in raw.get("dropped", ())),
         idle_adapters=tuple(IdleAdapter(**one) for one in raw.get("idle_adapters", ())),
         frozen_adapters=tuple(IdleAdapter(**one) for one in raw.get("frozen_adapters", ())),
+        switched_adapters=tuple(IdleAdapter(**one) for one in raw.get("switched_adapters", ())),
         stuck=tuple(Stuck(**one) for one in raw.get("stuck", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
         traced=raw.get("traced") or {},
