@@ -21,6 +21,7 @@ from explainer.model.environment import Environment
 from explainer.model.incident import TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
+from explainer.model.trace import NOT_FINITE
 from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
@@ -279,8 +280,21 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
     if incident is None:
         return run
     report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
+    if not report.findings and gives_up(incident):
+        row = MetricRow(values=(("grad_norm", math.nan),))  # which the program's own words do not say
+        incident = replace(incident, metrics=(*incident.metrics, row))
+        report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
     report = plan_report(report, job.catalog, job.root, _scripts_of(job))
     return replace(run, report=report) if report.findings else run
+
+
+def gives_up(incident: Incident) -> bool:
+    """Whether the program itself ended the run, by a line that raises, after values that a trace saw stop being finite."""
+    last = incident.exceptions[-1] if incident.exceptions else None
+    frame = last.frames[-1] if last is not None and last.frames else None
+    if frame is None or frame.library is not None or not (frame.code or "").lstrip().startswith("raise "):
+        return False
+    return any(one.kind == NOT_FINITE for one in incident.traced)
 
 
 def _is_traceable(report: Report) -> bool:

@@ -70,6 +70,25 @@ def test_a_frozen_network_that_was_loaded() -> None:
     assert (bad["input"], bad["operation"]) == ("loaded", "copy_")
 
 
+@pytest.mark.parametrize("makes", ["zeros_", "normal_", None])
+def test_an_adapter_that_was_initialised_in_sight(makes: str | None) -> None:
+    """What the program initialises before it is loaded is a weight too, through views as a file is read."""
+    damaged = torch.zeros(16)
+    damaged[3] = float("nan")
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        layer = torch.nn.Linear(4, 4).to("cpu")
+        if makes is not None:
+            getattr(torch.nn.init, makes)(layer.weight)
+        layer.load_state_dict({"weight": damaged.view(4, 4).to(torch.float64).reshape(4, 4), "bias": torch.zeros(4)})
+        layer = layer.to("cpu")
+        layer(torch.randn(2, 4)).sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert bad is not None
+    assert (bad["input"], bad["operation"]) == ("loaded", "copy_")
+
+
 @pytest.mark.parametrize("fills", [False, True])
 def test_memory_that_nothing_wrote(fills: bool) -> None:
     """What `to_empty` leaves in a buffer is neither data nor a weight; what was written since is."""

@@ -271,7 +271,7 @@ class Finite:
         """What copies a value into a parameter, as from a checkpoint: then the weights are at fault and no data; else nothing."""
         for _ in range(MAX_MOVES):
             if operation.name == "copy_":
-                is_parameter = any(
+                is_parameter = operation.fills or any(
                     leaf.requires_grad or type(leaf) is self._types[1] for leaf in self._leaves(operation)
                 )
                 return {"input": "loaded", "operation": operation} if is_parameter else {}

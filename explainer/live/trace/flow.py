@@ -18,7 +18,7 @@ class Operation:
     """One call of torch: its name and line, the operations that its inputs came from, and what it did to the graph.
 
     `sequence` is autograd's counter before the call: the nodes that it made have that number and those behind it.
-    `wrote` are the operations that had made the tensors which it wrote in place.
+    `wrote` are the operations that had made the tensors which it wrote in place; `fills` says that one of these was a parameter.
     `replay` says that a checkpoint ran its segment again, `in_segment` that this is inside one, whose first pass has grad
     mode off; `node` is autograd's name for it, where values are watched; `off` where the program had switched grad mode off.
     """
@@ -36,6 +36,7 @@ class Operation:
     off: Place | None = None
     sequence: int = 0
     wrote: tuple[int, ...] = ()
+    fills: bool = False
 
 
 class Flow:

@@ -249,6 +249,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             bool(self.replays.open),
             sequence=sequence,
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
+            fills=any(self._is_weight(one) for one in written),
         )
         if took and (not operation.grad_mode or self._lent.holds(inputs)):
             self._see_taken(operation, tensors)
@@ -291,12 +292,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if off is not None and all(off != one.place for one in self.replays.open):
             operation.in_segment = False
 
+    def _is_weight(self, tensor: Any) -> bool:
+        return bool(tensor.is_leaf) and (bool(tensor.requires_grad) or isinstance(tensor, self._parameter))
+
     def _sorted(
         self, name: str, tensors: list[Any], outputs: list[Any], written: list[Any], *, grad_mode: bool
     ) -> tuple[list[Any], list[Any], bool, bool]:
         """Of a call that wrote: all that it made, what of that it computed, whether a graph ends there, whether it gave one."""
         # What an initialiser or a loader writes into a leaf is its value, not a way that its gradients would go.
-        leaves_set = [one for one in written if one.is_leaf and (one.requires_grad or isinstance(one, self._parameter))]
+        leaves_set = [one for one in written if self._is_weight(one)]
         leaves_set += outputs if name == SET_DATA else ()
         made = [*outputs, *(one for one in written if all(one is not other for other in outputs))]
         computed = [one for one in made if all(one is not other for other in leaves_set)] if leaves_set else made
