@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.device_word import HOST, device_word
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, put_method, remove_argument
 from explainer.fix.seen import seen, seen_modules, seen_tensors
-from explainer.source.binding import Bound, bounds_of, dominates, reaching, scope_of, walk_scope
+from explainer.source.binding import Bound, bounds_of, reaching, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.generator import generators_of
 from explainer.source.name import dotted_name
-from explainer.source.tree import end_of, start_of, walk
+from explainer.source.tree import start_of, walk
 from explainer.source.write import NOT_WRITES
 
 _MOVES = ("to", "cuda")
-_HOST = frozenset({"cpu", "meta"})
 _PACKS = "torch.nn.utils.rnn.pack_padded_sequence"
 _STAYS = (_PACKS, "print", "len", "range", "isinstance", "float", "int", "str")
 
@@ -36,19 +36,14 @@ class _Place:
     context: Context
 
     def device(self, at: ast.AST) -> str | None:
-        """What names the accelerator before a node: a variable that is set by then, or what the program says elsewhere."""
-        given = [one for one in _arguments(at, self.file) if one == "device"]
-        for word in (*given, *_words(self.file, self.context)):
-            name = word.partition(".")[0]
-            if not name.isidentifier() or _is_set(name, at, self.file):
-                return word
-        return None
+        """What names the accelerator before a node."""
+        return device_word(at, self.file, self.context)
 
     def beside(self, operands: list[ast.expr]) -> str | None:
         """Where a tensor is that the statement uses and that is on the accelerator."""
         for one in operands:
             known = seen(one, self.context)
-            if known is not None and known.device not in _HOST:
+            if known is not None and known.device not in HOST:
                 return f"{self.file.segment(one)}.device"
         return None
 
@@ -118,7 +113,7 @@ def _for_numpy(place: _Place) -> Iterator[Proposal]:
             continue
         read = [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" else []
         given = [*node.args, *(one.value for one in node.keywords)]
-        read += [one for one in given if (known := seen(one, context)) is not None and known.device not in _HOST]
+        read += [one for one in given if (known := seen(one, context)) is not None and known.device not in HOST]
         if read:
             yield Proposal(
                 edits=tuple(put_method(file, one, ".cpu()") for one in read),
@@ -135,8 +130,8 @@ def _indices(place: _Place) -> Iterator[Proposal]:
         node.slice
         for node in walk_scope(scope_of(place.statement, file))
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and node.lineno >= place.statement.lineno
-        if (index := seen(node.slice, context)) is not None and index.device not in _HOST
-        if (whole := seen(node.value, context)) is None or whole.device in _HOST
+        if (index := seen(node.slice, context)) is not None and index.device not in HOST
+        if (whole := seen(node.value, context)) is None or whole.device in HOST
     ]
     if found:
         yield Proposal(
@@ -259,7 +254,7 @@ def _operands(place: _Place) -> Iterator[Proposal]:
     on_cpu = {name for name, one in known.items() if one.device == "cpu" and one.shape}
     kept = min(_written(place.statement) & on_cpu, default="")
     if kept:
-        left = [one for one in operands if known[ast.unparse(one)].device not in _HOST]
+        left = [one for one in operands if known[ast.unparse(one)].device not in HOST]
     device = f"{kept}.device" if kept else place.beside(operands) or place.device(place.statement)
     if not left or device is None:
         return
@@ -323,53 +318,3 @@ def _read(place: _Place) -> Iterator[ast.expr]:
             continue
         if node not in stays and ast.unparse(node) in known:
             yield node
-
-
-def _words(file: SourceFile, context: Context) -> Iterator[str]:
-    """How the program names its accelerator: what it gives to `.to(...)` and `device=`, most often first; `"cuda"` for `.cuda()`."""
-    said: dict[str, int] = {}
-    for one in (file, *(each for each in context.program.parsed() if each is not file)):
-        for node in one.walk():
-            word = _named(node, one)
-            if word is not None and (one is file or not word.isidentifier()):
-                said[word] = said.get(word, 0) + 1
-    yield from sorted(said, key=lambda word: (not word.isidentifier(), -said[word]))
-    names = context.program.names(file)
-    for bound in bounds_of(file.tree):
-        if isinstance(bound.node, ast.Call) and names.is_call(bound.node, "accelerate.Accelerator"):
-            yield f"{bound.name}.device"
-
-
-def _named(node: ast.AST, file: SourceFile) -> str | None:
-    given: ast.expr | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES:
-        if node.func.attr == "cuda":
-            return file.segment(node.args[0]) if node.args else '"cuda"'
-        given = next(iter(node.args), None)
-    elif isinstance(node, ast.keyword) and node.arg == "device":
-        given = node.value
-    if isinstance(given, ast.Constant) and isinstance(given.value, str) and given.value.partition(":")[0] not in _HOST:
-        return file.segment(given)
-    name = dotted_name(given) if given is not None else None
-    return name if name and name.rpartition(".")[2].lower() in ("device", "dev") else None
-
-
-def _is_set(name: str, at: ast.AST, file: SourceFile) -> bool:
-    """Whether a name has a value where a node runs: bound before it, an argument around it, or a name of the module."""
-    scope = scope_of(at, file)
-    if name in _arguments(at, file):
-        return True
-    if any(
-        one.name == name and end_of(one.statement) <= start_of(at) and dominates(one.statement, at, file)
-        for one in bounds_of(scope)
-    ):
-        return True
-    return not isinstance(scope, ast.Module) and any(one.name == name for one in bounds_of(file.tree))
-
-
-def _arguments(node: ast.AST, file: SourceFile) -> list[str]:
-    """The names of the arguments of the function around a node."""
-    arguments = getattr(scope_of(node, file), "args", None)
-    return (
-        [one.arg for one in walk(arguments) if isinstance(one, ast.arg)] if isinstance(arguments, ast.arguments) else []
-    )
