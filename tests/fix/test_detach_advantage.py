@@ -74,3 +74,50 @@ def test_the_weight_is_detached(body: str, changes: list[str], tmp_path: pathlib
 def test_right_programs_stay(body: str, tmp_path: pathlib.Path) -> None:
     """Constants already, and products that are no policy gradient."""
     assert rewritten(tmp_path, "detach_advantage", TOP + body) == TOP + body
+
+
+COLLECTED = (
+    TOP
+    + """actor, critic = torch.nn.Linear(3, 2), torch.nn.Linear(3, 1)
+class Rollout:
+    def __init__(self):
+        self.values, self.log_probs, self.rewards = [], [], []
+    def add(self, reward, value, log_prob):
+        self.rewards.append(reward)
+        self.values.append(value)
+        self.log_probs.append(log_prob)
+    def finish(self):
+        returns, values = torch.stack(self.rewards), torch.stack(self.values)
+        advantages = returns - values
+        return {"returns": returns, "values": values, "advantages": advantages / 2, "log_probs": torch.stack(self.log_probs)}
+def collect():
+    rollout = Rollout()
+    for _ in range(4):
+        obs = torch.randn(3)
+        dist = Categorical(logits=actor(obs))
+        action = dist.sample()
+        rollout.add(torch.rand(()), critic(obs).squeeze(-1), dist.log_prob(action))
+    return rollout.finish()
+def update(batch):
+    critic_loss = F.mse_loss(batch["values"], batch["returns"])
+    policy_loss = -(batch["log_probs"] * batch["advantages"]).mean()
+    critic_loss.backward()
+    policy_loss.backward()
+update(collect())
+"""
+)
+
+
+def test_an_advantage_that_is_read_of_a_batch(tmp_path: pathlib.Path) -> None:
+    """It was computed elsewhere, of values that have their graph."""
+    assert diff_lines(COLLECTED, rewritten(tmp_path, "detach_advantage", COLLECTED)) == [
+        '-    policy_loss = -(batch["log_probs"] * batch["advantages"]).mean()',
+        '+    policy_loss = -(batch["log_probs"] * batch["advantages"].detach()).mean()',
+    ]
+    for right in (
+        COLLECTED.replace("self.values.append(value)", "self.values.append(value.detach())"),
+        COLLECTED.replace("returns - values\n", "returns - values.detach()\n"),
+        COLLECTED.replace("critic(obs).squeeze(-1)", "torch.rand(())"),
+        COLLECTED.replace('batch["advantages"])', 'batch["weights"])').replace('"advantages":', '"weights":'),
+    ):
+        assert rewritten(tmp_path, "detach_advantage", right) == right

@@ -12,13 +12,18 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.kept import Kept, find_kept, name_read
 from explainer.source.lineage import reads, scope_of, sources, statements_of
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.write import is_without_grad
 
 _LOG_PROBABILITY = re.compile(r"log_?probs?|log_?pi|logp|ratios?", re.IGNORECASE)
+_ADVANTAGE = re.compile(r"(?:^|_)(?:adv(?:s|antages?)?|gaes?|deltas?|td_?errors?)(?:_|$)", re.IGNORECASE)
 _VALUE = re.compile(r"(?:^|_)(?:v|values?|critic|baseline)(?:_|s?$)", re.IGNORECASE)
 _REGRESSIONS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "pow", "square"))
 _CALLS = frozenset(("torch.pow", "torch.square"))
@@ -34,7 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue  # every product of a long file would be followed back for nothing
         for node in file.walk():
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-                weight = _weight(node, file, context.program)
+                weight = _weight(node, file, context.program) or _read_weight(node, context.program)
                 if weight is not None:
                     edit = put_method(file, weight, ".detach()")
                     yield Proposal(edits=(edit,), culprit=culprit_of(file, weight, _WHY), belief=2.0)
@@ -48,6 +53,27 @@ def _weight(product: ast.BinOp, file: SourceFile, program: Program) -> ast.expr 
             is_plain = isinstance(weight, (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript, ast.Call))
             return weight if is_plain and _is_of_critic(weight, at, file, program) else None
     return None
+
+
+def _read_weight(product: ast.BinOp, program: Program) -> ast.expr | None:
+    """The advantage that is read of a batch beside a log-probability, where it was computed of a critic's values elsewhere."""
+    for chance, weight in ((product.left, product.right), (product.right, product.left)):
+        inner = chance.operand if isinstance(chance, ast.UnaryOp) else chance
+        name = name_read(weight) if isinstance(weight, (ast.Subscript, ast.Attribute)) else None
+        if not _LOG_PROBABILITY.fullmatch(name_read(inner) or "") or name is None or not _ADVANTAGE.search(name):
+            continue
+        if any(_is_made_of_values(one, program) for one in find_kept({name}, program)):
+            return weight
+    return None
+
+
+def _is_made_of_values(kept: Kept, program: Program) -> bool:
+    """Whether what is kept has a graph, and values of a critic among what it is made of."""
+    file, at = kept.file, kept.file.statement(kept.value)
+    names = reads(kept.value) | {name for _, value in sources(kept.value, at, file, program) for name in reads(value)}
+    is_of_values = any(_VALUE.search(part) for name in names for part in name.split("."))
+    is_cut = is_without_grad(at, file, program)
+    return is_of_values and not is_cut and bool(provenance_of(program).trace(Value(kept.value, file)).live)
 
 
 def _is_log_probability(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:

@@ -13,7 +13,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.kept import find_kept, name_read
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
@@ -30,12 +30,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     program = context.program
     names = {name for file in program.parsed() for node in file.walk() for name in _old(node, file, program)}
-    kept = [one for file in program.parsed() for one in _kept(names, file, program)]
+    kept = [one for one in find_kept(names, program) if _has_graph(one.value, one.file, program)]
     # What is appended step by step is where a value is kept; an entry of the same name may only hand on what is kept.
-    grown = [one for one in kept if one[2]] or [one for one in kept if isinstance(one[1], ast.Name)] or kept
+    grown = [one for one in kept if one.is_appended] or [one for one in kept if isinstance(one.value, ast.Name)] or kept
     if len(grown) == 1:
-        file, value, _ = grown[0]
-        yield Proposal(edits=(put_method(file, value, ".detach()"),), culprit=culprit_of(file, value, _WHY), belief=2.4)
+        (one,) = grown
+        edit = put_method(one.file, one.value, ".detach()")
+        yield Proposal(edits=(edit,), culprit=culprit_of(one.file, one.value, _WHY), belief=2.4)
 
 
 def _old(node: ast.AST, file: SourceFile, program: Program) -> Iterator[str]:
@@ -49,7 +50,7 @@ def _old(node: ast.AST, file: SourceFile, program: Program) -> Iterator[str]:
         inner = node.func.value
     for one in (inner, *(each.node for each in _behind(inner, file, program))):
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
-            name = _key(one.right)
+            name = name_read(one.right)
             if name is not None:
                 yield name
 
@@ -57,36 +58,6 @@ def _old(node: ast.AST, file: SourceFile, program: Program) -> Iterator[str]:
 def _behind(node: ast.expr | None, file: SourceFile, program: Program) -> Iterator[Value]:
     if isinstance(node, ast.Name):
         yield from resolver_of(program).behind(Value(node, file))
-
-
-def _key(node: ast.expr) -> str | None:
-    """`batch["logp"]`, `rollout.logp`, `old_logp`: what a value is called where it is read."""
-    if isinstance(node, ast.Subscript):
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return node.slice.value
-        return _key(node.value)
-    return (dotted_name(node) or "").rpartition(".")[2] or None
-
-
-def _kept(names: set[str], file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, ast.expr, bool]]:
-    """The values that are kept under one of some names with their graph, and whether they are appended."""
-    for node in file.walk():
-        found: list[tuple[str | None, ast.expr, bool]] = []
-        if isinstance(node, ast.Call):
-            func = node.func
-            if isinstance(func, ast.Attribute) and func.attr == "append" and len(node.args) == 1:
-                found = [(_key(func.value), node.args[0], True)]
-            else:
-                found = [(one.arg, one.value, False) for one in node.keywords]
-        elif isinstance(node, ast.Dict):
-            found = [
-                (getattr(key, "value", None), value, False) for key, value in zip(node.keys, node.values, strict=True)
-            ]
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):
-            found = [(_key(node.targets[0]), node.value, False)]
-        for name, value, is_appended in found:
-            if name in names and _has_graph(value, file, program):
-                yield file, value, is_appended
 
 
 def _has_graph(value: ast.expr, file: SourceFile, program: Program) -> bool:

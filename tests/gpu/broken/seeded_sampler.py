@@ -1,5 +1,5 @@
 # device/mixed-devices
-# mended: eps = torch.randn(mean.shape, generator=self.stream).to(mean.device)
+# mended: self.stream = torch.Generator(device="cuda")
 import torch
 from torch import nn
 
