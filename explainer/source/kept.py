@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.source.fields import fields_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ def find_kept(names: set[str], program: Program) -> Iterator[Kept]:
     for file in program.parsed() if names else ():
         for node in file.walk():
             is_grown = _is_append(node)
-            for name, value in _kept(node):
+            for name, value in (*_kept(node), *_fields(node, file, program)):
                 if name in names and name is not None:
                     yield Kept(file=file, name=name, value=value, is_appended=is_grown)
 
@@ -55,3 +57,12 @@ def _kept(node: ast.AST) -> Iterator[tuple[str | None, ast.expr]]:
                 yield key.value, value
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):
         yield name_read(node.targets[0]), node.value
+
+
+def _fields(node: ast.AST, file: SourceFile, program: Program) -> Iterator[tuple[str, ast.expr]]:
+    """What a record of the program is given by place: `Rollout(observations, logp)`."""
+    if not isinstance(node, ast.Call) or not node.args or any(isinstance(one, ast.Starred) for one in node.args):
+        return
+    found = resolver_of(program).find_class(node.func, file)
+    if found is not None:
+        yield from zip(fields_of(found[1], program.names(found[0])), node.args, strict=False)

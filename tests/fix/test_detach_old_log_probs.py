@@ -59,6 +59,12 @@ FORMS = {
         SOURCE.replace("ratio = (logp - batch", "change = logp - batch").replace('"logp"]).exp()', '"logp"]\n    ratio = torch.exp(change)'),
         "self.logp.append(logp.detach())",
     ),
+    "a field of a record": (
+        "from dataclasses import dataclass\n"
+        + SOURCE.replace("class Rollout:", "@dataclass\nclass Step:\n    action: object\n    logp: object\nclass Rollout:")
+        .replace("self.logp.append(logp)", "self.steps.append(Step(action, logp))").replace("torch.stack(self.logp)", "self.steps"),
+        "self.steps.append(Step(action, logp.detach()))",
+    ),
     "an entry": (
         SOURCE.replace("self.logp.append(logp)", "self.kept.append(dict(logp=logp))").replace("torch.stack(self.logp)", "self.kept"),
         "self.kept.append(dict(logp=logp.detach()))",

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value
+from explainer.source.binding import Value, reaching
 from explainer.source.file import SourceFile
-from explainer.source.kept import find_kept, name_read
+from explainer.source.kept import Kept, find_kept, name_read
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.resolve import resolver_of
@@ -36,7 +36,16 @@ def propose(context: Context) -> Iterator[Proposal]:
     if len(grown) == 1:
         (one,) = grown
         edit = put_method(one.file, one.value, ".detach()")
-        yield Proposal(edits=(edit,), culprit=culprit_of(one.file, one.value, _WHY), belief=2.4)
+        culprit = culprit_of(one.file, _made(one), _WHY)
+        # A ratio says what is meant: computed in each round, as others may be, it would always be one.
+        yield Proposal(edits=(edit,), culprit=culprit, belief=3.4, is_origin=True)
+
+
+def _made(kept: Kept) -> ast.expr | ast.stmt:
+    """What is kept, or, where it was computed in the same function, the statement that did."""
+    found = reaching(kept.value.id, kept.value, kept.file) if isinstance(kept.value, ast.Name) else []
+    is_computed = len(found) == 1 and isinstance(found[0].statement, ast.Assign) and not found[0].is_element
+    return kept.file.statement(found[0].statement) if is_computed else kept.value
 
 
 def _old(node: ast.AST, file: SourceFile, program: Program) -> Iterator[str]:

@@ -15,6 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.rewrite import put_method, spell, under_no_grad
 from explainer.source.backward import find_backwards
 from explainer.source.binding import Value
+from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.lineage import (
     CUTS,
@@ -216,7 +217,21 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
                 continue
             edits = under_no_grad(file, [statement], program.names(file))
             if edits:
-                yield Proposal(edits=edits, culprit=culprit_of(file, statement, _WHY), belief=2.5)
+                where = _recorded_in(statement.value, file, program) or (file, statement)
+                yield Proposal(edits=edits, culprit=culprit_of(*where, _WHY), belief=2.5)
+
+
+def _recorded_in(call: ast.Call, file: SourceFile, program: Program) -> tuple[SourceFile, ast.stmt] | None:
+    """The statement of a called function that takes log-probabilities of layers with their graph."""
+    for one in callees_of(call.func, file, program):
+        inside = statements_of(one.function) if isinstance(one.function, ast.FunctionDef) else []
+        for statement in inside:
+            value = value_of(statement)
+            if value is None or is_without_grad(statement, one.file, program):
+                continue
+            if layers_of(value, one.file, program) and takes_log_probability(value, one.file, program):
+                return one.file, statement
+    return None
 
 
 def _loops(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Program) -> Iterator[Proposal]:
