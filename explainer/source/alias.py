@@ -68,8 +68,26 @@ def has_two_meanings(program: Program) -> bool:
         loop = write.file.enclosing(write.node, ast.For, ast.While)
         if is_aliased(write, program) or (loop is not None and is_collected(write, loop)):
             return True
-        if _is_collected_by_caller(write, program):
+        if _is_collected_by_caller(write, program) or _is_view_collected(write):
             return True
+    return False
+
+
+def _is_view_collected(write: Write) -> bool:
+    """Whether a loop around a write names a view of the tensor, and puts that into a container: `x = states[i]; outputs.append(x)`."""
+    loop = write.file.enclosing(write.node, ast.For, ast.While)
+    while loop is not None:
+        views = {
+            name
+            for node in walk(loop)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Subscript)
+            and _root(node.value) == write.name
+            for name in bound_names(node)
+        }
+        if any(seen_through(one)[0] in views for node in walk(loop) for one in _collected(node)):
+            return True
+        loop = write.file.enclosing(loop, ast.For, ast.While)
     return False
 
 
