@@ -84,10 +84,11 @@ def test_it_is_detached_where_it_is_kept(source: str, line: str, tmp_path: pathl
     "source",
     [
         SOURCE.replace('(logp - batch["logp"]).exp()', 'batch["logp"]'),
+        SOURCE.replace('(logp - batch["logp"]).exp()', 'batch["logp"] * (batch["rewards"] - logp).exp()'),
         SOURCE.replace("action, logp = policy.act(obs)", "with torch.no_grad():\n            action, logp = policy.act(obs)"),
         SOURCE.replace("self.logp.append(logp)", "self.logp.append(logp); self.other.logp.append(logp)"),
     ],
-    ids=["no ratio: it is the loss", "acts without a graph", "kept twice"],
+    ids=["no ratio: it is the loss", "a divergence from a reference", "acts without a graph", "kept twice"],
 )  # fmt: skip
 def test_others_are_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     """Where the log-probabilities of the rollout are the loss their graph is meant."""

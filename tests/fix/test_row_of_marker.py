@@ -72,8 +72,9 @@ def test_the_table_is_told(tmp_path: pathlib.Path) -> None:
         FORMS["masked"].replace("nn.Embedding(classes, 8)", "nn.Embedding(classes + 1, 8)"),
         FORMS["a constant"].replace("NULL = 5", "NULL = 900"),
         HEAD.format(count=5) + "y[0] = 7\nnet(y)\n",
+        HEAD.format(count=4).replace('cfg["classes"]', "5") + "scale = torch.full((3,), 5)\nnet(y)\n",
     ],
-    ids=["a class", "a row more", "another number", "a label of the data"],
+    ids=["a class", "a row more", "another number", "a label of the data", "a number that measures"],
 )
 def test_others_are_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "row_of_marker", source, at="self.out(self.label(y))") == source

@@ -7,6 +7,7 @@ update. They are found by the name under which they are kept and read, through w
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -21,6 +22,7 @@ from explainer.source.write import is_without_grad
 
 _SIGNS = ("modified by an inplace operation", "a second time")
 _WHY = "keeps the old policy's log-probabilities with their graph, which the first of several updates frees"
+_PAST = re.compile(r"(?:^|_)(?:old|prev|previous|behaviou?r|sampled?|rollout|stored)(?:_|$)", re.IGNORECASE)
 _CUT = ("detach", "item", "tolist", "numpy", "data")
 
 
@@ -60,7 +62,8 @@ def _old(node: ast.AST, file: SourceFile, program: Program) -> Iterator[str]:
     for one in (inner, *(each.node for each in _behind(inner, file, program))):
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
             name = name_read(one.right)
-            if name is not None:
+            # A plain name may be the new ones', as in the KL divergence from a reference.
+            if name is not None and (not isinstance(one.right, ast.Name) or _PAST.search(name)):
                 yield name
 
 

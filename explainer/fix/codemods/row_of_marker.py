@@ -24,6 +24,8 @@ from explainer.source.tree import walk
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
 # Where the value stands that is written among codes: by place, else by name.
 _FILLS = {"masked_fill": 1, "masked_fill_": 1, "full": 1, "full_like": 1, "new_full": 1, "fill_": 0, "index_fill": 2}
+_WHOLE = frozenset({"full", "new_full", "fill_"})
+_INTEGERS = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 _NAMED = ("value", "fill_value")
 _DEPTH = 6
 _FEWEST = 2  # as many rows, or the number says nothing
@@ -74,9 +76,17 @@ def _written(rows: Value, program: Program) -> tuple[SourceFile, ast.expr] | Non
     for file in program.parsed():
         for node in file.walk():
             value = _filled(node)
-            if value is not None and wanted & _roots(Value(value, file), program):
+            shared = wanted & _roots(Value(value, file), program) if value is not None else frozenset()
+            if value is not None and any(_counts_codes(node) or not isinstance(one, int) for one in shared):
                 return file, value
     return None
+
+
+def _counts_codes(node: ast.AST) -> bool:
+    """Whether a bare number there is a code: one that fills a whole tensor may measure something, unless that holds integers."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _WHOLE:
+        return True
+    return any(one.arg == "dtype" and ast.unparse(one.value) in _INTEGERS for one in node.keywords)
 
 
 def _filled(node: ast.AST) -> ast.expr | None:
@@ -105,7 +115,7 @@ def _roots(value: Value, program: Program, depth: int = 0) -> frozenset[object]:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         return found | {ast.unparse(node)}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
-        return found | {id(one) for one in _named(replace(value, node=node.args[0]), program)}
+        return found | {("len", id(one)) for one in _named(replace(value, node=node.args[0]), program)}
     name = dotted_name(node)
     if name is None or depth > _DEPTH:
         return found
