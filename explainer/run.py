@@ -7,9 +7,10 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 from explainer.catalog.catalog import Catalog
 from explainer.errors import UnreadableInput
@@ -21,7 +22,7 @@ from explainer.model.environment import Environment
 from explainer.model.incident import TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
-from explainer.model.trace import NOT_FINITE
+from explainer.model.trace import CROSSED, NOT_FINITE
 from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
@@ -38,6 +39,7 @@ from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of
 
 ASSERTED = "device/device-side-assert"
+MISMATCH = "shape/batch-mismatch"
 # The families of causes that happen in the flow of values, where a trace sees them.
 TRACEABLE = frozenset(
     ("inplace", "no-graph", "backward", "nan", "checkpoint", "compile", "shape/index-out-of-range", ASSERTED)
@@ -299,7 +301,14 @@ def gives_up(incident: Incident) -> bool:
 
 def _is_traceable(report: Report) -> bool:
     cause = report.findings[0].cause
-    return bool({cause, cause.partition("/")[0]} & TRACEABLE)
+    return bool({cause, cause.partition("/")[0]} & TRACEABLE) or _warns_elsewhere(report)
+
+
+def _warns_elsewhere(report: Report) -> bool:
+    """Whether all there is of a failure is a warning about shapes whose place is a library's: which line called it is open."""
+    incident = report.incident
+    is_of_shapes = report.findings[0].cause == MISMATCH and not incident.exceptions
+    return is_of_shapes and any("target size" in one.message and one.library for one in incident.warnings)
 
 
 def _raised(incident: Incident, processes: Sequence[ProcessReport]) -> Incident | None:
@@ -358,5 +367,11 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
         return raised
     if incident is None:
         return next(seen_without_a_word(processes), None)
-    seen = next((one.traced for one in processes if lines_of(one.traced)), None)
+    kinds = {CROSSED} if run.report is not None and run.report.findings and _warns_elsewhere(run.report) else None
+    seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
     return with_trace(incident, seen) if seen is not None else None
+
+
+def _tells(traced: Mapping[str, Any], kinds: Collection[str] | None) -> bool:
+    """Whether a trace has a line, of these kinds where only some would tell of the failure."""
+    return any(kinds is None or one.kind in kinds for one in lines_of(traced))
