@@ -323,6 +323,7 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     )
 
 
+_DIVIDES = re.compile(r"/|div")
 _CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
 
 
@@ -366,11 +367,16 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
 
 
 def _facts_of_values(bad: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of the first value that was not finite."""
+    """What is known of the first value that was not finite.
+
+    A sum over labels that the program divides itself is a division first: its line can be guarded. A library's cannot.
+    """
     if bad.get("input"):
         yield "traced_bad_input", bad["input"]
     elif bad.get("mask"):
         yield "traced_nan_of_mask", bad["operation"]
+    elif bad.get("of_labels") and not _DIVIDES.search(linecache.getline(bad.get("file") or "", bad.get("line") or 0)):
+        yield "traced_quotient_of_labels", bad["operation"]
     elif bad["direction"] == "forward" and not bad.get("node"):
         yield "traced_nan_without_graph", bad["operation"]
     elif bad["direction"] == "forward":

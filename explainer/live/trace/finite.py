@@ -66,6 +66,7 @@ STEEP = frozenset(
      "inverse", "solve", "cholesky", "logit", "dist")
 )  # fmt: skip
 QUOTIENTS = frozenset(("div", "div_", "__truediv__", "true_divide"))
+CLASS_LOSSES = frozenset(("cross_entropy", "nll_loss", "nll_loss_nd", "nll_loss2d"))
 
 
 class Finite:
@@ -174,7 +175,19 @@ class Finite:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         if found is not None and found["number"] in by_count:
             found["by_count"] = True
+        if found is not None and found["kind"] == "nan" and found["direction"] == "forward":
+            found["of_labels"] = self._is_of_labels(found["operation"])
         return found
+
+    def _is_of_labels(self, operation: Operation) -> bool:
+        """Whether an operation divides what a loss over labels has summed: NaN of a finite sum is 0 / 0, and no label has counted."""
+        number = operation.inputs[0] if operation.name in QUOTIENTS and operation.inputs else None
+        for _ in range(MAX_MOVES):
+            maker = self._flow.get(number) if number is not None else None
+            if maker is None or maker.name in CLASS_LOSSES:
+                return maker is not None
+            number = maker.inputs[0] if maker.name in MOVES and len(maker.inputs) == 1 else None
+        return False
 
     def _bad(self, flags: list[tuple[bool, int, Any]]) -> Iterator[tuple[bool, int, str]]:
         """The flags whose sum is not finite, in the order of time, with `nan` or `inf`."""
