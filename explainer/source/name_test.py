@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from explainer.source.setting_flow import settings_behind
 from explainer.source.text import TextFile
 from explainer.source.tree import walk
 
-STARTS, IS, GLOB = "starts", "is", "glob"
+STARTS, IS, GLOB, HAS = "starts", "is", "glob", "has"
 _LISTS = frozenset({"named_parameters", "named_modules"})
 _COLLECTS = frozenset({"tuple", "list", "set", "sorted", "frozenset"})
 _DEPTH = 8
@@ -39,6 +40,13 @@ class Word:
     text: str
     file: TextFile
     start: int
+
+
+def fits(name: str, word: str, how: str) -> bool:
+    """Whether a test of one word takes a name."""
+    if how == GLOB:
+        return fnmatch.fnmatchcase(name, word)
+    return name.startswith(word) if how == STARTS else word in name if how == HAS else name == word
 
 
 def find_name_tests(program: Program) -> Iterator[NameTest]:
@@ -85,9 +93,12 @@ def _first(target: ast.expr) -> str:
 def _tests(node: ast.AST, name: str, value: Value, program: Program, depth: int = 0) -> Iterator[tuple[str, Value]]:
     """The comparisons of a name under a node, and in the function of the program that it is handed to."""
     for one in walk(node):
-        if isinstance(one, ast.Compare) and len(one.ops) == 1 and ast.unparse(one.left) == name:
-            if isinstance(one.ops[0], (ast.Eq, ast.In)):
-                yield IS, replace(value, node=one.comparators[0])
+        if isinstance(one, ast.Compare) and len(one.ops) == 1:
+            (right,) = one.comparators
+            if ast.unparse(one.left) == name and isinstance(one.ops[0], (ast.Eq, ast.In)):
+                yield IS, replace(value, node=right)
+            elif ast.unparse(right) == name and isinstance(one.ops[0], ast.In):
+                yield HAS, replace(value, node=one.left)
         elif isinstance(one, ast.Call):
             yield from _called(one, name, value, program, depth)
 

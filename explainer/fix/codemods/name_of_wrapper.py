@@ -7,13 +7,12 @@ by the attributes of the program's classes. Where several beginnings fit, or a w
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.model.patch import Edit
 from explainer.source.attribute_tree import names_of
-from explainer.source.name_test import GLOB, STARTS, NameTest, Word, find_name_tests, words_of
+from explainer.source.name_test import HAS, NameTest, Word, find_name_tests, fits, words_of
 
 _GUESSED = "the names are those of the classes; what the program does with the model before is not seen"
 
@@ -61,7 +60,7 @@ def _with_parts(names: Sequence[str]) -> list[str]:
 
 def _missing(words: Sequence[str], test: NameTest, names: Sequence[str]) -> str | None:
     """The one beginning with which each word fits a name; None where a word fits without it, or there are several."""
-    if not words or not names or any(_fits(word, test, names) for word in words):
+    if test.how == HAS or not words or not names or any(_fits(word, test, names) for word in words):
         return None
     beginnings = [f"{name}." for name in names]
     found = [one for one in beginnings if all(_fits(one + word, test, names) for word in words)]
@@ -69,8 +68,4 @@ def _missing(words: Sequence[str], test: NameTest, names: Sequence[str]) -> str 
 
 
 def _fits(word: str, test: NameTest, names: Sequence[str]) -> bool:
-    if test.how == STARTS:
-        return any(name.startswith(word) for name in names)
-    if test.how == GLOB:
-        return any(fnmatch.fnmatchcase(name, word) for name in names)
-    return word in names
+    return any(fits(name, word, test.how) for name in names)
