@@ -91,21 +91,29 @@ def read_facts(text: str, log_line: int | None = None) -> Iterator[Fact]:
 
 @cache
 def _bar() -> re.Pattern[str]:
-    return re.compile(r"(?P<done>\d{1,9})/\d{1,9} \[\d\d:|\b(?P<lightning>\d{1,9})/\d{1,9} \d+:\d\d:\d\d")
+    return re.compile(
+        r"(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[\d{1,3}:\d\d|\b(?P<lightning>\d{1,9})/(?P<whole>\d{1,9}) \d+:\d\d:\d\d"
+    )
+
+
+# What bars of downloads, shards, data sets and evaluations say, and what only a training's says.
+_NO_STEPS = (
+    "oading", "ownload", "Map", "okeniz", "Filter", "enerating", "etching", "shards", "alidat", "valuat", "xtract", "rocessing",
+    "ncoding", "reparing", "Writing", "examples/s", "B/s",
+)  # fmt: skip
+_STEPS = ("rain", "poch", "teps", "loss")
 
 
 def _progress(text: str, log_line: int | None) -> Iterator[Fact]:
-    """How many steps a training's progress bar has counted; bars of downloads, shards and data sets count no step."""
-    if "/" not in text or not is_progress(text):
-        return
-    if any(
-        word in text
-        for word in ("oading", "ownload", "Map", "okeniz", "Filter", "enerating", "etching", "shards", "alidat")
-    ):
+    """How many steps a training's progress bar has counted; what prepares data counts none, and is whole where it is not named."""
+    if "/" not in text or not is_progress(text) or any(word in text for word in _NO_STEPS):
         return
     found = _bar().search(text)
-    if found:
-        yield Fact(name="steps_done", value=found["done"] or found["lightning"], log_line=log_line)
+    if found is None:
+        return
+    done, total = found["done"] or found["lightning"], found["total"] or found["whole"]
+    if done != total or any(word in text for word in _STEPS):
+        yield Fact(name="steps_done", value=done, log_line=log_line)
 
 
 def _plain(name: str) -> str:

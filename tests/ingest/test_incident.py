@@ -157,6 +157,10 @@ FACTS = {
     "arguments": ("TrainingArguments(bf16=False, fp16=True, seed=42)", "fp16", "True"),
     "a flag": ("python train.py --fp16 --lr 1e-4", "fp16", "--fp16"),
     "exit code": ("  exitcode  : -9 (pid: 123)", "exit_code", "-9"),
+    "steps": (" 12%|#2        | 3/24 [00:01<00:09,  2.2it/s]", "steps_done", "3"),
+    "steps of hours": ("steps:  90%|######### | 900/1000 [112:07<12:10,  7.4s/it]", "steps_done", "900"),
+    "an epoch": ("Epoch 0: 100%|##########| 20/20 [00:00<00:00, 131.52it/s]", "steps_done", "20"),
+    "steps with their loss": ("100%|##########| 20/20 [00:00<00:00, 131.52it/s, loss=0.3]", "steps_done", "20"),
     "frozen adapter": (
         "base_model.model.layers.0.q_proj.lora_A.default.weight: False",
         "adapter_requires_grad",
@@ -169,6 +173,22 @@ FACTS = {
 def test_facts(read, text: str, name: str, value: str) -> None:
     """What logs state of program and machine."""
     assert read(text + "\n").fact(name).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Map: 100%|##########| 48/48 [00:00<00:00, 9432.47 examples/s]",
+        "Map (num_proc=4):  50%|#####     | 24/48 [00:00<00:00, 9432.47 examples/s]",
+        "model.safetensors:  50%|#####     | 24/48 [00:00<00:00, 94.47MB/s]",
+        "Evaluating:  50%|#####     | 24/48 [00:00<00:00, 9.47it/s]",
+        "100%|##########| 64/64 [00:00<00:00, 812.11it/s]",
+        "windows: 100%|##########| 64/64 [00:00<00:00, 812.11it/s]",
+    ],
+)
+def test_bars_that_count_no_step(read, text: str) -> None:
+    """Data, files, evaluations; and what has gone to its end without a word of training."""
+    assert read(text + "\n").fact("steps_done") is None
 
 
 def test_what_does_not_train_is_not_what_trains(read) -> None:
