@@ -11,6 +11,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.segment_code import may_run_in_model
 from explainer.source.write import find_writes
 
 FORM = "use_reentrant"
@@ -53,6 +54,10 @@ def find_segments(program: Program) -> Iterator[Segment]:
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == FORM:
                         yield Segment(file, value, value)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                key = node.targets[0].slice  # `options["use_reentrant"] = True`
+                if isinstance(key, ast.Constant) and key.value == FORM:
+                    yield Segment(file, node.value, node.value)
 
 
 def writes_in_place(segment: Segment, program: Program) -> bool:
@@ -60,6 +65,8 @@ def writes_in_place(segment: Segment, program: Program) -> bool:
 
     The non-reentrant form does not notice such a write and can compute wrong gradients.
     """
+    if segment.body is None:  # a library chooses what is checkpointed
+        return any(one.is_needed and may_run_in_model(one.node, one.file, program) for one in find_writes(program))
     run = functions_run_by(segment, program)
     return any(
         program.names(write.file).function_of(write.node) in run

@@ -64,6 +64,21 @@ loss.backward()
 """,
         "loss.backward()",
     ),
+    "a library's segments over a layer that writes what it saved": (
+        HEAD
+        + """class Block(nn.Module):
+    def forward(self, h):
+        h = torch.sigmoid(h)
+        h += 1
+        return h
+
+
+net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+loss = net(x).sum()
+loss.backward()
+""",
+        "loss.backward()",
+    ),
     "a form that cannot be read": (
         HEAD
         + """form = bool(len(x))
@@ -108,6 +123,35 @@ loss.backward()
 """,
         "loss.backward()",
         ['options = {"use_reentrant": False}'],
+    ),
+    "an item that is set": (
+        HEAD
+        + """options = {}
+options["use_reentrant"] = True
+net.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+loss = net(x).sum()
+loss.backward()
+""",
+        "loss.backward()",
+        ['options["use_reentrant"] = False'],
+    ),
+    "a field of a dataclass": (
+        HEAD
+        + """from dataclasses import asdict, dataclass, field
+
+
+@dataclass
+class Arguments:
+    gradient_checkpointing: bool = True
+    gradient_checkpointing_kwargs: dict = field(default_factory=lambda: {"use_reentrant": True})
+
+
+args = Library(**asdict(Arguments()))
+loss = net(x).sum()
+loss.backward()
+""",
+        "loss.backward()",
+        ['gradient_checkpointing_kwargs: dict = field(default_factory=lambda: {"use_reentrant": False})'],
     ),
     "a constant behind a name": (
         HEAD

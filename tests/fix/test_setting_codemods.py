@@ -32,6 +32,8 @@ CHANGES = {
 }  # fmt: skip
 CODE = "import yaml\nfrom lib import Args\nArgs(**yaml.safe_load(open('a.yaml')))\n"
 
+LOADS = "import yaml\nfrom lib import Layer\ncfg = yaml.safe_load(open('a.yaml'))\n"
+
 # Options, files, what the GPU can: nothing is proposed.
 STAYS = {
     "a setting that is off": (TO_BF16, {"a.yaml": "fp16: false\n"}, True),
@@ -39,6 +41,9 @@ STAYS = {
     "a bare variable": (TO_BF16, {"train.py": "fp16 = True\n"}, True),
     "a value that aliases repeat": (NO_REENTRY, {"a.yaml": "a: &x {use_reentrant: true}\nb: *x\n"}, None),
     "reentry where a tensor is written in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": "import yaml\ncfg = yaml.safe_load(open('a.yaml'))\ndef f(x):\n    x.relu_()\n    return x\n"}, None),
+    "reentry where a helper of a layer writes in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": LOADS + "class Block(Layer):\n    def forward(self, x):\n        return half(x)\ndef half(x):\n    x.mul_(0.5)\n    return x\nhalf(cfg)\n"}, None),
+    "reentry where a hook writes in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": LOADS + "def hook(m, i, x):\n    x.mul_(0.5)\nmodel.register_forward_hook(hook)\n"}, None),
+    "reentry where an imported helper writes in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "ops.py": "def half(x):\n    x.mul_(0.5)\n    return x\nhalf(1)\n", "train.py": LOADS + "from ops import half as h\nclass Block(Layer):\n    def forward(self, x):\n        return h(x)\n"}, None),
     "two settings in two places": (ONE, {"a.yaml": "a: {bf16: true}\nb: {fp16: true}\n"}, None),
     "two settings in two files": (ONE, {"a.yaml": "bf16: true\n", "config.yaml": "fp16: true\n"}, None),
     "two settings in two calls": (ONE, {"train.py": "f(bf16=True)\ng(fp16=True)\n"}, None),
@@ -53,6 +58,8 @@ CHANGED = {
     "a script": (TO_BF16, {"run.sh": "python t.py --fp16 True\n"}, True, ("run.sh", "python t.py --fp16 False --bf16 True\n")),
     "an argument": (TO_BF16, {"train.py": "f(fp16=True)\n"}, True, ("train.py", "f(fp16=False, bf16=True)\n")),
     "reentry where a data set writes in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": "import torch\nimport yaml\ncfg = yaml.safe_load(open('a.yaml'))\nclass Clips:\n    def __init__(self, x):\n        self.x = torch.zeros(3)\n        self.x[0] += 1\n"}, None, ("a.yaml", "use_reentrant: false\n")),
+    "reentry where functions that make data write in place": (NO_REENTRY, {"a.json": '{"t": {"k": {"use_reentrant": true}}}', "data.py": "import numpy as np\ndef recordings(n):\n    specs = np.random.default_rng(0).normal(size=(n, 3))\n    for i in range(n):\n        specs[i] += 1\n    return specs\ndef collate(rows):\n    out = rows[0]['x'].new_zeros(3)\n    out[0] = 1\n    return out\n", "train.py": "import json\nfrom data import collate, recordings\ncfg = json.load(open('a.json'))\ndef main():\n    Trainer(args=Args(**cfg['t']), data=recordings(3), data_collator=collate)\nmain()\n"}, None, ("a.json", '{"t": {"k": {"use_reentrant": false}}}')),
+    "reentry in a table of TOML": (NO_REENTRY, {"a.toml": "[trainer.gradient_checkpointing_kwargs]\nuse_reentrant = true\n"}, None, ("a.toml", "[trainer.gradient_checkpointing_kwargs]\nuse_reentrant = false\n")),
     "a mapping in a mapping": (NO_REENTRY, {"a.yaml": "k: {use_reentrant: true}\n"}, None, ("a.yaml", "k: {use_reentrant: false}\n")),
     "one of two": (ONE, {"a.json": '{\n  "bf16": true,\n  "fp16": true\n}\n'}, None, ("a.json", '{\n  "bf16": true\n}\n')),
     "one of two arguments": (ONE, {"train.py": "f(bf16=True, fp16=True)\n"}, None, ("train.py", "f(bf16=True)\n")),
@@ -76,7 +83,7 @@ RENAMED = {
 
 def proposed(name: str, folder: pathlib.Path, files: dict[str, str], **known) -> list[dict[str, str]]:
     """What each proposal makes of the files that it changes."""
-    for path, text in {"train.py": "import a\nopen('a.yaml'), open('a.json')\n", **files}.items():
+    for path, text in {"train.py": "import a\nopen('a.yaml'), open('a.json'), open('a.toml')\n", **files}.items():
         (folder / path).write_text(text)
     program = read_program(str(folder), ["train.py"])
     found = []

@@ -25,12 +25,11 @@ from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_settin
 from explainer.fix.setting_edit import add_key, remove, set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
-from explainer.source.program import Program
+from explainer.source.segment_code import may_run_in_model
 from explainer.source.setting import ASSIGNED, IN_CODE, KEYWORD, Setting
 from explainer.source.setting_flow import documents_behind
 from explainer.source.setting_python import read_python
-from explainer.source.write import Write, find_writes
+from explainer.source.write import find_writes
 
 _MAX_PLACES = 4
 _YOURS = "both are written, and which of them gives way decides what the run does: that is yours to say"
@@ -53,16 +52,12 @@ def _is_possible(context: Context) -> bool:
     options = context.options
     if options.get("gpu") and context.ability(str(options["gpu"])) is False:
         return False
-    if options.get("not_in_place") and any(_is_in_model(one, context.program) for one in find_writes(context.program)):
+    if options.get("not_in_place") and any(
+        may_run_in_model(one.node, one.file, context.program) for one in find_writes(context.program)
+    ):
         return False
     names = _words(options.get("only_with"))
     return not names or any(_mentions(file, names) for file in context.program.parsed())
-
-
-def _is_in_model(write: Write, program: Program) -> bool:
-    """Whether a write may run inside a model: not in a class that is none, as a dataset is, which no segment runs."""
-    owner = program.names(write.file).class_of(write.node)
-    return owner is None or inherits_module(owner, write.file, program)
 
 
 def _words(option: object) -> list[str]:
