@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from explainer.source.file import SourceFile
-from explainer.source.name import Function
+from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program, module_name
 from explainer.source.setting import ARGPARSE, COMMAND, DEFAULT, JSON, Document, Path, Setting
 from explainer.source.setting_binding import (
@@ -91,6 +91,21 @@ def documents_behind(mapping: ast.expr, file: SourceFile, program: Program) -> l
     ]
 
 
+def dictionaries_behind(
+    mapping: ast.expr, file: SourceFile, program: Program
+) -> list[tuple[SourceFile, ast.Dict | ast.Call]]:
+    """The dictionaries that make a mapping, `{...}` or `dict(...)`, whose keys are all written there."""
+    found: list[tuple[SourceFile, ast.Dict | ast.Call]] = []
+    for one in _Flow(program).values(mapping, file):
+        if not isinstance(one, _Written):
+            continue
+        if isinstance(one.node, ast.Dict) and None not in one.node.keys:
+            found.append((one.file, one.node))
+        elif isinstance(one.node, ast.Call) and dotted_name(one.node.func) == "dict" and not one.node.args:
+            found += [(one.file, one.node)] if all(it.arg for it in one.node.keywords) else []
+    return found
+
+
 def _settings(values: list[_Value], program: Program) -> list[Setting]:
     found: list[Setting] = []
     for value in values:
@@ -144,7 +159,9 @@ class _Flow:
     def _member(self, value: _Value, key: str) -> list[_Value]:
         if isinstance(value, _Entry):
             path = (*value.path, key)
-            return [_Entry(value.document, path, value.group)] if value.document.at(path, value.group) else []
+            # A table of TOML is no setting of its own, only what its keys begin with.
+            within = any(one.path[: len(path)] == path and one.group == value.group for one in value.document.settings)
+            return [_Entry(value.document, path, value.group)] if within else []
         if isinstance(value, _Composed):
             return _composed(value, key)
         if isinstance(value, _Parsed):

@@ -74,3 +74,56 @@ def test_a_table_that_is_kept_is_told_where_it_is_made(tmp_path: pathlib.Path) -
         "            self.cos = angle.cos()\n", ""
     )
     assert told_line(tmp_path, early) == "return x * cos"
+
+
+ASKED = """import functools
+class Bank:
+    def __init__(self):
+        self._rows = None
+    def rows(self):
+        if self._rows is None:
+            raw = encode(self.ids)
+            self._rows = raw / raw.norm()
+        return self._rows
+class Net:
+    def __init__(self):
+        self.text = Bank()
+    def forward(self, x):
+        return self.scale * x @ self.text.rows().T
+"""
+IN_A_DICTIONARY = ASKED.replace("self._rows = None", "self._rows = {}").replace(
+    "if self._rows is None", 'if "a" not in self._rows'
+).replace("self._rows = raw", 'self._rows["a"] = raw').replace("return self._rows", 'return self._rows["a"]')  # fmt: skip
+BY_DECORATOR = ASKED.replace("    def rows(self):", "    @functools.lru_cache\n    def rows(self):").replace(
+    "        if self._rows is None:\n            raw = encode(self.ids)\n            self._rows = raw / raw.norm()\n        return self._rows",
+    "        return encode(self.ids)",
+)  # fmt: skip
+
+
+def asked(folder: pathlib.Path, source: str, message: str = "Inference tensors cannot be saved") -> tuple | None:
+    """The guilty line and the changed one, where no report can look at what a call gives."""
+    program = write(folder, {"train.py": source})
+    proposal = best("clone_inference_tensor", program, incident=failed({"train.py": line_of(source, "x @")}, message))
+    return proposal and (proposal.culprit.code, changed_lines(source, splice(source, proposal.edits) or ""))
+
+
+def test_what_a_method_makes_on_demand(tmp_path: pathlib.Path) -> None:
+    """A call cannot be looked at: what its method keeps, in an attribute, a dictionary or by a decorator, is told."""
+    line = ["return self.scale * x @ self.text.rows().clone().T"]
+    assert asked(tmp_path, ASKED) == ("self._rows = raw / raw.norm()", line)
+    assert asked(tmp_path, IN_A_DICTIONARY) == ('self._rows["a"] = raw / raw.norm()', line)
+    assert asked(tmp_path, BY_DECORATOR) == ("return encode(self.ids)", line)
+
+
+def test_what_a_method_makes_anew_stays(tmp_path: pathlib.Path) -> None:
+    """What is made at each call, or in `__init__`, or fails in other words, is no table of inference mode."""
+    anew = ASKED.replace("        if self._rows is None:\n            raw", "        if True:\n            raw")
+    assert (
+        asked(tmp_path, anew.replace("self._rows = raw /", "rows = raw /").replace("return self._rows", "return rows"))
+        is None
+    )
+    made = ASKED.replace("= None", "= torch.ones(3)").replace("            raw = encode(self.ids)\n", "")
+    assert asked(tmp_path, made.replace("self._rows = raw / raw.norm()", "pass")) is None
+    assert asked(tmp_path, ASKED, "size mismatch") is None
+    two = ASKED.replace("self.text = Bank()", "self.text, self.other = Bank(), Bank()\n        self.other = Bank()")
+    assert asked(tmp_path, two.replace("self.scale", "self.other.rows()")) is None

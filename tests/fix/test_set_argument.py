@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from explainer.catalog.bundle import load_catalog
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, rewritten, write
 
 HEAD = "import torch\nfrom torch import nn\n"
 CTC = {"options": {"calls": ["torch.nn.CTCLoss"], "argument": "zero_infinity", "value": "True"}}
@@ -133,3 +134,59 @@ def test_a_trainer_that_evaluates_in_inference_mode(head: str, call: str, tmp_pa
     after = rewritten(tmp_path, "set_argument", source, options=rule.options, message=message)
     wanted = [] if "mine" in head else [f"trainer = {call}(max_epochs=2, inference_mode=False)"]
     assert changed_lines(source, after) == wanted
+
+
+TRAINER = {"calls": ["lightning.Trainer"], "argument": "inference_mode", "value": "False"}
+LOADS = "import lightning as L\nimport yaml\ncfg = yaml.safe_load(open('a.yaml'))\n"
+SPREAD = {
+    "a section of a file": (
+        {"a.yaml": "trainer:\n  devices: 1\n  logger: false\nseed: 1\n", "train.py": LOADS + "L.Trainer(callbacks=[], **cfg['trainer'])\n"},
+        "a.yaml", ["inference_mode: false"],
+    ),
+    "a value in that section": (
+        {"a.yaml": "trainer: {devices: 1, inference_mode: true}\n", "train.py": LOADS + "L.Trainer(**cfg['trainer'])\n"},
+        "a.yaml", ["trainer: {devices: 1, inference_mode: false}"],
+    ),
+    "a whole file": (
+        {"a.json": '{"devices": 1}', "train.py": "import json\nfrom lightning import Trainer\nTrainer(**json.load(open('a.json')))\n"},
+        "a.json", ['{"devices": 1, "inference_mode": false}'],
+    ),
+    "a table of TOML": (
+        {"a.toml": "[trainer]\ndevices = 1\n", "train.py": "import tomllib\nfrom lightning import Trainer\ncfg = tomllib.load(open('a.toml', 'rb'))\nTrainer(**cfg['trainer'])\n"},
+        "a.toml", ["inference_mode = false"],
+    ),
+    "a dictionary": (
+        {"train.py": "import lightning as L\noptions = {'devices': 1}\nL.Trainer(**options)\n"},
+        "train.py", ["options = {'devices': 1, 'inference_mode': False}"],
+    ),
+    "a dictionary by keywords": (
+        {"train.py": "import lightning as L\noptions = dict(devices=1)\nL.Trainer(**options)\n"},
+        "train.py", ["options = dict(devices=1, inference_mode=False)"],
+    ),
+}  # fmt: skip
+UNKNOWN = {
+    "the file has it": {"a.yaml": "trainer: {inference_mode: false}\n", "train.py": LOADS + "L.Trainer(**cfg['trainer'])\n"},
+    "the call has it": {"a.yaml": "trainer: {devices: 1}\n", "train.py": LOADS + "L.Trainer(inference_mode=False, **cfg['trainer'])\n"},
+    "two mappings": {"a.yaml": "trainer: {devices: 1}\n", "train.py": LOADS + "L.Trainer(**cfg['trainer'], **more)\n"},
+    "a dictionary with another in it": {"train.py": "import lightning as L\noptions = {'devices': 1, **more}\nL.Trainer(**options)\n"},
+    "arguments that nobody knows": {"train.py": "import lightning as L\nL.Trainer(**options())\n"},
+    "two dictionaries": {"train.py": "import lightning as L\noptions = {'devices': 1} if fast else {'devices': 2}\nL.Trainer(**options)\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "changed", "wanted"), SPREAD.values(), ids=SPREAD)
+def test_an_argument_that_options_give(tmp_path, files: dict, changed: str, wanted: list[str]) -> None:
+    """A call that takes `**options` gets the argument where these are written."""
+    proposal = best("set_argument", write(tmp_path, files), options=TRAINER)
+    assert proposal is not None
+    assert {edit.file for edit in proposal.edits} == {str(tmp_path / changed)}
+    after = splice(files[changed], proposal.edits)
+    assert after is not None
+    assert changed_lines(files[changed], after) == wanted
+    assert best("set_argument", write(tmp_path, {**files, changed: after}), options=TRAINER) is None
+
+
+@pytest.mark.parametrize("files", UNKNOWN.values(), ids=UNKNOWN)
+def test_options_that_are_not_known_stay(tmp_path, files: dict) -> None:
+    """What has the argument, or may have it, is left alone."""
+    assert best("set_argument", write(tmp_path, files), options=TRAINER) is None

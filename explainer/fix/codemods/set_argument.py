@@ -3,7 +3,8 @@
 The rule's options say which calls (`calls`: qualified names, or `.method`), which `argument` and which `value`; `why` ends the
 sentence about the line; `message` are words that the failure has to say, or a list of which one will do; `beside` arguments of which
 the call has one; `written_by` a function that the program gives the same file: what it has written itself it may read without care;
-`together` asks for one edit of all calls. A call that has the argument already, also by position or `**`, stays.
+`together` asks for one edit of all calls. A call that has the argument already stays; one that takes `**options` gets it where
+these are written, in a section of a file or a dictionary, and stays where that is not known.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from explainer.fix.blame import crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
+from explainer.fix.setting_spread import set_in_options
 from explainer.source.program import Program
 
 
@@ -44,7 +46,7 @@ def _each(calls: Sequence[object], argument: str, value: str, context: Context) 
             if not isinstance(node, ast.Call) or not names.is_call(node, *map(str, calls)):
                 continue
             given = {one.arg: one.value for one in node.keywords}
-            if None in given or any(isinstance(one, ast.Starred) for one in node.args):
+            if any(isinstance(one, ast.Starred) for one in node.args):
                 continue
             if isinstance(beside, Sequence) and not given.keys() & set(map(str, beside)):
                 continue
@@ -54,7 +56,12 @@ def _each(calls: Sequence[object], argument: str, value: str, context: Context) 
             old = given.get(argument)
             if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):
                 continue
-            edit = edit_of(file, old, value) if old is not None else add_argument(file, node, f"{argument}={value}")
+            if None in given and old is None:  # beside an argument of that name, `**options` cannot have it
+                edit = set_in_options(node, argument, ast.literal_eval(value), file, context.program)
+            else:
+                edit = edit_of(file, old, value) if old is not None else add_argument(file, node, f"{argument}={value}")
+            if edit is None:
+                continue
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
             yield Proposal(
                 edits=(edit,),
