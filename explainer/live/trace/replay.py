@@ -31,7 +31,7 @@ class Segment:
 
     `began` is the state of the generators before the first pass, where replays do not restore it and the pass has drawn;
     `computed` what the operations of the first pass gave; `moved_on` the variable of the segment's function that is another
-    object in a replay.
+    object in a replay. `is_off` says that grad mode was off where the latest pass began, as it is in the first of the reentrant form.
     """
 
     place: Place | None = None
@@ -40,6 +40,7 @@ class Segment:
     began: str | None = None
     computed: list[Computed | None] = field(default_factory=list)
     moved_on: str | None = None
+    is_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Replays:
 
         def noted(*args: Any, **keywords: Any) -> Any:
             segment.passes.append([])
+            segment.is_off = not self._torch.is_grad_enabled()
             if len(segment.passes) > 1:
                 segment.moved_on = moved_on(function, held)
             self.open.append(segment)

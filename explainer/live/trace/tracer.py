@@ -289,7 +289,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._lent.saw_read(tensors, operation)
         off = None if operation.grad_mode else getattr(self._local, "off", None)
         operation.off = off
-        if off is not None and all(off != one.place for one in self.replays.open):
+        switched = off is not None and all(off != one.place for one in self.replays.open)
+        if switched or not any(one.is_off for one in self.replays.open):
             operation.in_segment = False
 
     def _is_weight(self, tensor: Any) -> bool:
