@@ -165,3 +165,55 @@ def test_what_its_own_step_computes_with_is_detached_where_it_is_kept(tmp_path: 
     assert after is not None
     assert diff_lines(TOP + SOLVER, after) == ['-    kept["dual"] = dual', '+    kept["dual"] = dual.detach()']
     run(tmp_path, "fixed", after)
+
+
+UNROLL = """
+class Learner:
+    def __init__(self):
+        self.state = torch.zeros(2, 4)
+
+    def unroll(self):
+        total = 0.0
+        for _ in range(3):
+            hidden = cell(torch.randn(2, 3), self.state)
+            self.state = hidden * 0.9
+            total = total + head(hidden).square().mean()
+        return total
+
+
+learner = Learner()
+for step in range(3):
+    optimizer.zero_grad()
+    learner.unroll().backward()
+    optimizer.step()
+"""
+
+
+def unrolled(folder: pathlib.Path, text: str) -> list[list[str]]:
+    """What each edit changes in a program that goes back through a later step's state."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(folder, "train", text)
+    context = Context(program=write(folder, {"train.py": text}), incident=replace(failed(), traced=seen.lines))
+    return [
+        diff_lines(text, splice(text, one.edits) or "")
+        for one in find_codemod("detach_traced_state")(context)
+        if one.edits
+    ]
+
+
+def test_rounds_that_go_back_together_keep_their_graph(tmp_path: pathlib.Path) -> None:
+    """The loop over time takes the state up in its next round: the cut stands before it, where the last step ended."""
+    first, *others = unrolled(tmp_path, TOP + UNROLL)
+    assert first == ["+        self.state = self.state.detach()"]
+    assert all(one == first for one in others)
+    after = (TOP + UNROLL).replace(
+        "        for _ in range(3):", "        self.state = self.state.detach()\n        for _ in range(3):"
+    )
+    run(tmp_path, "fixed", after)
+
+
+def test_a_state_that_may_be_none_is_not_detached_before_the_loop(tmp_path: pathlib.Path) -> None:
+    text = (TOP + UNROLL).replace("self.state = torch.zeros(2, 4)", "self.state = None")
+    assert unrolled(tmp_path, text) == []

@@ -9,16 +9,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.detachment import CUTS, PUTS
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import CARRIED, TAKEN
+from explainer.source.backward import find_backwards
 from explainer.source.binding import scope_of
+from explainer.source.callee import leads_to
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before
+from explainer.source.lineage import before, loops_of
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.tree import walk
 
@@ -37,14 +39,54 @@ def propose(context: Context) -> Iterator[Proposal]:
         places: list[tuple[SourceFile, ast.stmt]] = []
         for _, file, statement in traced_statements(kind, context):
             found = list(_stored(statement)) or (list(_attributes(statement, file)) if kind == TAKEN else [])
-            if not found:
+            cuts = tuple(_edits(found, statement, file, context))
+            if not cuts:
                 edits = {}
                 break
-            edits |= dict.fromkeys(put_method(file, one, ".detach()") for one in found)
+            edits |= dict.fromkeys(cuts)
             places.append((file, statement))
         if edits:
             yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
     yield from _kept_beside(context)
+
+
+def _edits(found: list[ast.expr], statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Edit]:
+    """The values detached where they stand; before the loop where its later rounds, which go back together, take them up."""
+    loop = _unrolled(statement, file, context)
+    if loop is None:
+        yield from (put_method(file, one, ".detach()") for one in found)
+        return
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(target, ast.Attribute) and len(found) == 1 and not _is_emptied(target.attr, context):
+        text = file.segment(target)
+        yield insert_before(file, loop, f"{text} = {text}.detach()")
+
+
+def _unrolled(statement: ast.stmt, file: SourceFile, context: Context) -> ast.stmt | None:
+    """The outermost loop around a statement that no backward ends a round of, and that both reads and binds what this keeps."""
+    found: ast.stmt | None = None
+    kept = {dotted_name(one) for one in walk(statement) if isinstance(one, ast.Attribute)} - {None}
+    backwards = [(one.file, one.statement) for one in find_backwards(context.program)]
+    for loop in loops_of(statement, file):
+        inside = set(walk(loop))
+        if any(one in inside or leads_to(one, loop, file, context.program) for _, one in backwards):
+            break
+        named = [one for one in inside if isinstance(one, ast.Attribute) and dotted_name(one) in kept]
+        stored = {dotted_name(one) for one in named if isinstance(one.ctx, ast.Store)}
+        if any(dotted_name(one) in stored for one in named if isinstance(one.ctx, ast.Load)):
+            found = loop
+    return found
+
+
+def _is_emptied(attribute: str, context: Context) -> bool:
+    """Whether an attribute is None at times, or several states at once."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, (ast.Constant, ast.Tuple, ast.List))
+        and any(isinstance(one, ast.Attribute) and one.attr == attribute for one in node.targets)
+        for file in context.program.parsed()
+        for node in file.walk()
+    )
 
 
 def _kept_beside(context: Context) -> Iterator[Proposal]:
@@ -57,9 +99,9 @@ def _kept_beside(context: Context) -> Iterator[Proposal]:
             if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.Name) or one.value.id not in made:
                 continue
             if isinstance(one.targets[0], (ast.Attribute, ast.Subscript)) and before(statement, one):
-                edits[put_method(file, one.value, ".detach()")] = None
+                edits |= dict.fromkeys(_edits([one.value], one, file, context))
                 culprit = culprit or culprit_of(file, one, _KEPT)
-    if culprit is not None:
+    if culprit is not None and edits:
         yield Proposal(edits=tuple(edits), culprit=culprit, belief=2.2)
 
 
