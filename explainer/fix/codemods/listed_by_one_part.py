@@ -1,6 +1,7 @@
 """A weight that two parts of a model share is listed by the first of them, where a loop makes the groups of an optimizer.
 
 `[p for p in part.parameters() if p.requires_grad]` gets one more condition: that none of the groups so far lists the parameter.
+Where the parts have options of their own, whose learning rate the weight gets is the author's to say: the line alone is told.
 """
 
 from __future__ import annotations
@@ -37,29 +38,43 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             part = listed.generators[0]
             last = part.ifs[-1] if part.ifs else None
+            edit = (
+                edit_of(file, last, f"{_side(last, file)} and {test}")
+                if last is not None
+                else edit_of(file, part.iter, f"{file.segment(part.iter)} if {test}")
+            )
             yield Proposal(
-                edits=(
-                    edit_of(file, last, f"{_side(last, file)} and {test}")
-                    if last is not None
-                    else edit_of(file, part.iter, f"{file.segment(part.iter)} if {test}"),
-                ),
+                edits=() if _has_own_options(loop) else (edit,),
                 culprit=culprit_of(file, listed, "lists what an earlier part has listed: the parts share a weight"),
                 belief=2.5,
                 applicability="unsafe",
-                because="the part that comes first keeps a shared weight, and its learning rate counts",
+                because="the part that comes first keeps a shared weight; all parts have the same options",
             )
 
 
 def _groups(loop: ast.For) -> str | None:
     """The list to which a loop adds dictionaries with parameters."""
+    return next((name for name, _ in _added(loop)), None)
+
+
+def _added(loop: ast.AST) -> Iterator[tuple[str | None, ast.Dict]]:
     for node in walk(loop):
         func = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(func, ast.Attribute) and func.attr == "append" and node.args:
             added = node.args[0]
-            keys = [getattr(one, "value", None) for one in added.keys] if isinstance(added, ast.Dict) else []
-            if "params" in keys:
-                return dotted_name(func.value)
-    return None
+            if isinstance(added, ast.Dict) and "params" in [getattr(one, "value", None) for one in added.keys]:
+                yield dotted_name(func.value), added
+
+
+def _has_own_options(loop: ast.AST) -> bool:
+    """Whether the options of a group depend on the part, or are not known."""
+    of_part = {one.id for one in walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return any(
+        key is None
+        or (getattr(key, "value", None) != "params" and any(getattr(one, "id", "") in of_part for one in walk(value)))
+        for _, added in _added(loop)
+        for key, value in zip(added.keys, added.values, strict=True)
+    )
 
 
 def _lists(node: ast.AST) -> bool:
