@@ -8,9 +8,9 @@ torch.manual_seed(0)
 table = nn.Embedding(16, 8)
 encoder, decoder = nn.Sequential(table, nn.Linear(8, 8)), nn.Sequential(table, nn.Linear(8, 16))
 groups = []
-for part, rate in ((encoder, 0.05), (decoder, 0.1)):
+for part in (encoder, decoder):
     params = [one for one in part.parameters() if one.requires_grad]
-    groups.append({"params": params, "lr": rate})
+    groups.append({"params": params})
 optimizer = torch.optim.SGD(groups, lr=0.1)
 tokens = torch.randint(0, 16, (4, 5))
 loss = encoder(tokens).square().mean() + decoder(tokens).square().mean()
