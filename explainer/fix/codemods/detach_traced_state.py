@@ -57,36 +57,53 @@ def _edits(found: list[ast.expr], statement: ast.stmt, file: SourceFile, context
         yield from (put_method(file, one, ".detach()") for one in found)
         return
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if isinstance(target, ast.Attribute) and len(found) == 1 and not _is_emptied(target.attr, context):
-        text = file.segment(target)
-        yield insert_before(file, loop, f"{text} = {text}.detach()")
+    kept = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    names = [_kept_name(one) for one in kept]
+    if all(names) and not any(_is_emptied(one, context) for one in kept):
+        yield insert_before(file, loop, "\n".join(f"{one} = {one}.detach()" for one in names))
+
+
+def _kept_name(node: ast.AST | None) -> str | None:
+    """`self.h`, `state["h"]`: what outlives a function, as it is written; None for anything else."""
+    is_entry = (
+        isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant)
+    )
+    is_attribute = isinstance(node, ast.Attribute) and dotted_name(node) is not None
+    return ast.unparse(node) if node is not None and (is_entry or is_attribute) else None
 
 
 def _unrolled(statement: ast.stmt, file: SourceFile, context: Context) -> ast.stmt | None:
     """The outermost loop around a statement that no backward ends a round of, and that both reads and binds what this keeps."""
     found: ast.stmt | None = None
-    kept = {dotted_name(one) for one in walk(statement) if isinstance(one, ast.Attribute)} - {None}
-    backwards = [(one.file, one.statement) for one in find_backwards(context.program)]
+    kept = {_kept_name(one) for one in walk(statement)} - {None}
+    backwards = [one.statement for one in find_backwards(context.program)]
     for loop in loops_of(statement, file):
         inside = set(walk(loop))
-        if any(one in inside or leads_to(one, loop, file, context.program) for _, one in backwards):
+        if any(one in inside or leads_to(one, loop, file, context.program) for one in backwards):
             break
-        named = [one for one in inside if isinstance(one, ast.Attribute) and dotted_name(one) in kept]
-        stored = {dotted_name(one) for one in named if isinstance(one.ctx, ast.Store)}
-        if any(dotted_name(one) in stored for one in named if isinstance(one.ctx, ast.Load)):
+        named = [(name, one) for one in inside if (name := _kept_name(one)) in kept]
+        stored = {name for name, one in named if isinstance(getattr(one, "ctx", None), ast.Store)}
+        if any(name in stored and isinstance(getattr(one, "ctx", None), ast.Load) for name, one in named):
             found = loop
     return found
 
 
-def _is_emptied(attribute: str, context: Context) -> bool:
-    """Whether an attribute is None at times, or several states at once."""
-    return any(
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, (ast.Constant, ast.Tuple, ast.List))
-        and any(isinstance(one, ast.Attribute) and one.attr == attribute for one in node.targets)
-        for file in context.program.parsed()
-        for node in file.walk()
-    )
+def _is_emptied(node: ast.AST | None, context: Context) -> bool:
+    """Whether an attribute or entry is None at times, or several states at once."""
+    last = node.attr if isinstance(node, ast.Attribute) else getattr(getattr(node, "slice", None), "value", None)
+    for file in context.program.parsed():
+        for one in file.walk():
+            if isinstance(one, ast.Assign):
+                given = [(each, one.value) for each in one.targets]
+            elif isinstance(one, ast.Dict):
+                given = [(key, value) for key, value in zip(one.keys, one.values, strict=True) if key is not None]
+            else:
+                continue
+            for place, value in given:
+                called = getattr(place, "attr", None) or getattr(place, "value", None)
+                if called == last and isinstance(value, (ast.Constant, ast.Tuple, ast.List)):
+                    return True
+    return False
 
 
 def _kept_beside(context: Context) -> Iterator[Proposal]:
