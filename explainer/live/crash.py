@@ -1,6 +1,7 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
-Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities.
+Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities,
+float64 values that float32 takes for the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .compare import compared
-from .fraction import fractions, scores
+from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .saved import names_of, saved_of
 
@@ -54,6 +55,8 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
     whose = scores(torch, frames, str(error))
     if whose is not None:
         facts["scores"] = whose
+    if alike := coarse(torch, frames, str(error)):
+        facts["coarse"] = " ".join(alike)
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))

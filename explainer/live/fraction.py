@@ -1,6 +1,7 @@
 """What values say that were refused: floats with fractions where indices are taken, or scores where probabilities are.
 
-A cast to integers would change what the first say; the others are finite, and never passed a sigmoid.
+A cast to integers would change what the first say; the others are finite, and never passed a sigmoid. float64 values may lie so close
+that float32 takes many for the same, as times in seconds since 1970 do: a cast before they are subtracted would lose what they say.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from types import FrameType
 from typing import Any
 
 MAX_VALUES = 1_000_000
+MAX_COMPARED = 4096  # among these, values drawn at random are told apart by float32 but for one or two
+_KEPT = 0.95
+_DOUBLE = re.compile(r"\b(?:[Dd]ouble|float64)\b")
 _TAKEN = ("target", "input", "index", "indices")
 _REFUSED = re.compile(r"\b(?:Long|Int|int64|int32/int64)\b")
 
@@ -43,3 +47,19 @@ def scores(torch: Any, frames: list[FrameType], message: str) -> str | None:
         with suppress(Exception):  # a subclass may refuse anything
             return "input" if bool(torch.isfinite(value.detach().flatten()[:MAX_VALUES]).all()) else None
     return None
+
+
+def coarse(torch: Any, frames: list[FrameType], message: str) -> list[str]:
+    """The names of float64 tensors in frames whose different values float32 takes for the same, of one in twenty or more.
+
+    Only of a failure whose message speaks of float64; the one bit is all that is read of the values.
+    """
+    found: set[str] = set()
+    for frame in frames if _DOUBLE.search(message) else ():
+        for name, value in frame.f_locals.items():
+            if isinstance(value, torch.Tensor) and value.dtype == torch.float64:
+                with suppress(Exception):  # a subclass may refuse anything
+                    some = value.detach().flatten()[:MAX_COMPARED].unique()
+                    if some.float().unique().numel() < _KEPT * some.numel():
+                        found.add(name)
+    return sorted(found)

@@ -149,7 +149,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
-    yield from ((f"live_{key}", seen[key]) for key in ("fractions", "scores") if key in seen)
+    yield from ((f"live_{key}", seen[key]) for key in ("fractions", "scores", "coarse") if key in seen)
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method, spell
 from explainer.source.binding import Value
 from explainer.source.dtype import CONVERSION, PROMOTION, Birth, arguments, conversions, float64_births, stated_dtype
@@ -20,6 +21,7 @@ from explainer.source.loss import find_losses
 from explainer.source.origin import origins
 from explainer.source.precision import is_module
 from explainer.source.program import Program
+from explainer.source.tree import walk
 
 _HALF = frozenset({"float16", "bfloat16", "Half", "BFloat16"})
 _DOUBLE = frozenset({"float64", "Double", "double"})
@@ -37,6 +39,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     seen: set[tuple[str, int]] = set()
     losses = {id(loss.call) for loss in find_losses(context.program)}
     firsts: list[Birth] = []
+    fine = _fine(context)
+    if fine and dtypes & _DOUBLE:
+        yield from _behind_differences(fine, context)
+        return
     for file, call in _called(context):
         if dtypes & _DOUBLE or (is_expected and not _is_in_double(context.program)):
             for one in arguments(call):
@@ -48,6 +54,27 @@ def propose(context: Context) -> Iterator[Proposal]:
         elif dtypes & _HALF and not _gets_half(context) and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
     yield from _together(firsts, context.program)
+
+
+def _fine(context: Context) -> set[str]:
+    """The names of float64 tensors whose values float32 does not tell apart, as the live program says."""
+    return {name for one in context.incident.facts if one.name == "live_coarse" for name in str(one.value).split()}
+
+
+def _behind_differences(fine: set[str], context: Context) -> Iterator[Proposal]:
+    """A cast of what a layer is given, where that is made of such tensors and is none: the innermost call that failed."""
+    for file, statement in list(raised_at(context))[:1]:
+        for call in walk(statement):
+            if not isinstance(call, ast.Call) or not is_module(call.func, file, context.program) or not call.args:
+                continue
+            first = call.args[0]
+            named = {one.id for one in walk(first) if isinstance(one, ast.Name)}
+            if isinstance(first, ast.Call) and named & fine:
+                yield Proposal(
+                    edits=(put_method(file, first, ".float()"),),
+                    culprit=culprit_of(file, first, "is float64, made of values that float32 does not tell apart"),
+                    belief=1.8,
+                )
 
 
 def _converted(value: Value, call: ast.Call, context: Context) -> list[Birth]:
