@@ -51,6 +51,31 @@ def test_whose_values_they_are(given: dict, wanted: str) -> None:
     assert told(**given) == wanted
 
 
+@pytest.mark.parametrize(
+    ("begins", "damaged", "wanted"), [(True, True, "untouched"), (False, True, "parameter"), (True, False, "parameter")]
+)
+def test_a_row_that_no_step_before_has_used(begins: bool, damaged: bool, wanted: str) -> None:  # noqa: FBT001
+    """A table that came with a NaN is known by its first step; one that was finite then was broken by training."""
+    tracer, undo = tracing.arm(torch)
+    if begins:
+        tracer.begins()
+    with undo:
+        table = torch.nn.Embedding(4, 2)
+        optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+        if damaged:
+            table.weight.data[3, 0] = float("nan")
+        table(torch.tensor([0, 1])).square().sum().backward()
+        optimizer.step()
+        if not damaged:
+            table.weight.data[3, 0] = float("nan")
+        optimizer.zero_grad()
+        tracer.forget()
+        table(torch.tensor([2, 3])).square().sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert bad is not None
+    assert bad["input"] == wanted
+
+
 def test_data_are_not_weights() -> None:
     """A NaN in the input is none of the parameters'."""
     assert told(begins=True, loads=False) not in ("untouched", "parameter")

@@ -88,6 +88,7 @@ class Finite:
         ] = {}  # the parameters that an operation took, also those that were loaded in sight
         self._types = (torch.Tensor, torch.nn.Parameter)
         self.may_have_stepped = True  # whether an optimizer may have made the parameters what they are
+        self._begun: dict[int, bool] = {}  # whether a parameter was finite before its first step
 
     def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
         """Note the sum of an output, and of its gradient once that is there; a view of what is watched needs none of its own."""
@@ -223,11 +224,11 @@ class Finite:
         """What an operation took that was not finite already: data, parameters, or memory that nothing has filled."""
         for leaf in self._leaves(operation):
             if not self._is_finite(leaf):
-                kind = self._parameter() if leaf.requires_grad else "data"
+                kind = self._parameter(leaf) if leaf.requires_grad else "data"
                 return {"input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
         for one in given.get(number, ()):
             if not self._is_finite(one):
-                return {"input": self._parameter(), "shape": list(one.shape)}
+                return {"input": self._parameter(one), "shape": list(one.shape)}
         if (allocated := self._allocated(operation)) is not None:
             return {"input": "unfilled", "operation": allocated}
         for one in (tensor for older in operation.inputs if older < since for tensor in self._flow.made_by(older)):
@@ -263,8 +264,21 @@ class Finite:
                         return next(iter(self._sources(maker, bad, views)), (one, maker))
         return None
 
-    def _parameter(self) -> str:
-        return "parameter" if self.may_have_stepped else "untouched"
+    def saw_step(self, optimizer: Any) -> None:
+        """An optimizer is about to step: what it owns is as the program made it where this is its first step.
+
+        Nothing is known of a program that may have stepped before it was watched.
+        """
+        if self.may_have_stepped and not self._begun:
+            return
+        for group in optimizer.param_groups:
+            for one in group["params"]:
+                if id(one) not in self._begun:
+                    self._begun[id(one)] = self._is_finite(one)
+
+    def _parameter(self, parameter: Any = None) -> str:
+        is_as_made = not self.may_have_stepped or self._begun.get(id(parameter)) is False
+        return "untouched" if is_as_made else "parameter"
 
     def _leaves(self, operation: Operation) -> list[Any]:
         return [leaf for one in operation.leaves if (leaf := self._flow.leaf(one)) is not None]
@@ -364,3 +378,10 @@ def numbers_of(torch: Any, scalars: Sequence[Any]) -> list[float]:
         for index, value in zip(indices, values, strict=True):
             found[index] = value
     return found
+
+
+def has_finite_sum(torch: Any, tensor: Any) -> bool:
+    """Whether the values of a tensor are finite, read in one pass."""
+    return bool(
+        torch.isfinite(tensor.detach().sum(dtype=torch.float32) if tensor.element_size() < 4 else tensor.detach().sum())
+    )

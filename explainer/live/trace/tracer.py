@@ -26,7 +26,7 @@ from .drawn import Drawn
 from .early import Early
 from .exits import WAYS_IN, WAYS_OUT, Exits
 from .expanded import Expanded
-from .finite import Finite
+from .finite import Finite, has_finite_sum
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
@@ -435,7 +435,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None and self.first_bad is None:
             owned = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-                bad = [one for one in owned if not one.grad.is_sparse and not _is_finite(self._torch, one.grad)]
+                self.finite.saw_step(optimizer)
+                bad = [one for one in owned if not one.grad.is_sparse and not has_finite_sum(self._torch, one.grad)]
                 is_infinite = any(bool(one.isinf()) for one in self._losses)
                 is_bad = bool(bad) or is_infinite or any(bool(one.isnan()) for one in self._losses)
             self._losses.clear()
@@ -591,9 +592,3 @@ def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
         else:
             found.append(one)
     return found
-
-
-def _is_finite(torch: Any, tensor: Any) -> bool:
-    return bool(
-        torch.isfinite(tensor.detach().sum(dtype=torch.float32) if tensor.element_size() < 4 else tensor.detach().sum())
-    )
