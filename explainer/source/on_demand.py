@@ -81,7 +81,9 @@ def _holders(value: Value, program: Program, depth: int) -> Iterator[Value | _Ca
             yield _Cached(target[0], target[1].body[-1])
             return
         for one in called(node, value, program):
-            yield from _holders(one, program, depth + 1)
+            yield from _holders(replace(one, pick=value.pick if one.pick is None else one.pick), program, depth + 1)
+    elif isinstance(node, ast.Tuple) and isinstance(value.pick, int) and value.pick < len(node.elts):
+        yield from _holders(replace(value, node=node.elts[value.pick], pick=None), program, depth + 1)
     elif name:
         for one in resolver_of(program).behind(value):
             yield from _holders(one, program, depth + 1)

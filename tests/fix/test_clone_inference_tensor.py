@@ -70,6 +70,13 @@ def told_line(folder: pathlib.Path, source: str) -> str | None:
 def test_a_table_that_is_kept_is_told_where_it_is_made(tmp_path: pathlib.Path) -> None:
     """Whoever asked first made it for all; what `__init__` makes was no inference tensor."""
     assert told_line(tmp_path, KEPT) == "self.cos = angle.cos()"
+    pair = KEPT.replace("self.cos = angle.cos()", "self.cos, self.sin = angle.cos(), angle.sin()")
+    pair = pair.replace("return self.cos[:length]", "return self.cos[:length], self.sin[:length]")
+    pair = pair.replace(
+        "        return self.turn(x, self.table(x.size(0)))",
+        "        cos, sin = self.table(x.size(0))\n        return self.turn(x, cos)",
+    )
+    assert told_line(tmp_path, pair) == "self.cos, self.sin = angle.cos(), angle.sin()"
     early = KEPT.replace("self.length, self.cos = 0, None", "self.cos = torch.ones(4)").replace(
         "            self.cos = angle.cos()\n", ""
     )
