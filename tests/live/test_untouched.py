@@ -156,3 +156,15 @@ def test_memory_that_is_filled_part_by_part() -> None:
         bad = tracer.explain(None, "")["not_finite"]
     assert bad is not None
     assert (bad["direction"], bad["operation"]) == ("backward", "sqrt")
+
+
+def test_parameters_without_values_of_their_own() -> None:
+    """On no device, or with rows alone: nothing is asked of them, and the step is made."""
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        empty = torch.nn.Parameter(torch.empty(2, device="meta"))
+        optimizer = torch.optim.SGD([empty, torch.nn.Parameter(torch.ones(2))], lr=0.1)
+        optimizer.param_groups[0]["params"][1].sum().backward()
+        optimizer.step()
+    assert float(optimizer.param_groups[0]["params"][1].detach().sum()) == pytest.approx(1.8)

@@ -274,7 +274,8 @@ class Finite:
         for group in optimizer.param_groups:
             for one in group["params"]:
                 if id(one) not in self._begun:
-                    self._begun[id(one)] = self._is_finite(one)
+                    own = one.to_local() if hasattr(one, "to_local") else one  # no word with other ranks
+                    self._begun[id(one)] = own.is_meta or own.is_sparse or self._is_finite(own)
 
     def _parameter(self, parameter: Any = None) -> str:
         is_as_made = not self.may_have_stepped or self._begun.get(id(parameter)) is False
