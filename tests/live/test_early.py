@@ -92,5 +92,4 @@ def test_the_flag_is_set_where_the_tensor_is_made(source: str, line: str, tmp_pa
     after = splice(source, proposal.edits)
     assert changed_lines(source, after) == [line]
     exec(compile(after, "after", "exec"), {})  # noqa: S102
-    if source is SOURCE:
-        assert best("flag_where_made", write(tmp_path, {"train.py": after}), incident=incident) is None
+    assert best("flag_where_made", write(tmp_path, {"train.py": after}), incident=incident) is None

@@ -51,4 +51,7 @@ def _flag(file: SourceFile, statement: ast.Assign, name: str, early: ast.stmt) -
         and isinstance(one.slice, ast.Constant)
     }
     is_near = isinstance(statement.value, (ast.Dict, ast.DictComp)) and len(read) == 1
-    return insert_after(file, statement, f"{read.pop()}.requires_grad_()") if is_near else None
+    if not is_near:
+        return None
+    flag = f"{read.pop()}.requires_grad_()"
+    return None if flag in file.text else insert_after(file, statement, flag)
