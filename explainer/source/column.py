@@ -13,6 +13,7 @@ from explainer.source.binding import Value, parameters_of
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
 
 OPTION = "remove_unused_columns"
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -105,7 +106,7 @@ def _is_label(column: str, program: Program) -> bool:
         for one in file.walk()
         if isinstance(one, ast.keyword) and one.arg == "label_names"
     )
-    return any(isinstance(each, ast.Constant) and each.value == column for one in given for each in ast.walk(one))
+    return any(isinstance(each, ast.Constant) and each.value == column for one in given for each in walk(one))
 
 
 def _names(column: str, file: SourceFile) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.binding import Value, find_calls
+from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
@@ -49,48 +50,14 @@ def worked_by(loader: Loader, program: Program) -> Iterator[Worked]:
     """What the workers of a loader run: its collate function, and what its data set makes a row with."""
     collate, rows = loader.given("collate_fn", 6), loader.given("dataset", 0)
     if collate is not None:
-        yield from (Worked(file, one, is_batch=True) for file, one in _functions(collate, loader.file, program))
+        for one in callees_of(collate, loader.file, program):
+            yield Worked(one.file, one.function, is_batch=True)
     resolver = resolver_of(program)
     for file, owner in resolver.classes_of(Value(rows, loader.file)) if rows is not None else ():
         for name in _ITEMS:
             found = resolver.method(owner, name, file)
             if found is not None:
                 yield Worked(*found, is_batch=False)
-
-
-def _functions(
-    node: ast.expr, file: SourceFile, program: Program
-) -> Iterator[tuple[SourceFile, Function | ast.Lambda]]:
-    """The functions behind what is handed over to be called: by name, with arguments given, as an object or a lambda."""
-    resolver = resolver_of(program)
-    if isinstance(node, ast.Lambda):
-        yield file, node
-        return
-    if isinstance(node, ast.Call):
-        called = program.names(file).qualified(node.func) or ""
-        if called.rpartition(".")[2] == "partial" and node.args:
-            yield from _functions(node.args[0], file, program)
-            return
-    for where, owner in resolver.classes_of(Value(node, file)):
-        method = resolver.method(owner, "__call__", where)
-        if method is not None:
-            yield method
-            return
-    owned = program.names(file).class_of(node) if (dotted_name(node) or "").startswith("self.") else None
-    if owned is not None and isinstance(node, ast.Attribute):
-        own = resolver.method(owned, node.attr, file)
-        if own is not None:
-            yield own
-            return
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        found = resolver.function_of(ast.Call(func=node, args=[], keywords=[]), Value(node, file))
-        if found is not None:
-            yield found
-            return
-        for one in resolver.behind(Value(node, file)):
-            if one.node is not node:
-                yield from _functions(one.node, one.file, program)
-                return
 
 
 def loops_over(loader: Loader, program: Program) -> list[tuple[SourceFile, ast.For, ast.expr]] | None:

@@ -19,7 +19,7 @@ def freeze(module):
 layer, prompt = freeze(nn.Linear(3, 3)), nn.Parameter(torch.ones(3))
 loss = checkpoint(layer, prompt * 2, use_reentrant=True).sum() + prompt.sum()
 loss.backward()
-assert prompt.grad.abs().sum() > 3 and layer.weight.grad is None
+assert not torch.equal(prompt.grad, torch.ones(3)) and layer.weight.grad is None
 """
 LEFT = {
     "another function": SOURCE.replace("torch.no_grad()(module.forward)", "torch.no_grad()(module.embed)"),

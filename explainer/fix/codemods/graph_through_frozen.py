@@ -9,11 +9,10 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
+from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-
-_OFF = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -41,5 +40,5 @@ def _wraps_forward(statement: ast.Assign, file: SourceFile, program: Program) ->
     if len(statement.targets) != 1 or not isinstance(target, ast.Attribute) or target.attr != "forward":
         return False
     makes = value.func if isinstance(value, ast.Call) and len(value.args) == 1 else None
-    is_off = isinstance(makes, ast.Call) and program.names(file).is_call(makes, *_OFF)
+    is_off = isinstance(makes, ast.Call) and grad_state(makes, program.names(file)) is False
     return is_off and isinstance(value, ast.Call) and dotted_name(value.args[0]) == dotted_name(target)

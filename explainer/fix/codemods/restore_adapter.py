@@ -19,6 +19,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, i
 from explainer.model.patch import Edit
 from explainer.model.verification import SWITCHED
 from explainer.source.binding import Value, bind_call, bounds_of, parameters_of, walk_scope
+from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
 from explainer.source.name import Function, bound_names, dotted_name
@@ -27,7 +28,6 @@ from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(SWITCHED)}: `([^`]+)`, since `([^`]+)` is active")
-_NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 _RESULTS = ("result", "output", "outcome")
 
 
@@ -77,9 +77,7 @@ def _switches(path: str, line: int, wanted: str, program: Program) -> Iterator[_
                 yield switch
                 continue
             for where, caller in resolver_of(program).calls_of(function, file):
-                given = bind_call(
-                    caller, function, Value(caller, where), int(parameters_of(function)[:1] == ["self"])
-                ).get(name)
+                given = bind_call(caller, function, Value(caller, where)).get(name)
                 one = _switch(where, caller, [given.node] if given is not None else [])
                 if one is not None and not _is_word(one, wanted, program):
                     yield one
@@ -185,16 +183,11 @@ def _at_the_ends(switch: _Switch, function: Function, text: str) -> tuple[Edit, 
 
 
 def _is_without_grad(function: Function, file: SourceFile, program: Program) -> bool:
-    return any(_is_no_grad(one, file, program) for one in function.decorator_list)
+    return any(grad_state(one, program.names(file)) is False for one in function.decorator_list)
 
 
 def _enters_no_grad(block: ast.With, file: SourceFile, program: Program) -> bool:
-    return any(_is_no_grad(one.context_expr, file, program) for one in block.items)
-
-
-def _is_no_grad(node: ast.expr, file: SourceFile, program: Program) -> bool:
-    called = node.func if isinstance(node, ast.Call) else node
-    return (program.names(file).qualified(called) or "") in _NO_GRAD
+    return any(grad_state(one.context_expr, program.names(file)) is False for one in block.items)
 
 
 def _yields(function: Function) -> bool:

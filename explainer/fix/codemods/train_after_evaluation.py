@@ -16,10 +16,11 @@ from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
 from explainer.source.backward import Backward, find_backwards
 from explainer.source.binding import Scope, Value, bounds_of, scope_of, walk_scope
+from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, lineage, loops_of, value_of
 from explainer.source.module import trained_constructors
-from explainer.source.name import Function, dotted_name
+from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
@@ -193,20 +194,7 @@ def _evaluates(node: ast.AST, file: SourceFile, switches: list[_Switch], program
             continue
         if id(call) in calls:
             return True
-        for where, function in _runs(call, file, program) if depth else ():
-            if _evaluates(function, where, switches, program, depth - 1):
+        for one in callees_of(call.func, file, program) if depth else ():
+            if _evaluates(one.function, one.file, switches, program, depth - 1):
                 return True
     return False
-
-
-def _runs(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Function]]:
-    """The functions of the program that a call runs: by name, as a method, or as an object that is called."""
-    resolver = resolver_of(program)
-    target = resolver.function_of(call, Value(call, file))
-    if target is not None:
-        yield target
-        return
-    for where, owner in resolver.classes_of(Value(call.func, file)):
-        method = resolver.method(owner, "__call__", where)
-        if method is not None:
-            yield method
