@@ -28,6 +28,11 @@ def is_maker(node: ast.Call, file: SourceFile, program: Program) -> bool:
     return called.startswith("torch.") and called.removeprefix("torch.") in MAKERS and not given & {"device", None}
 
 
+def makes_constant(node: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether a call makes a tensor of numbers, or of an array."""
+    return is_maker(node, file, program) or (program.names(file).qualified(node.func) or "") in _OF_ARRAYS
+
+
 def constants_of(function: Function, file: SourceFile, program: Program, depth: int = _DEPTH) -> Constants:
     """What a function gives such tensors to: names, attributes, the buffers that it registers."""
     found = Constants(file, program, set(), depth)

@@ -15,6 +15,7 @@ from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
 from explainer.source.binding import Value, all_parameters, scope_of
+from explainer.source.constant_tensor import makes_constant
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -28,9 +29,6 @@ _PAIRS = ("torch.matmul", "torch.mm", "torch.bmm", "torch.mv", "torch.dot", "tor
           "torch.nn.functional.linear", "torch.nn.functional.conv1d", "torch.nn.functional.conv2d", "torch.nn.functional.conv3d",
           "torch.nn.functional.bilinear", "torch.tensordot", "torch.kron", "torch.linalg.solve", "torch.lerp")  # fmt: skip
 _METHODS = frozenset({"matmul", "mm", "bmm", "mv", "dot", "outer", "lerp", "lerp_", "baddbmm"})
-_MADE = ("torch.tensor", "torch.linspace", "torch.arange", "torch.logspace", "torch.zeros", "torch.ones", "torch.eye", "torch.full",
-         "torch.from_numpy", "torch.as_tensor", "torch.randn", "torch.rand", "torch.hann_window", "torch.hamming_window",
-         "torch.Tensor", "torch.FloatTensor", "torch.outer", "torch.stack", "torch.diag")  # fmt: skip
 _NO_CONSTANT = frozenset({"Parameter", "requires_grad", "requires_grad_", "register_buffer"})
 
 
@@ -90,9 +88,8 @@ def _made(node: ast.expr, file: SourceFile, program: Program) -> SourceFile | No
 def _is_constant(value: Value, program: Program) -> bool:
     scope = scope_of(value.node, value.file)
     is_early = isinstance(scope, (ast.Module, ast.ClassDef)) or getattr(scope, "name", "") in ("__init__", "setup")
-    names = program.names(value.file)
     words = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in walk(value.node)}
-    makes = any(isinstance(one, ast.Call) and names.is_call(one, *_MADE) for one in walk(value.node))
+    makes = any(isinstance(one, ast.Call) and makes_constant(one, value.file, program) for one in walk(value.node))
     return is_early and makes and not words & _NO_CONSTANT and not any(
         isinstance(one, ast.keyword) and one.arg == "requires_grad" for one in walk(value.node)
     )  # fmt: skip
