@@ -25,7 +25,7 @@ y = torch.randint(0, cfg["classes"], (16,))
 FORMS = {
     "masked": HEAD.format(count=5) + 'net(y.masked_fill(torch.rand(16) < 0.5, cfg["classes"]))\n',
     "a constant": HEAD.format(count=5).replace('Net(cfg["classes"])', "Net(5)") + "y[::2] = NULL\nnet(y)\n",
-    "chosen": HEAD.format(count='cfg["classes"]').replace("NULL = ", "", 1).replace('cfg["classes"]\nclass', "class", 1)
+    "chosen": HEAD.format(count=5)
     + 'drop = torch.rand(16) < 0.5\nnet(torch.where(drop, torch.full_like(y, cfg["classes"]), y))\n',
 }
 HIDDEN = """import torch

@@ -89,21 +89,28 @@ def _unrolled(statement: ast.stmt, file: SourceFile, context: Context) -> ast.st
 
 
 def _is_emptied(node: ast.AST | None, context: Context) -> bool:
-    """Whether an attribute or entry is None at times, or several states at once."""
-    last = node.attr if isinstance(node, ast.Attribute) else getattr(getattr(node, "slice", None), "value", None)
-    for file in context.program.parsed():
-        for one in file.walk():
-            if isinstance(one, ast.Assign):
-                given = [(each, one.value) for each in one.targets]
-            elif isinstance(one, ast.Dict):
-                given = [(key, value) for key, value in zip(one.keys, one.values, strict=True) if key is not None]
-            else:
-                continue
-            for place, value in given:
-                called = getattr(place, "attr", None) or getattr(place, "value", None)
-                if called == last and isinstance(value, (ast.Constant, ast.Tuple, ast.List)):
-                    return True
-    return False
+    """Whether an attribute or entry is a constant at times, as None, or several states at once."""
+    last = _last_name(node)
+    return any(
+        isinstance(value, (ast.Constant, ast.Tuple, ast.List)) and _last_name(place) == last
+        for file in context.program.parsed()
+        for one in file.walk()
+        for place, value in _given(one)
+    )
+
+
+def _given(node: ast.AST) -> list[tuple[ast.expr | None, ast.expr]]:
+    """What a statement or a dictionary gives to what."""
+    if isinstance(node, ast.Assign):
+        return [(one, node.value) for one in node.targets]
+    return list(zip(node.keys, node.values, strict=True)) if isinstance(node, ast.Dict) else []
+
+
+def _last_name(node: ast.AST | None) -> object:
+    """`h` of `self.h`, of `state["h"]` and of the key `"h"`."""
+    if isinstance(node, ast.Subscript):
+        node = node.slice
+    return node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else node
 
 
 def _kept_beside(context: Context) -> Iterator[Proposal]:

@@ -1,8 +1,7 @@
 """A draw with a generator of the CPU is made there and moved.
 
 `torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`. The numbers are those of the generator's seed
-on whichever device the rest is. Where the generator is made only for these
-draws, `move_operand` makes it on their device.
+on whichever device the rest is. Where the generator is made only for these draws, `move_operand` makes it on their device.
 """
 
 from __future__ import annotations
