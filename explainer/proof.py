@@ -30,6 +30,7 @@ from explainer.verification.unowned import PARTS, unowned_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import program_of
 
+CARRIED = "backward/state-carried-across-steps"
 INFERENCE = "inplace/inference-tensor"
 # What stepped before such a failure had gradients without it.
 _OF_THE_GRAPH = frozenset(("inplace", "backward", "no-graph"))
@@ -60,7 +61,7 @@ class Target:
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
     `before` are the processes of the program as it was, with the first gradients of what had stepped by then, once a fix was
-    tried that may falsify those.
+    tried that may falsify those; of one that had not stepped, with the gradients of its first backward.
     `meant` are those of its twin on copies of saved tensors, once a fix was tried for a write in place: a twin does not fail
     of that, and its gradients are those of the values that the forward used.
     """
@@ -75,7 +76,7 @@ class Target:
 
 def wants_look(target: Target, choice: Choice) -> bool:
     """Whether the program has to run once more as it is, before a fix is written, for gradients to hold that fix against."""
-    wants_before = bool(target.past) and target.before is None and _may_falsify(target, choice)
+    wants_before = target.before is None and _may_falsify(target, choice)
     return wants_before or (target.meant is None and _is_of_saved(target, choice))
 
 
@@ -94,7 +95,7 @@ def with_look(job: Job, target: Target, choice: Choice) -> Target:
         watch = replace(job.watch, past=target.past, is_twin=True)
         return replace(target, meant=verify_command(job.command, job.root, watch).processes)
     first = tuple((name, 0) for name, _ in target.past)
-    watch = replace(job.watch, steps=1, past=first)
+    watch = replace(job.watch, steps=1, past=first, first_backward=not target.past)
     return replace(target, before=verify_command(job.command, job.root, watch).processes)
 
 
@@ -109,7 +110,10 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     Not an average of what is over: the first step had that with its graph, and has it without.
     """
     if target.is_silent:
-        return choice.fix.id in RECONNECTS
+        return bool(target.past) and choice.fix.id in RECONNECTS
+    if not target.past:
+        # Before the first step: what an earlier backward left behind has no part in the first one, and to cut it changes nothing there.
+        return choice.finding.cause == CARRIED and cuts_graph(choice.fix)
     is_of_the_graph = choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH
     return cuts_graph(choice.fix) or (is_of_the_graph and not _cuts_in(choice.fix, "+"))
 
@@ -185,7 +189,7 @@ def prove(
         CannotStart: there is no such program.
         Stopped: `job.watch.is_stopped` said so.
     """
-    watch = replace(job.watch, past=target.past)
+    watch = replace(job.watch, past=target.past, first_backward=bool(target.before) and not target.past)
     proof = verify_command(job.command, job.root, watch, on_output, on_step)
     if proof.verdict == GREEN and target.meant and _is_of_saved(target, choice):
         proof = verify_meant(job.command, job.root, watch, target.meant, proof)

@@ -34,6 +34,7 @@ LOOKS = 3
 TELLING = 0.1  # seconds between two steps that are told of and were not looked at
 LATER = frozenset(base * 10**power for power in range(1, 9) for base in (1, 3))
 MAX_PARAMETERS = 20_000
+BACKWARD = "backward"  # in the place of an optimizer's name
 
 
 def watch(recorder: Any, options: dict[str, Any]) -> None:
@@ -252,6 +253,7 @@ class Verifier(Watcher):
         self._ended: dict[str, float] = {}
         self._looked = 0.0
         self._bf16: bool | None = None
+        self._wants_backward = bool(options.get("first_backward"))
         recorder.parts.update(first=self._first, left_out=self._left_out)
         recorder.at_end.append(self._leave_out)
         self._watch_backward()
@@ -266,10 +268,12 @@ class Verifier(Watcher):
             __tracebackhide__ = True
             self._saw_loss(loss)
             try:
-                return backward(loss, *arguments, **keywords)
+                told = backward(loss, *arguments, **keywords)
             except Exception as error:
                 leave_no_frame(error)
                 raise
+            self._saw_backward()
+            return told
 
         noted.__doc__ = backward.__doc__
         torch.Tensor.backward = noted
@@ -282,6 +286,15 @@ class Verifier(Watcher):
             if len(self._losses) < MAX_STEPS_KEPT:
                 self._losses.append(value)
         self._backwards += 1
+
+    def _saw_backward(self) -> None:
+        """Keep the gradients that the first backward leaves, as if they were those of an optimizer's first step."""
+        if not self._wants_backward:
+            return
+        self._wants_backward = False
+        owned = {id(one): one for optimizer in self.unowned.made() for one in parameters_of(optimizer)}
+        gradients = self._summed_up(list(owned.values()), BACKWARD, factor=1.0)
+        self._first[BACKWARD] = {"losses": self._losses[:1], "gradients": gradients}
 
     def _leave_out(self) -> None:
         """Forget losses that are not finite: the program made no step with their gradients."""
@@ -314,8 +327,11 @@ class Verifier(Watcher):
 
     def _summaries(self, optimizer: Any, key: str) -> list[dict[str, Any]]:
         """The gradients of a first step, whole ones as long as there is room for them."""
-        factor, told = _unscaling(optimizer), []
-        for index, parameter in enumerate(parameters_of(optimizer)[:MAX_PARAMETERS]):
+        return self._summed_up(parameters_of(optimizer), key, factor=_unscaling(optimizer))
+
+    def _summed_up(self, parameters: list[Any], key: str, *, factor: float) -> list[dict[str, Any]]:
+        told = []
+        for index, parameter in enumerate(parameters[:MAX_PARAMETERS]):
             name = self._name(parameter, index, key)
             try:
                 one = summarise(name, parameter.grad, parameter.shape, factor=factor, whole=self._whole)

@@ -43,6 +43,10 @@ class Unowned:
 
         optimizer.__init__ = init
 
+    def made(self) -> list[Any]:
+        """The optimizers of the program, in the order in which they were made."""
+        return list(self._made)
+
     def look(self, step: int) -> None:
         """Before a step: which parameters have a gradient that no optimizer will use."""
         if step == FIRST and self._models is None:
