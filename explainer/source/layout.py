@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from explainer.source.binding import Value, all_parameters, scope_of
 from explainer.source.callee import callees_of
+from explainer.source.loader import LOADERS
 from explainer.source.name import dotted_name
 from explainer.source.number import number_of
 from explainer.source.origin import KEEP, walked_dictionary
@@ -21,7 +22,6 @@ from explainer.source.tree import walk
 
 BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)
 _DEPTH = 14
-_LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _MADE = ("torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty", "torch.randint", "torch.full")
 _PAD = "torch.nn.utils.rnn.pad_sequence"
 _MOVES = frozenset({"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "t", "T", "swapaxes"})
@@ -89,7 +89,7 @@ def _of_loader(value: Value, program: Program, depth: int) -> int | None:
     axes: list[int | None] = []
     for made in resolver_of(program).constructors_of(replace(value, pick=None, is_element=False)):
         call = made.node
-        if not isinstance(call, ast.Call) or not program.names(made.file).is_call(call, *_LOADERS):
+        if not isinstance(call, ast.Call) or not program.names(made.file).is_call(call, *LOADERS):
             return None
         given = {one.arg: one.value for one in call.keywords}
         size = given.get("batch_size")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.source.binding import Value
+from explainer.source.loader import LOADERS
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import Resolver, resolver_of
 from explainer.source.tree import walk
 
 _DEPTH = 12
-_LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _TENSORS = ("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset")
 _PARTS = ("torch.utils.data.Subset", "torch.utils.data.random_split", "torch.utils.data.ConcatDataset")
 # Methods that hand on what they are called on, in the same dtype.
@@ -95,7 +95,7 @@ def _element(made: Value, pick: int | str | None, program: Program, depth: int) 
     names = program.names(made.file)
     name = names.qualified(call.func) or ""
     resolver = resolver_of(program)
-    if name in _LOADERS or name in _PARTS or name.endswith(".prepare"):
+    if name in LOADERS or name in _PARTS or name.endswith(".prepare"):
         data = next((one.value for one in call.keywords if one.arg == "dataset"), call.args[0] if call.args else None)
         if data is not None:
             for one in resolver.constructors_of(replace(made, node=data, pick=None, is_element=False)):
