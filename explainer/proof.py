@@ -48,6 +48,7 @@ RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-t
 # same, had the derivatives of both, which cancel: its loss was right, and its gradients were not.
 OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
 _SAME_LOSS = 1e-4
+RUN_ON = 10.0  # seconds: what fails at the end of an epoch, or in an evaluation, is met in a short one
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
 # `ema = 0.9 * ema + 0.1 * loss.detach()`: a statistic of steps that are over, also where this step's loss is divided by it.
 _AVERAGE = re.compile(r"\+\s*([\w.]+)\s*=\s*(?=.*(?<![\w.])\1\b)(?!.*(?<![\w.])\1\.detach)")
@@ -190,7 +191,7 @@ def prove(
         Stopped: `job.watch.is_stopped` said so.
     """
     watch = replace(job.watch, past=target.past, first_backward=bool(target.before) and not target.past)
-    proof = verify_command(job.command, job.root, watch, on_output, on_step)
+    proof = verify_command(job.command, job.root, replace(watch, run_on=RUN_ON), on_output, on_step)
     if proof.verdict == GREEN and target.meant and _is_of_saved(target, choice):
         proof = verify_meant(job.command, job.root, watch, target.meant, proof)
         if proof.comparison is not None and proof.comparison.verdict == SAME:

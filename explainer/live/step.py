@@ -10,6 +10,7 @@ import math
 import os
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -70,6 +71,8 @@ class Watcher:
         self._rows: list[dict[str, Any]] = []
         self._losses: list[float] = []
         self._told = 0.0
+        self._run_on: float = options.get("run_on") or 0.0
+        self._goes_on = False
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
         recorder.at_end += [
             self.look_at_the_end,
@@ -220,11 +223,26 @@ class Watcher:
         self._recorder.tell({"optimizer": key, "step": self._steps[key], "is_seen": is_seen, "memory": memory, **seen})
 
     def _end_when_enough(self) -> None:
-        if self._enough is not None and self._is_enough(self._enough):
-            self._recorder.parts["stopped"] = True
-            self._recorder.look_at_the_end()
-            self._recorder.write()
+        if self._enough is None or self._goes_on or not self._is_enough(self._enough):
+            return
+        self._recorder.parts["stopped"] = True
+        self._recorder.look_at_the_end()
+        self._recorder.write()
+        # A rank that left by the clock would leave the others waiting for it.
+        if not self._run_on or self._recorder.place.rank is not None:
             _leave()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let the program go on for a while: it may fail at the end of its epoch, or where it evaluates.
+
+        What is written stands for a run that is ended by the clock; one that ends or fails before that is written anew.
+        """
+        self._goes_on = True
+        self._recorder.parts["stopped"] = False
+        ending = threading.Timer(self._run_on, _leave)
+        ending.daemon = True
+        ending.start()
 
     def _is_enough(self, enough: int) -> bool:
         """Each optimizer has made its steps, as many as before the failure, and one of them a step more.

@@ -137,6 +137,44 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert rewritten(tmp_path, "contract_of_function", after, still) == after
 
 
+TRAINED = """import torch
+from torch import nn
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, threshold, sharpness):
+        ctx.save_for_backward(x - threshold)
+        ctx.sharpness = sharpness
+        return (x > threshold).float()
+    @staticmethod
+    def backward(ctx, grad):
+        (over,) = ctx.saved_tensors
+        return grad / (ctx.sharpness * over.abs() + 1) ** 2, None
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inp = nn.Linear(4, 4)
+        self.threshold = {threshold}
+    def forward(self, x):
+        return Spike.apply(self.inp(x), self.threshold, 5.0)
+Layer()(torch.randn(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("threshold", "changes"),
+    [
+        ("nn.Parameter(torch.ones(4))", []),
+        ("nn.Linear(4, 4).weight.mean(0)", []),
+        ("1.0", ["-        return grad / (ctx.sharpness * over.abs() + 1) ** 2, None",
+                 "+        return grad / (ctx.sharpness * over.abs() + 1) ** 2, None, None"]),
+    ],
+)  # fmt: skip
+def test_no_none_where_an_argument_is_trained(tmp_path: pathlib.Path, threshold: str, changes: list[str]) -> None:
+    """`None` would starve it in silence; what its gradient is, is the author's to say."""
+    source = TRAINED.format(threshold=threshold)
+    assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == changes
+
+
 SWAPPED = """import torch
 
 

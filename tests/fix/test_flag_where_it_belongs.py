@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -95,3 +96,53 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "flag_where_it_belongs", after, again) == after
+
+
+CALLER = """import torch
+from torch import nn
+from helper import freeze
+net = nn.Linear(4, 3)
+taps = {made}
+{call}
+print(taps)
+"""
+EACH = "def freeze(tensors):\n    for t in tensors:\n        t.requires_grad_(False)\n"
+ONE = "def freeze(t):\n    t.requires_grad = False\n"
+HELPED = {
+    "the values of a dictionary": (
+        EACH, '{"a": net(torch.randn(2, 4))}', "freeze(taps.values())",
+        ["taps = {key: value.detach() for key, value in taps.items()}"],
+    ),
+    "values, by the helper": (
+        EACH.replace("in tensors", "in tensors.values()"), '{"a": net(torch.randn(2, 4))}', "freeze(taps)",
+        ["taps = {key: value.detach() for key, value in taps.items()}"],
+    ),
+    "a list": (EACH, "[net(torch.randn(2, 4))]", "freeze(taps)", ["taps = [one.detach() for one in taps]"]),
+    "one tensor": (ONE, "net(torch.randn(2, 4))", "freeze(taps)", ["taps = taps.detach()"]),
+    "what has no name": (ONE, "net(torch.randn(2, 4))", "freeze(net(taps))", None),
+    "what a call gives": (EACH, "[net(torch.randn(2, 4))]", "freeze(reversed(taps))", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("helper", "made", "call", "wanted"), HELPED.values(), ids=HELPED)
+def test_what_a_helper_flags_is_detached_by_its_caller(
+    tmp_path, helper: str, made: str, call: str, wanted: list[str] | None
+) -> None:
+    """The helper's own name would be bound to another tensor in vain."""
+    text = CALLER.format(made=made, call=call)
+    program = write(tmp_path, {"helper.py": helper, "train.py": text})
+    frames = {"train.py": line_of(text, call), "helper.py": line_of(helper, "t.requires_grad")}
+    found = best("flag_where_it_belongs", program, incident=failed(frames))
+    assert found is not None
+    assert found.culprit.file.endswith("train.py")
+    after = splice(text, found.edits) or "" if found.edits else text
+    assert (changed_lines(text, after) or None) == wanted
+
+
+def test_the_tensors_of_a_loop_are_detached_where_they_are_held(tmp_path) -> None:
+    source = (
+        HEAD
+        + "outs = [net(x), net(x)]\nfor out in outs:\n    out.requires_grad_(False)\nloss = sum(o.sum() for o in outs)\n"
+    )
+    after = rewritten(tmp_path, "flag_where_it_belongs", source, "out.requires_grad_")
+    assert changed_lines(source, after) == ["outs = [one.detach() for one in outs]"]

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
+from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.provenance import provenance_of
 from explainer.source.tree import children, walk
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -34,7 +36,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         for owner in context.program.names(file).classes.values():
             pair = _methods(owner, file, context.program)
             if pair is not None:
-                yield from _missing(file, pair)
+                yield from _missing(file, pair, owner, context.program)
                 yield from _in_the_wrong_place(file, pair, owner, context)
                 yield from _reduced_too_far(file, pair, owner, context)
                 yield from _in_another_form(file, pair, owner, context)
@@ -53,8 +55,8 @@ def _inputs(forward: ast.FunctionDef) -> list[str]:
     return [one.arg for one in forward.args.args][1:]
 
 
-def _missing(file: SourceFile, pair: Pair) -> Iterator[Proposal]:
-    """`None` for the arguments at the end that got no gradient."""
+def _missing(file: SourceFile, pair: Pair, owner: ast.ClassDef, program: Program) -> Iterator[Proposal]:
+    """`None` for the arguments at the end that got no gradient, where none of those that then have none is to be trained."""
     forward, backward = pair
     wanted = len(_inputs(forward))
     returns = [one for one in statements_of(backward) if isinstance(one, ast.Return) and one.value is not None]
@@ -69,7 +71,30 @@ def _missing(file: SourceFile, pair: Pair) -> Iterator[Proposal]:
     nones = ", ".join(["None"] * (wanted - given))
     new = f"{text[:-1]}, {nones})" if isinstance(value, ast.Tuple) and text.startswith("(") else f"{text}, {nones}"
     why = f"returns {given} of {wanted} gradients: `{'`, `'.join(_inputs(forward)[given:])}` gets none"
-    yield Proposal(edits=(edit_of(file, value, new),), culprit=culprit_of(file, value, why), belief=1.5)
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    without = {at for at in range(wanted) if at >= given or _is_none(parts[at])}
+    edits = () if _are_trained(without, owner, program) else (edit_of(file, value, new),)
+    yield Proposal(edits=edits, culprit=culprit_of(file, value, why), belief=1.5)
+
+
+def _are_trained(positions: set[int], owner: ast.ClassDef, program: Program) -> bool:
+    """Whether a call gives a tensor with a graph, or a leaf that trains, at one of these places: `None` there would starve it."""
+    origins = provenance_of(program)
+    return any(
+        origins.trace(Value(value, file)).live
+        for file, call in _applied(owner, program)
+        for at, value in enumerate(call.args)
+        if at in positions
+    )
+
+
+def _applied(owner: ast.ClassDef, program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """Every `Owner.apply(...)` of the program."""
+    for file in program.parsed():
+        for node in file.walk():
+            called = dotted_name(node.func) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and called and called.endswith(f"{owner.name}.apply"):
+                yield file, node
 
 
 def _in_the_wrong_place(file: SourceFile, pair: Pair, owner: ast.ClassDef, context: Context) -> Iterator[Proposal]:
@@ -230,12 +255,9 @@ def _plain_arguments(forward: ast.FunctionDef, owner: ast.ClassDef, program: Pro
     for one in forward.args.args:
         if dotted_name(one.annotation) in ("int", "float", "bool", "str"):
             found.add(one.arg)
-    for file in program.parsed():
-        for node in file.walk():
-            called = dotted_name(node.func) if isinstance(node, ast.Call) else None
-            if isinstance(node, ast.Call) and called and called.endswith(f"{owner.name}.apply"):
-                found |= {name for name, value in zip(names, node.args, strict=False) if isinstance(value, (ast.Constant, ast.UnaryOp))
-                          and not (isinstance(value, ast.UnaryOp) and not isinstance(value.operand, ast.Constant))}  # fmt: skip
+    for _, call in _applied(owner, program):
+        found |= {name for name, value in zip(names, call.args, strict=False) if isinstance(value, (ast.Constant, ast.UnaryOp))
+                  and not (isinstance(value, ast.UnaryOp) and not isinstance(value.operand, ast.Constant))}  # fmt: skip
     return found
 
 

@@ -1,7 +1,8 @@
 """Takes `requires_grad = ...` off a computed tensor: gone where it requires grad anyway, on the leaf where it is computed from one.
 
 `hidden.requires_grad = True` goes (`hidden.retain_grad()` where its gradient is read); `layer.weight.requires_grad = False` of a
-pruned layer becomes `layer.weight_orig...`; a tensor that should get no gradient is detached.
+pruned layer becomes `layer.weight_orig...`; a tensor that should get no gradient is detached, where a helper flags what it is given
+by the one who calls it: `features = {key: value.detach() for key, value in features.items()}` for `freeze(features.values())`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.failure import failing_statements
+from explainer.model.patch import Edit
 from explainer.source.binding import Value, scope_of
 from explainer.source.file import SourceFile
+from explainer.source.flow import arguments_of
+from explainer.source.lineage import binds, loops_of
 from explainer.source.name import dotted_name
 from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
@@ -22,6 +26,10 @@ _COMPUTED = {
     "torch.nn.utils.weight_norm": "weight_v",
     "torch.nn.utils.spectral_norm": "weight_orig",
 }
+
+Place = tuple[SourceFile, ast.stmt]
+_EACH = "[one.detach() for one in {name}]"
+_VALUES = "{{key: value.detach() for key, value in {name}.items()}}"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -59,9 +67,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         elif (
             not state and provenance_of(context.program).trace(Value(owner, file)).live and isinstance(owner, ast.Name)
         ):
+            edits, guilty = _detached(owner, statement, file, context)
             yield Proposal(
-                edits=(edit_of(file, statement, f"{name} = {name}.detach()"),),
-                culprit=culprit_of(file, statement, f"`{name}` is no leaf; it ends the graph where it is detached"),
+                edits=edits,
+                culprit=culprit_of(*guilty, f"`{name}` is no leaf; it ends the graph where it is detached"),
                 belief=1.5,
             )
 
@@ -78,6 +87,63 @@ def _flag(statement: ast.stmt) -> tuple[ast.expr | None, bool | None]:
             first = statement.value.args[0] if statement.value.args else None
             return func.value, not (isinstance(first, ast.Constant) and first.value is False)
     return None, None
+
+
+def _detached(
+    owner: ast.Name, statement: ast.stmt, file: SourceFile, context: Context
+) -> tuple[tuple[Edit, ...], Place]:
+    """What detaches a tensor under the name by which it is used, and the line that has it flagged; no edit where that is not known.
+
+    A name that nothing reads any more, as that of a loop or of a helper's argument, is bound to another tensor in vain.
+    """
+    own = (file, statement)
+    if _is_used(owner, statement, file):
+        return (edit_of(file, statement, f"{owner.id} = {owner.id}.detach()"),), own
+    loop = file.parents.get(statement)
+    is_each = isinstance(loop, ast.For) and dotted_name(loop.target) == owner.id and loop.body == [statement]
+    name, form = (
+        _held(loop.iter, is_each=True) if isinstance(loop, ast.For) and is_each else (owner.id, "{name}.detach()")
+    )
+    function = context.program.names(file).function_of(statement)
+    if (
+        function is None
+        or name is None
+        or name not in {one.arg for one in (*function.args.posonlyargs, *function.args.args)}
+    ):
+        is_known = isinstance(loop, ast.For) and is_each and name is not None
+        return ((edit_of(file, loop, f"{name} = {form.format(name=name)}"),) if loop and is_known else ()), own
+    for where, call in failing_statements(context)[1:2]:
+        value = call.value if isinstance(call, ast.Expr) else None
+        if isinstance(value, ast.Call) and (dotted_name(value.func) or "").rpartition(".")[2] == function.name:
+            given = dict(arguments_of(value, function)).get(name)
+            if given is not None and form != _EACH:
+                name = dotted_name(given)
+            elif given is not None:
+                name, form = _held(given, is_each=is_each)
+            is_known = given is not None and name is not None
+            return ((edit_of(where, call, f"{name} = {form.format(name=name)}"),) if is_known else ()), (where, call)
+    return (), own
+
+
+def _held(node: ast.expr, *, is_each: bool) -> tuple[str | None, str]:
+    """The name of what holds the tensors that a loop goes through, and how it is held without their graph."""
+    if is_each and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "values":
+        return dotted_name(node.func.value), _VALUES
+    return dotted_name(node), _EACH if is_each else "{name}.detach()"
+
+
+def _is_used(owner: ast.Name, statement: ast.stmt, file: SourceFile) -> bool:
+    """Whether the name is read once more where it is bound: behind the statement, or in the next round of a loop around it."""
+    loops = list(loops_of(statement, file))
+    binding = next((one for one in loops if isinstance(one, ast.For) and owner.id in binds(one)), None)
+    rounds = loops[: loops.index(binding)] if binding is not None else loops
+    again = {node for loop in rounds for node in walk(loop)}
+    own = set(walk(statement))
+    return any(
+        isinstance(node, ast.Name) and node.id == owner.id and isinstance(node.ctx, ast.Load) and node not in own
+        and (node.lineno > statement.lineno or node in again)
+        for node in walk(binding or scope_of(statement, file))
+    )  # fmt: skip
 
 
 def _leaf_behind(owner: ast.expr, file: SourceFile, context: Context) -> str | None:

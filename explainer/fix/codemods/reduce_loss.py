@@ -14,8 +14,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import crash_places
+from explainer.fix.forgotten import forgotten
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
@@ -26,6 +27,7 @@ from explainer.source.lineage import before, definitions, reads, scope_of, state
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.reduction import SUM, adds_whole_sum, averaging_calls, is_of_weights, reduction_of
+from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _STEPS = ("compute_loss", "training_step")
@@ -93,7 +95,10 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal]:
     file, node = loss.file, loss.node
-    yield Proposal(edits=(edit_of(file, node, f"{operand(file, node)}.mean()"),), culprit=culprit, belief=1.5)
+    yield from forgotten(context)
+    is_one = _is_handed_in(loss, context.program)
+    mean = insert_before(file, loss.at, f"{loss.name} = {loss.name}.mean()") if is_one else None
+    yield Proposal(edits=(mean or edit_of(file, node, f"{operand(file, node)}.mean()"),), culprit=culprit, belief=1.5)
     for criterion_file, keyword in _unreduced(node, file, context.program):
         call = criterion_file.parents.get(keyword)
         has_own_mean = isinstance(call, ast.Call) and any(one.arg in _OWN_MEAN for one in call.keywords)
@@ -102,6 +107,32 @@ def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal
             culprit=culprit_of(criterion_file, keyword, "asks for one value for each element"),
             belief=1.6 if has_own_mean else 1.2,
         )
+
+
+def _is_handed_in(loss: _Loss, program: Program) -> bool:
+    """Whether a function is given the loss that it differentiates, and afterwards takes it for one number, or gives it back."""
+    function = program.names(loss.file).function_of(loss.at)
+    scope = scope_of(loss.at, loss.file, program)
+    is_given = function is not None and loss.name in {
+        one.arg for one in (*function.args.args, *function.args.kwonlyargs)
+    }
+    if not is_given or loss.name is None or scope is None or dotted_name(loss.node) != loss.name:
+        return False
+    later = [one for one in _uses(loss.name, scope) if one.lineno > (loss.at.end_lineno or loss.at.lineno)]
+    if not later or function is None or not all(_takes_number(one, loss.file) for one in later):
+        return False
+    is_returned = any(isinstance(loss.file.statement(one), ast.Return) for one in later)
+    calls = resolver_of(program).calls_of(function, loss.file) if is_returned else []
+    return all(_is_number_for(call, file, program) for file, call in calls)
+
+
+def _is_number_for(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether the caller of a function takes what it gets for one number, or does nothing with it."""
+    at, scope = file.statement(call), scope_of(call, file, program)
+    name = dotted_name(at.targets[0]) if isinstance(at, ast.Assign) and at.value is call else None
+    if name is None or scope is None:
+        return isinstance(at, ast.Expr) or _takes_number(call, file)
+    return all(_takes_number(one, file) for one in _uses(name, scope) if one.lineno > at.lineno)
 
 
 def _by_own_mean(node: ast.expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
