@@ -11,8 +11,9 @@ from explainer.fix.import_line import torch_imports
 from explainer.fix.splice import make_patch
 from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
-from explainer.model.patch import Patch
+from explainer.model.patch import FilePatch, Patch
 from explainer.model.rule import Cause, FixRule
+from explainer.source.unread import vain_bindings
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4
@@ -146,15 +147,26 @@ def _propose(
 
 
 def _patch(rule: FixRule, proposal: Proposal, context: Context, faults: list[str]) -> Patch | None:
-    """The patch of a proposal; None where it changes nothing, or, named in `faults`, breaks the program."""
+    """The patch of a proposal; None where it changes nothing, or, named in `faults`, breaks the program.
+
+    It changes nothing either where all that it writes is a name that nobody reads: `t = t.detach()` of a helper's argument.
+    """
     files = context.program.editable(edit.file for edit in proposal.edits)
     edits = (*torch_imports(proposal.edits, files), *proposal.edits)
     patch = make_patch(edits, files, context.program.root)
     if isinstance(patch, Patch):
-        return patch
+        return None if any(_is_in_vain(one) for one in patch.files) else patch
     if patch != "nothing changes":
         faults.append(f"{rule.codemod}: {patch}")
     return None
+
+
+def _is_in_vain(patch: FilePatch) -> bool:
+    """Whether a file binds, once it is patched, a local name for nothing, where it did not before."""
+    if not patch.file.endswith(".py"):
+        return False
+    before, after = (data.decode("utf-8", "replace") for data in (patch.before, patch.after))
+    return bool(vain_bindings(after) - vain_bindings(before))
 
 
 def _proposals(rule: FixRule, context: Context, faults: list[str]) -> Sequence[Proposal]:
