@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from explainer.fix.blame import is_file
 from explainer.fix.codemod import Context
 from explainer.model.incident import ExceptionRecord
+from explainer.source.backward import Backward
 from explainer.source.file import SourceFile
+from explainer.source.update import Update
 
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
 _REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")
@@ -73,6 +75,13 @@ def is_crash(file: SourceFile, node: ast.AST, context: Context) -> bool:
     for where, statement in crash_places(context):
         return where is file and statement is file.statement(node)
     return False
+
+
+def fails_at(backward: Backward, context: Context) -> bool:
+    """Whether the traceback ends at a backward, or passes through the call of a function that runs it."""
+    if isinstance(backward, Update):
+        return (backward.file, backward.statement) in crash_places(context)
+    return is_crash(backward.file, backward.call, context)
 
 
 def message_of(context: Context) -> str:

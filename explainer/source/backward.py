@@ -211,7 +211,7 @@ def _listed(node: ast.AST) -> str | None:
 def calls_of(
     modules: frozenset[str], node: ast.AST, file: SourceFile, program: Program, depth: int = 0
 ) -> list[ast.Call]:
-    """The calls in a node that run one of the modules: itself, a part or method of it, a function that is given it or runs it."""
+    """The calls in a node that run one of the modules: itself, a part or method or whole of it, a function that is given or runs it."""
     return [
         one
         for one in walk(node)
@@ -223,7 +223,7 @@ def _runs(modules: frozenset[str], call: ast.Call) -> bool:
     name = dotted_name(call.func) or ""
     if name.rpartition(".")[2] in _NO_FORWARD:
         return False
-    runs = any(name == module or name.startswith(f"{module}.") for module in modules)
+    runs = any(f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.") for module in modules if name)
     return runs or any(dotted_name(argument) in modules for argument in call.args)
 
 

@@ -13,6 +13,7 @@ from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import Scope, before, lineage, scope_of, sources, statements_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.update import Update, find_turns, find_updates
 
 _NOTHING: frozenset[str] = frozenset()
 _COMPUTED = (ast.Call, ast.BinOp)
@@ -50,9 +51,9 @@ class Pair:
         return _NOTHING.union(*(owned for _, owned in self.later))
 
 
-def find_pairs(program: Program) -> Iterator[Pair]:
-    """Each two backward calls that follow each other in one function."""
-    calls = list(find_backwards(program))
+def find_pairs(program: Program, *, updates: bool = False) -> Iterator[Pair]:
+    """Each two backward calls that follow each other in one function; with `updates` also calls of functions that run one."""
+    calls = list(find_turns(program) if updates else find_backwards(program))
     for first, second in itertools.pairwise(calls):
         scope = scope_of(first.call, first.file, program)
         if first.file is not second.file or scope is None or scope is not scope_of(second.call, second.file, program):
@@ -63,24 +64,49 @@ def find_pairs(program: Program) -> Iterator[Pair]:
         yield _pair(first, second, third, scope, program)
 
 
+Owned = tuple[ast.stmt, frozenset[str]]
+
+
+def _owned(scope: Scope, file: SourceFile, program: Program, *, updates: bool) -> tuple[list[Owned], list[Owned]]:
+    """The statements of a scope that step an optimizer, and those that clear one, with the modules that it owns."""
+    inside = statements_of(scope)
+    steps = [(one, name) for one in inside if (name := stepped(one))]
+    wiped = [(one, name) for one in inside if (name := cleared(one))]
+    for one in find_updates(program) if updates else ():
+        if one.file is file and one.statement in inside and one.optimizer is not None:
+            steps += [(one.statement, one.optimizer)] if one.steps else []
+            wiped += [(one.statement, one.optimizer)] if one.clears else []
+    steps.sort(key=lambda one: (one[0].lineno, one[0].col_offset))
+    return (
+        [(one, owned_by(name, one, file, program)) for one, name in steps],
+        [(one, owned_by(name, one, file, program)) for one, name in wiped],
+    )
+
+
 def _pair(first: Backward, second: Backward, third: Backward | None, scope: Scope, program: Program) -> Pair:
     file = first.file
     own = set(lineage(first.loss, first.statement, file, program))
     common = [one for one in graph_lines(second.loss, second.statement, file, program) if one in own]
-    found = [(one, name) for one in statements_of(scope) if (name := stepped(one))]
-    steps = [(one, owned_by(name, one, file, program)) for one, name in found]
-    wiped = [(one, owned_by(name, one, file, program)) for one in statements_of(scope) if (name := cleared(one))]
+    is_update = isinstance(first, Update) or isinstance(second, Update)
+    steps, wiped = _owned(scope, file, program, updates=is_update)
     end = third.statement if third is not None else None
+
+    def is_between(one: ast.stmt) -> bool:
+        return before(first.statement, one) and before(one, second.statement)
+
+    def is_behind(one: ast.stmt) -> bool:
+        is_own = one is second.statement
+        return is_own or (before(second.statement, one) and (end is None or not (one is end or before(end, one))))
+
     return Pair(
         first=first,
         second=second,
         first_lines=tuple(lineage(first.loss, first.statement, file, program)),
         second_lines=tuple(lineage(second.loss, second.statement, file, program)),
         shared=tuple(common),
-        steps=tuple(one for one in steps if before(first.statement, one[0]) and before(one[0], second.statement)),
+        steps=tuple(one for one in steps if is_between(one[0]) or (one[0] is first.statement)),
         # An optimizer whose gradients are cleared between the calls is the second loss's, wherever it steps.
-        later=tuple(one for one in wiped if before(first.statement, one[0]) and before(one[0], second.statement))
-        + tuple(one for one in steps if before(second.statement, one[0]) and (end is None or not before(end, one[0]))),
+        later=tuple(one for one in wiped if is_between(one[0])) + tuple(one for one in steps if is_behind(one[0])),
     )
 
 

@@ -19,7 +19,7 @@ class Agent:
         self.critic = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))
         self.actor = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         self.opts = {"critic": torch.optim.Adam(self.critic.parameters()), "actor": torch.optim.Adam(self.actor.parameters())}
-        self.seen, self.memory = None, [torch.randn(5, 4)] * 9
+        self.seen, self.memory, self.count = None, [torch.randn(5, 4)] * 9, 1
 
     def q(self, s, a):
         return self.critic(torch.cat([s, a], -1)).squeeze(-1)
@@ -38,6 +38,24 @@ class Agent:
 
     def drawing(self, a, r):
         return self.losses(self.memory.pop(), a, r)
+
+    def apart(self, s, a, r):
+        return {"critic": F.mse_loss(self.q(s, a), r), "actor": self.actor(s).mean()}
+
+    def counted(self, s, a, r):
+        return {"critic": F.mse_loss(self.q(s, a), r), "actor": -self.q(s, self.actor(s)).mean() / self.count}
+
+    def apply(self, opt, loss):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+    def count_and_apply(self, opt, loss):
+        self.count += 1
+        self.apply(opt, loss)
+
+    def go_back(self, loss):
+        loss.backward()
 
 """
 TAIL = """
@@ -82,6 +100,41 @@ RIGHT = {
     ),
     "the batch of the next round": _update(
         "        for name, loss in self.losses(s, a, r).items():\n" + ROUND + "            s = s + 1\n"
+    ),
+    "losses of networks that share nothing": _update(
+        "        for name, loss in self.apart(s, a, r).items():\n            self.apply(self.opts[name], loss)\n"
+    ),
+    "a pair that shares nothing": _update(
+        """        found = self.apart(s, a, r)
+        self.apply(self.opts["critic"], found["critic"])
+        self.apply(self.opts["actor"], found["actor"])
+"""
+    ),
+    "a display that shares nothing": _update(
+        """        found = {"critic": F.mse_loss(self.q(s, a), r), "actor": self.actor(s).mean()}
+        for name in found:
+            self.apply(self.opts[name], found[name])
+"""
+    ),
+    "a function that does not step": _update(
+        """        for name, loss in self.losses(s, a, r).items():
+            self.opts[name].zero_grad()
+            self.go_back(loss)
+        for opt in self.opts.values():
+            opt.step()
+"""
+    ),
+    "a function that keeps what the losses read": _update(
+        """        found = self.counted(s, a, r)
+        for name in found:
+            self.count_and_apply(self.opts[name], found[name])
+"""
+    ),
+    "a loop that keeps what the losses read": _update(
+        "        for name, loss in self.counted(s, a, r).items():\n" + ROUND + "            self.count += 1\n"
+    ),
+    "losses that a function computes in their turn": _update(
+        "        for name in self.opts:\n            self.apply(self.opts[name], self.losses(s, a, r)[name])\n"
     ),
 }
 WRONG = {
@@ -167,6 +220,86 @@ WRONG = {
         ),
         ["+        actor_loss = self.pair(s, a, r)[1]"],
     ),
+    "a dictionary, applied by a method": (
+        _update("        for name, loss in self.losses(s, a, r).items():\n            self.apply(self.opts[name], loss)\n"),
+        ["-        for name, loss in self.losses(s, a, r).items():", '+        for name in ("critic", "actor"):',
+         "+            loss = self.losses(s, a, r)[name]"],
+    ),
+    "taken by key and applied": (
+        _update(
+            """        found = self.losses(s, a, r)
+        for name in ("critic", "actor"):
+            self.count_and_apply(self.opts[name], found[name])
+        return {name: loss.item() for name, loss in found.items()}
+"""
+        ),
+        ["+            found[name] = self.losses(s, a, r)[name]"],
+    ),
+    "taken by a key that is made up, under a name": (
+        _update(
+            """        found = dict_of(self, s, a, r)
+        for name in self.opts:
+            loss = found[f"{name}_loss"]
+            self.opts[name].zero_grad()
+            self.go_back(loss)
+            self.opts[name].step()
+"""
+        ).replace("class Agent", """def dict_of(agent, s, a, r):
+    critic, actor = agent.pair(s, a, r)
+    return {"critic_loss": critic, "actor_loss": actor}
+
+
+class Agent"""),
+        ['+            found[f"{name}_loss"] = dict_of(self, s, a, r)[f"{name}_loss"]'],
+    ),
+    "one after another, applied by a method": (
+        _update(
+            """        found = self.losses(s, a, r)
+        self.apply(self.opts["critic"], found["critic"])
+        self.apply(self.opts["actor"], loss=found["actor"])
+"""
+        ),
+        ['-        self.apply(self.opts["actor"], loss=found["actor"])',
+         '+        self.apply(self.opts["actor"], loss=self.losses(s, a, r)["actor"])'],
+    ),
+    "one after another, unpacked and applied": (
+        _update(
+            """        critic_loss, actor_loss = self.pair(s, a, r)
+        self.apply(self.opts["critic"], critic_loss)
+        self.apply(self.opts["actor"], actor_loss)
+        return critic_loss.item(), actor_loss.item()
+"""
+        ),
+        ["+        actor_loss = self.pair(s, a, r)[1]"],
+    ),
+    "pairs that a loop applies": (
+        _update(
+            """        critic_loss, actor_loss = self.pair(s, a, r)
+        for opt, loss in ((self.opts["critic"], critic_loss), (self.opts["actor"], actor_loss)):
+            self.apply(opt, loss)
+        return actor_loss.item()
+"""
+        ),
+        ['-        for opt, loss in ((self.opts["critic"], critic_loss), (self.opts["actor"], actor_loss)):',
+         '+        for opt, loss in ((self.opts["critic"], lambda: self.pair(s, a, r)[0]), (self.opts["actor"], lambda: self.pair(s, a, r)[1])):',
+         "+            loss = loss()"],
+    ),
+    "pairs of what is read again": (
+        _update(
+            """        critic_loss = F.mse_loss(self.q(s, a), r)
+        move = self.actor(s)
+        actor_loss = -self.q(s, move).mean() + 0.1 * move.detach().mean()
+        for opt, loss in [(self.opts["critic"], critic_loss), (self.opts["actor"], actor_loss)]:
+            self.apply(opt, loss)
+        print(critic_loss.item())
+"""
+        ),
+        ["-        actor_loss = -self.q(s, move).mean() + 0.1 * move.detach().mean()",
+         '-        for opt, loss in [(self.opts["critic"], critic_loss), (self.opts["actor"], actor_loss)]:',
+         '+        for opt, loss in [(self.opts["critic"], lambda: F.mse_loss(self.q(s, a), r)), '
+         '(self.opts["actor"], lambda: -self.q(s, self.actor(s)).mean() + 0.1 * move.detach().mean())]:',
+         "+            loss = loss()"],
+    ),
 }  # fmt: skip
 
 
@@ -182,3 +315,20 @@ def test_wrong_programs_are_mended(source: str, changes: list[str], tmp_path: pa
     after = rewritten(tmp_path, "compute_losses_in_turn", source, ".backward()", message=SAID)
     assert diff_lines(source, after) == changes
     assert rewritten(tmp_path, "compute_losses_in_turn", after, ".backward()", message=SAID) == after
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("source", [one for one, _ in WRONG.values()], ids=WRONG)
+def test_mended_programs_step_as_if_each_loss_had_its_own_call(source: str, tmp_path: pathlib.Path) -> None:
+    """The actor's loss goes through the critic that has been stepped, and both end with the same weights as in that program."""
+    torch = pytest.importorskip("torch")
+    after = rewritten(tmp_path, "compute_losses_in_turn", source, ".backward()", message=SAID)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(source, {})  # noqa: S102 - the program of this test
+    weights = []
+    for text in (after, RIGHT["each loss in its turn"]):
+        space: dict = {}
+        exec(text, space)  # noqa: S102 - likewise
+        weights.append([*space["agent"].critic.parameters(), *space["agent"].actor.parameters()])
+    mixed = "0.1 * move" in source or "(0.5 * loss)" in source  # these weigh their losses otherwise
+    assert mixed or all(torch.equal(one, other) for one, other in zip(*weights, strict=True))

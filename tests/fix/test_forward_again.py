@@ -60,6 +60,42 @@ def test_others_stay(source: str, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "forward_again", source, "fooled.backward") == source
 
 
+APPLIED = (
+    SOURCE.replace(
+        "for _ in",
+        """def apply(opt, loss, keep=False):
+    opt.zero_grad()
+    loss.backward(retain_graph=keep)
+    opt.step()
+
+
+for _ in""",
+    )
+    .replace(
+        """    opt_ae.zero_grad()
+    recon.backward(retain_graph=True)
+    opt_ae.step()
+""",
+        "    apply(opt_ae, recon, keep=True)\n",
+    )
+    .replace(
+        """    opt_gen.zero_grad()
+    fooled.backward()
+    opt_gen.step()
+""",
+        "    apply(opt_gen, fooled)\n",
+    )
+)
+
+
+def test_a_function_that_steps_counts(tmp_path: pathlib.Path) -> None:
+    """As the step that it makes; not where it has another network's optimizer."""
+    after = rewritten(tmp_path, "forward_again", APPLIED, "apply(opt_gen")
+    assert diff_lines(APPLIED, after)[1:] == ["+    fooled = F.binary_cross_entropy_with_logits(critic(enc(x)), ones)"]
+    other = APPLIED.replace("SGD(enc.", "SGD(critic.")
+    assert rewritten(tmp_path, "forward_again", other, "apply(opt_gen") == other
+
+
 CLIMB = """import torch
 from torch import nn
 from torch.nn import functional as F

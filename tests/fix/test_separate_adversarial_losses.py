@@ -112,6 +112,57 @@ opt_g.step()
 """,
         "g_loss.backward",
     ),
+    "the form of DCGAN, applied by a function": (
+        """import torch
+from torch import nn, optim
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+def apply(opt, loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+fake = G(torch.randn(4, 3))
+d_loss = D(fake.detach()).mean() - D(torch.randn(4, 2)).mean()
+apply(opt_d, d_loss)
+g_loss = -D(fake).mean()
+apply(opt_g, g_loss)
+""",
+        "apply(opt_g",
+    ),
+    "networks that share nothing, applied by a function": (
+        """import torch
+from torch import nn, optim
+A, B = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_a, opt_b = optim.Adam(A.parameters()), optim.Adam(B.parameters())
+def apply(opt, loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+a_loss = A(torch.randn(4, 3)).mean()
+b_loss = B(torch.randn(4, 2)).mean()
+apply(opt_a, a_loss)
+apply(opt_b, b_loss)
+""",
+        "apply(opt_b",
+    ),
+    "a function that goes back only": (
+        """import torch
+from torch import nn, optim
+G, D = nn.Linear(3, 2), nn.Linear(2, 1)
+opt_g, opt_d = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+def apply(opt, loss):
+    opt.zero_grad()
+    loss.backward()
+fake = G(torch.randn(4, 3))
+d_loss = D(fake.detach()).mean()
+g_loss = -D(fake).mean()
+apply(opt_d, d_loss)
+apply(opt_g, g_loss)
+opt_d.step()
+opt_g.step()
+""",
+        "apply(opt_g",
+    ),
 }
 WRONG = {
     "scores shared, in a class": (
@@ -289,6 +340,93 @@ for _ in range(2):
             "-        actor_loss = -torch.min(pq1, pq2).mean()",
             "+        pq1, pq2 = self.q(s, pi)",
             "+        actor_loss = -torch.min(pq1, pq2).mean()",
+        ],
+    ),
+    "an actor through two critics, applied by a function": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+
+def update_params(optim, loss, network=None, clip=None):
+    optim.zero_grad()
+    loss.backward()
+    if clip is not None:
+        nn.utils.clip_grad_norm_(network.parameters(), clip)
+    optim.step()
+
+class Twin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q1 = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.q2 = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+    def forward(self, s, a):
+        x = torch.cat([s, a], -1)
+        return self.q1(x), self.q2(x)
+
+class Agent:
+    def __init__(self):
+        self.policy, self.critic = nn.Linear(3, 1), Twin()
+        self.policy_optim = torch.optim.Adam(self.policy.parameters(), 1e-3)
+        self.q1_optim = torch.optim.Adam(self.critic.q1.parameters(), 1e-3)
+        self.q2_optim = torch.optim.Adam(self.critic.q2.parameters(), 1e-3)
+
+    def calc_critic_loss(self, s, a, target):
+        q1, q2 = self.critic(s, a)
+        return F.mse_loss(q1, target), F.mse_loss(q2, target)
+
+    def calc_policy_loss(self, s):
+        return -torch.min(*self.critic(s, self.policy(s))).mean()
+
+    def learn(self, s, a, target):
+        q1_loss, q2_loss = self.calc_critic_loss(s, a, target)
+        policy_loss = self.calc_policy_loss(s)
+        update_params(self.q1_optim, q1_loss, self.critic.q1, 1.0)
+        norm = update_params(self.q2_optim, q2_loss, self.critic.q2, 1.0)
+        update_params(self.policy_optim, policy_loss)
+        return q1_loss.item(), norm
+
+torch.manual_seed(0)
+agent = Agent()
+for _ in range(2):
+    agent.learn(torch.randn(4, 3), torch.rand(4, 1), torch.randn(4, 1))
+""",
+        "update_params(self.policy_optim",
+        ["-        policy_loss = self.calc_policy_loss(s)", "+        policy_loss = self.calc_policy_loss(s)"],
+    ),
+    "scores shared, applied by a method": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Trainer:
+    def __init__(self):
+        self.gen = nn.Linear(3, 2)
+        self.disc = nn.Linear(2, 1)
+        self.g_opt = torch.optim.Adam(self.gen.parameters())
+        self.d_opt = torch.optim.Adam(self.disc.parameters())
+
+    def apply(self, loss, opt, keep=False):
+        opt.zero_grad()
+        loss.backward(retain_graph=keep)
+        opt.step()
+
+    def step(self, real):
+        fake = self.gen(torch.randn(len(real), 3))
+        d_loss = F.softplus(-self.disc(real)).mean() + F.softplus(self.disc(fake)).mean()
+        self.apply(d_loss, self.d_opt, keep=True)
+        g_loss = F.softplus(-self.disc(fake)).mean()
+        self.apply(g_loss, self.g_opt)
+
+torch.manual_seed(0)
+t = Trainer()
+for _ in range(2):
+    t.step(torch.randn(4, 2))
+""",
+        "self.apply(g_loss",
+        [
+            "-        d_loss = F.softplus(-self.disc(real)).mean() + F.softplus(self.disc(fake)).mean()",
+            "+        d_loss = F.softplus(-self.disc(real)).mean() + F.softplus(self.disc(fake.detach())).mean()",
         ],
     ),
 }

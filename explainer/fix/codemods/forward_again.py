@@ -12,8 +12,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import is_crash
-from explainer.source.backward import Backward, find_backwards, owned_by, stepped
+from explainer.fix.crash import fails_at
+from explainer.source.backward import Backward, owned_by, stepped
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import before, binds, block_of, definitions, lineage, scope_of
@@ -22,6 +22,7 @@ from explainer.source.name import dotted_name
 from explainer.source.once import is_random
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.update import Update, find_turns, find_updates
 
 _CLIMBS = frozenset({"first_step", "ascent_step", "perturb_step", "climb"})
 
@@ -30,8 +31,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each backward that raised, where one statement behind the step reads what a statement before it made."""
     if not context.has_failed:
         return
-    for backward in find_backwards(context.program):
-        if not is_crash(backward.file, backward.call, context):
+    for backward in find_turns(context.program):
+        if not fails_at(backward, context):
             continue
         if context.options.get("climb"):
             yield from _climbed(backward, context.program)
@@ -80,13 +81,21 @@ def shared_steps(backward: Backward, program: Program) -> Iterator[tuple[ast.stm
         return
     at = block.index(backward.statement)
     behind = [(name, one) for one in block[at + 1 :] if (name := stepped(one)) is not None]
+    if isinstance(backward, Update) and backward.steps and backward.optimizer is not None:
+        behind.insert(0, (backward.optimizer, backward.statement))
     for one in block[:at]:
-        optimizer = stepped(one)
+        optimizer = _stepped(one, program)
         owned = owned_by(optimizer, one, file, program) if optimizer is not None else frozenset()
         for other, statement in behind:
             shared = owned & owned_by(other, statement, file, program)
             if other != optimizer and shared:
                 yield one, shared
+
+
+def _stepped(statement: ast.stmt, program: Program) -> str | None:
+    """The optimizer that a statement steps, itself or by a function that goes back and steps."""
+    found = (one.optimizer for one in find_updates(program) if one.steps and one.statement is statement)
+    return next(found, None) or stepped(statement)
 
 
 def _again(backward: Backward, step: ast.stmt, networks: frozenset[str], program: Program) -> Iterator[Proposal]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
-from explainer.fix.crash import is_crash
+from explainer.fix.crash import fails_at
 from explainer.fix.loss import drop_keyword
 from explainer.model.patch import Edit
 from explainer.source.backward import calls_of
@@ -25,7 +25,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each two backward calls between which one of the two networks is stepped."""
     if not context.has_failed:
         return
-    for pair in find_pairs(context.program):
+    for pair in find_pairs(context.program, updates=True):
         critic, actor = pair.stepped, pair.trained_later - pair.stepped
         if not critic or not actor or not pair.second.is_plain or not pair.first.is_plain:
             continue
@@ -38,7 +38,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(
             edits=tuple(edits),
             culprit=culprit_of(pair.file, guilty, why),
-            belief=1.0 + (1.0 if is_crash(pair.file, pair.second.call, context) else 0.0),
+            belief=1.0 + (1.0 if fails_at(pair.second, context) else 0.0),
         )
 
 
