@@ -19,7 +19,7 @@ from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
-from explainer.model.incident import TOLD_NO, Fact, Incident, LogLine, MetricRow
+from explainer.model.incident import EARLY_CLIP, TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.trace import CROSSED, NOT_FINITE
@@ -28,7 +28,7 @@ from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
 from explainer.source.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
-from explainer.verification.judge import ends_unseen, silent_faults
+from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
@@ -115,6 +115,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     status = (ended.status or LATE) if ended.is_late else ended.status
     silent = silent_faults(processes) if status == 0 else ()
     told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
+    told = with_early_clips(told, processes)
     unowned = () if status else left_out(processes, job.root)
     if unowned:
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
@@ -175,6 +176,13 @@ def with_silent(incidents: list[Incident], silent: Sequence[str]) -> list[Incide
     lines = tuple(LogLine(text=f"{SEEN}{one}") for one in silent)
     rows = tuple(MetricRow(values=(("grad_norm", math.nan),)) for one in silent if "not finite" in one)
     return [replace(base, log=(*base.log, *lines), metrics=(*base.metrics, *rows))]
+
+
+def with_early_clips(incidents: list[Incident], processes: Sequence[ProcessReport]) -> list[Incident]:
+    """What was printed, with the lines that clipped gradients too early: what diverges may do so for want of the limit."""
+    places = {place_of(clip) for one in processes for clip in one.early_clips}
+    facts = tuple(Fact(name=EARLY_CLIP, value=one) for one in sorted(places))
+    return [replace(one, facts=(*one.facts, *facts)) for one in incidents] if facts else incidents
 
 
 class _Reader:

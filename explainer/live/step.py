@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .dropped import Dropped
+from .early_clip import EarlyClips
 from .frame import leave_no_frame
 from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norms_of, summarise, values_of
@@ -46,6 +47,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.unowned.note_makers()
     watcher.skipped.watch()
     watcher.misscaled.watch()
+    watcher.early_clips.watch()
     watcher.unloaded.watch()
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
@@ -82,6 +84,8 @@ class Watcher:
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
         self.misscaled = Misscaled(sys.modules["torch"])
+        self.early_clips = EarlyClips(sys.modules["torch"])
+        recorder.parts["early_clips"] = self.early_clips.told
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
@@ -111,6 +115,7 @@ class Watcher:
     def _see(self, optimizer: Any) -> None:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
         self.misscaled.before_step()
+        self.early_clips.before_step(optimizer)
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
@@ -209,6 +214,7 @@ class Watcher:
     def _count(self, optimizer: Any) -> None:
         key = self._key(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
+        self.early_clips.after_step(optimizer)
 
     def _tell(self, key: str) -> None:
         """Say that a step was made: each one that was looked at, of the others not more than ten a second."""

@@ -103,6 +103,8 @@ MODULE = "live_module"
 """The fact of one module of that frame, where any is on an accelerator: `teacher: cpu`."""
 TOLD_NO = "told_no"
 """The fact of an option of the command line that was given a word for no."""
+EARLY_CLIP = "live_early_clip"
+"""The fact of a line that clips gradients before the backward that makes them: `train.py:12`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

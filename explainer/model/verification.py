@@ -11,7 +11,8 @@ from explainer.model import verdict
 GREEN, RED, INCONCLUSIVE = verdict.GREEN, verdict.RED, verdict.INCONCLUSIVE
 SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
-CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # the rules and an edit know it by these words
+CLIPS_EARLY = "clips gradients before the backward that makes them"  # the rules and an edit know it by these words
+CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # likewise
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
 ADDS_UP = "returns a mean to a Trainer that adds up"  # likewise
@@ -224,6 +225,16 @@ class Misscaled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyClip:
+    """A line that clipped what was there before each of `steps` steps, and never what these were made with."""
+
+    steps: int
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
     """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix.
 
@@ -294,6 +305,7 @@ class ProcessReport:
     skipped: tuple[Skipped, ...] = ()
     unowned: tuple[Unowned, ...] = ()
     misscaled: tuple[Misscaled, ...] = ()
+    early_clips: tuple[EarlyClip, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()

@@ -14,6 +14,11 @@ from explainer.source.resolve import resolver_of
 
 BACKWARD, SCALE, UNSCALE, CLIP, SCALER_STEP, UPDATE = "backward", "scale", "unscale", "clip", "scaler step", "update"
 OPTIMIZER_STEP, SCHEDULER_STEP, ZERO = "optimizer step", "scheduler step", "zero"
+CLIP_METHODS = (
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_gradients",
+)  # of torch, Accelerate; of Lightning and its Fabric
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 _SCHEDULERS = "torch.optim.lr_scheduler."
 _SCALERS = (

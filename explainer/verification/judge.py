@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from explainer.model.verification import (
     ADDS_UP,
     CHANGES_NOTHING,
+    CLIPS_EARLY,
     CLIPS_SCALED,
     DROPPED,
     FROZEN,
@@ -22,6 +23,7 @@ from explainer.model.verification import (
     STEPS_PAST,
     SWITCHED,
     Dropped,
+    EarlyClip,
     Failure,
     IdleAdapter,
     Misscaled,
@@ -157,22 +159,25 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         which = "all" if one.count == one.asked else "the last"
         yield f"{which} {one.count} steps of {plain_name(one.optimizer)} were left out by GradScaler: its gradients are not finite"
     for wrong in process.misscaled:
-        yield f"{_place(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
+        yield f"{place_of(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
+    for early in process.early_clips:
+        yield f"{place_of(early)} {CLIPS_EARLY}"
     for load in process.unloaded:
-        yield f"{_place(load)} {PASSES_OVER}: {_fitting(load)}"
+        yield f"{place_of(load)} {PASSES_OVER}: {_fitting(load)}"
     for column in process.dropped:
-        yield f"{_place(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
+        yield f"{place_of(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     for added in () if process.is_stopped else process.idle_adapters:
-        yield f"{_place(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+        yield f"{place_of(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
     for still in process.stuck:
         yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
     for frozen in process.frozen_adapters:
-        yield f"{_place(frozen)} {FROZEN}: `{frozen.adapter}`"
+        yield f"{place_of(frozen)} {FROZEN}: `{frozen.adapter}`"
     for switched in process.switched_adapters:
-        yield f"{_place(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
+        yield f"{place_of(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
-def _place(one: Misscaled | Unloaded | Dropped | IdleAdapter) -> str:
+def place_of(one: Misscaled | EarlyClip | Unloaded | Dropped | IdleAdapter) -> str:
+    """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 
 

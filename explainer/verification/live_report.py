@@ -11,6 +11,7 @@ from typing import Any
 from explainer.model.incident import MODULE, TENSOR, Fact, Incident
 from explainer.model.verification import (
     Dropped,
+    EarlyClip,
     Failure,
     FirstStep,
     Gradient,
@@ -81,6 +82,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         misscaled=tuple(Misscaled(**one) for one in raw.get("misscaled", ())),
+        early_clips=tuple(EarlyClip(**one) for one in raw.get("early_clips", ())),
         dropped=tuple(Dropped(**one) for one in raw.get("dropped", ())),
         idle_adapters=tuple(IdleAdapter(**one) for one in raw.get("idle_adapters", ())),
         frozen_adapters=tuple(IdleAdapter(**one) for one in raw.get("frozen_adapters", ())),
