@@ -116,7 +116,8 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     silent = silent_faults(processes) if status == 0 else ()
     told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
     told = with_early_clips(told, processes)
-    unowned = () if status else left_out(processes, job.root)
+    is_renewed = any(one.renewed for one in processes)  # it says more of what a forward puts into its module
+    unowned = () if status or is_renewed else left_out(processes, job.root)
     if unowned:
         told = [with_unowned(told[-1] if told else Incident(), unowned)]
     report = _report_of_job(job, folder, incidents, late_at) if status else None

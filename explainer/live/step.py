@@ -24,6 +24,7 @@ from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
 from .name import Names
+from .renewed import Renewed
 from .segment import Segments
 from .skipped import Skipped
 from .stuck import Stuck
@@ -86,6 +87,8 @@ class Watcher:
         self.misscaled = Misscaled(sys.modules["torch"])
         self.early_clips = EarlyClips(sys.modules["torch"])
         recorder.parts["early_clips"] = self.early_clips.told
+        self.renewed = Renewed(sys.modules["torch"])
+        recorder.parts["renewed"] = self.renewed.told
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
@@ -116,6 +119,7 @@ class Watcher:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
         self.misscaled.before_step()
         self.early_clips.before_step(optimizer)
+        self.renewed.before_step(optimizer)
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)

@@ -14,6 +14,7 @@ REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_EARLY = "clips gradients before the backward that makes them"  # the rules and an edit know it by these words
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # likewise
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
+MADE_ANEW = "anew for each step, which no optimizer ever trains"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
 ADDS_UP = "returns a mean to a Trainer that adds up"  # likewise
 IDLE = "adds an adapter that no step trains"  # likewise
@@ -235,6 +236,16 @@ class EarlyClip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """A line that makes a `kind`, a Parameter or what holds some, for each step: it gets gradients, and no optimizer trains it."""
+
+    kind: str
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
     """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix.
 
@@ -306,6 +317,7 @@ class ProcessReport:
     unowned: tuple[Unowned, ...] = ()
     misscaled: tuple[Misscaled, ...] = ()
     early_clips: tuple[EarlyClip, ...] = ()
+    renewed: tuple[Renewed, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()

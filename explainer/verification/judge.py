@@ -18,6 +18,7 @@ from explainer.model.verification import (
     HANDLED,
     IDLE,
     INCONCLUSIVE,
+    MADE_ANEW,
     PASSES_OVER,
     RED,
     STEPS_PAST,
@@ -29,6 +30,7 @@ from explainer.model.verification import (
     Misscaled,
     ParameterHealth,
     ProcessReport,
+    Renewed,
     Unloaded,
 )
 from explainer.verification.command import Ended
@@ -162,6 +164,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(wrong)} {_MISSCALED[wrong.kind].format(factor=f'{wrong.factor:g}')}"
     for early in process.early_clips:
         yield f"{place_of(early)} {CLIPS_EARLY}"
+    for made in process.renewed:
+        yield f"{place_of(made)} makes a {made.kind} {MADE_ANEW}"
     for load in process.unloaded:
         yield f"{place_of(load)} {PASSES_OVER}: {_fitting(load)}"
     for column in process.dropped:
@@ -176,7 +180,7 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
-def place_of(one: Misscaled | EarlyClip | Unloaded | Dropped | IdleAdapter) -> str:
+def place_of(one: Misscaled | EarlyClip | Renewed | Unloaded | Dropped | IdleAdapter) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 

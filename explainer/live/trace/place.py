@@ -58,6 +58,10 @@ class Places:
         """Whether the code that runs `depth` frames above this one is torch's own."""
         return self._kind(sys._getframe(depth).f_code.co_filename) == _TORCH  # noqa: SLF001
 
+    def is_own(self, code: CodeType) -> bool:
+        """Whether code is the program's."""
+        return self._kind(code.co_filename) == _OWN
+
     def stack(self, depth: int) -> tuple[Place, ...]:
         """The program's frames from `depth` above this one on, outermost first, at most MAX_DEPTH of all."""
         frame, found = sys._getframe(depth), []  # noqa: SLF001
