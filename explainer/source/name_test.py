@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -17,8 +18,9 @@ from explainer.source.setting_flow import settings_behind
 from explainer.source.text import TextFile
 from explainer.source.tree import walk
 
-STARTS, IS, GLOB, HAS = "starts", "is", "glob", "has"
-_LISTS = frozenset({"named_parameters", "named_modules"})
+STARTS, ENDS, IS, GLOB, HAS, FIRST, PART = "starts", "ends", "is", "glob", "has", "first", "part"
+MATCH, SEARCH, FULL = "match", "search", "fullmatch"  # as the functions of `re`
+_LISTS = frozenset({"named_parameters", "named_modules", "named_children"})
 _COLLECTS = frozenset({"tuple", "list", "set", "sorted", "frozenset"})
 _DEPTH = 8
 
@@ -35,17 +37,39 @@ class NameTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """A word as it is written, in the program or in its configuration; `start` is where its text begins."""
+    """A word as it is written, in the program or in its configuration; `start` is where its text begins.
+
+    `is_escaped` where each backslash of it is written as two.
+    """
 
     text: str
     file: TextFile
     start: int
+    is_escaped: bool = False
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where it stands in its file."""
+        return self.start, self.start + len(self.spelled(self.text))
+
+    def spelled(self, text: str) -> str:
+        """How another word is written in its place."""
+        return _escaped(text) if self.is_escaped else text
 
 
 def fits(name: str, word: str, how: str) -> bool:
     """Whether a test of one word takes a name."""
     if how == GLOB:
         return fnmatch.fnmatchcase(name, word)
+    if how in (MATCH, SEARCH, FULL):
+        try:
+            return getattr(re, how)(word, name) is not None
+        except re.error:
+            return False
+    if how in (FIRST, PART):
+        return word in name.split(".")[: 1 if how == FIRST else None]
+    if how == ENDS:
+        return name.endswith(word)
     return name.startswith(word) if how == STARTS else word in name if how == HAS else name == word
 
 
@@ -95,7 +119,11 @@ def _tests(node: ast.AST, name: str, value: Value, program: Program, depth: int 
     for one in walk(node):
         if isinstance(one, ast.Compare) and len(one.ops) == 1:
             (right,) = one.comparators
-            if ast.unparse(one.left) == name and isinstance(one.ops[0], (ast.Eq, ast.In)):
+            if ast.unparse(one.left) in _firsts_of(name) and isinstance(one.ops[0], (ast.Eq, ast.In)):
+                yield FIRST, replace(value, node=right)
+            elif ast.unparse(right) == f"{name}.split('.')" and isinstance(one.ops[0], ast.In):
+                yield PART, replace(value, node=one.left)
+            elif ast.unparse(one.left) == name and isinstance(one.ops[0], (ast.Eq, ast.In)):
                 yield IS, replace(value, node=right)
             elif ast.unparse(right) == name and isinstance(one.ops[0], ast.In):
                 yield HAS, replace(value, node=one.left)
@@ -105,8 +133,13 @@ def _tests(node: ast.AST, name: str, value: Value, program: Program, depth: int 
 
 def _called(node: ast.Call, name: str, value: Value, program: Program, depth: int) -> Iterator[tuple[str, Value]]:
     func, given = node.func, [ast.unparse(one) for one in node.args]
-    if isinstance(func, ast.Attribute) and func.attr == "startswith" and ast.unparse(func.value) == name and node.args:
-        yield STARTS, replace(value, node=node.args[0])
+    method = func.attr if isinstance(func, ast.Attribute) else ""
+    of_name = isinstance(func, ast.Attribute) and ast.unparse(func.value) == name
+    if of_name and method in ("startswith", "endswith") and node.args:
+        yield STARTS if method == "startswith" else ENDS, replace(value, node=node.args[0])
+    elif isinstance(func, ast.Attribute) and method in (MATCH, SEARCH, FULL) and name in given[:2]:
+        is_compiled = given[0] == name  # `pattern.search(name)`, else `re.search(pattern, name)`
+        yield method, replace(value, node=func.value if is_compiled else node.args[0])
     elif (
         (dotted_name(func) or "").rpartition(".")[2] in ("fnmatch", "fnmatchcase")
         and given[:1] == [name]
@@ -121,6 +154,11 @@ def _called(node: ast.Call, name: str, value: Value, program: Program, depth: in
             inside = Value(node, target[0], bound)
             for one in target[1].body if own is not None else ():
                 yield from _tests(one, str(own), inside, program, depth + 1)
+
+
+def _firsts_of(name: str) -> tuple[str, ...]:
+    """How a program writes the part of a name before the first dot."""
+    return f"{name}.split('.')[0]", f"{name}.split('.', 1)[0]", f"{name}.partition('.')[0]"
 
 
 def words_of(value: Value, program: Program, depth: int = 0) -> list[Word] | None:
@@ -151,6 +189,8 @@ def _inner(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.FormattedValue):
         return node.values[0].value
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _COLLECTS and len(node.args) == 1:
+        return node.args[0]
+    if isinstance(node, ast.Call) and dotted_name(node.func) == "re.compile" and node.args:
         return node.args[0]
     return node.elt if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else None
 
@@ -205,16 +245,25 @@ def _elements(setting: Setting, program: Program) -> list[Setting]:
 
 
 def _written(settings: list[Setting]) -> list[Word] | None:
-    found = [
-        Word(text=one.value, file=one.file, start=one.span[0] + one.raw.index(one.value))
-        for one in settings
-        if isinstance(one.value, str) and one.value and one.value in one.raw and not one.hold
-    ]
-    return found if found and len(found) == len(settings) else None
+    texts = [(one, one.value) for one in settings if isinstance(one.value, str) and one.value and not one.hold]
+    found = [_word(text, one.raw, one.file, one.span[0]) for one, text in texts]
+    words = [one for one in found if one is not None]
+    return words if words and len(words) == len(settings) else None
 
 
 def _in_code(node: ast.Constant, file: SourceFile) -> Word | None:
-    text = file.segment(node)
-    if not isinstance(node.value, str) or not node.value or node.value not in text:
+    if not isinstance(node.value, str) or not node.value:
         return None
-    return Word(text=node.value, file=file, start=file.span(node)[0] + text.index(node.value))
+    return _word(node.value, file.segment(node), file, file.span(node)[0])
+
+
+def _word(text: str, raw: str, file: TextFile, start: int) -> Word | None:
+    """A word in the text that it is written by, in which its backslashes may be doubled."""
+    for is_escaped, written in enumerate((text, _escaped(text))):
+        if written in raw:
+            return Word(text=text, file=file, start=start + raw.index(written), is_escaped=bool(is_escaped))
+    return None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\")

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.model.patch import Edit
 from explainer.source.attribute_tree import names_of
-from explainer.source.name_test import HAS, NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.name_test import GLOB, IS, STARTS, NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.near_name import with_parts
 
 _GUESSED = "the names are those of the classes; what the program does with the model before is not seen"
 
@@ -26,7 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for test in find_name_tests(context.program):
         words = words_of(test.words, context.program) or []
         names = live or names_of(test.owner, test.file, context.program)
-        missing = _missing([one.text for one in words], test, _with_parts(names))
+        missing = _missing([one.text for one in words], test, with_parts(names))
         if missing is None:
             continue
         edits = tuple(Edit(file=one.file.path, start=one.start, end=one.start, new=missing) for one in _once(words))
@@ -49,18 +50,9 @@ def _once(words: Sequence[Word]) -> list[Word]:
     return list({(one.file.path, one.start): one for one in words}.values())
 
 
-def _with_parts(names: Sequence[str]) -> list[str]:
-    """Names of parameters, and those of the modules that hold them."""
-    found: dict[str, None] = {}
-    for name in names:
-        parts = name.split(".")
-        found.update({".".join(parts[:end]): None for end in range(1, len(parts) + 1)})
-    return list(found)
-
-
 def _missing(words: Sequence[str], test: NameTest, names: Sequence[str]) -> str | None:
     """The one beginning with which each word fits a name; None where a word fits without it, or there are several."""
-    if test.how == HAS or not words or not names or any(_fits(word, test, names) for word in words):
+    if test.how not in (STARTS, IS, GLOB) or not words or not names or any(_fits(word, test, names) for word in words):
         return None
     beginnings = [f"{name}." for name in names]
     found = [one for one in beginnings if all(_fits(one + word, test, names) for word in words)]

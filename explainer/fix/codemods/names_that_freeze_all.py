@@ -14,5 +14,4 @@ def propose(context: Context) -> Iterator[Proposal]:
         for number, one in enumerate(reversed(found.words)):
             count = len(found.taken(one.text))
             why = f"takes {count} of the {len(found.names)} parameters, and with the others all of them"
-            span = (one.start, one.start + len(one.text))
-            yield Proposal(edits=(), culprit=culprit_at(one.file, span, why), belief=2.0 - 0.1 * number)
+            yield Proposal(edits=(), culprit=culprit_at(one.file, one.span, why), belief=2.0 - 0.1 * number)
