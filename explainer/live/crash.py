@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 from .compare import compared
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
+from .idle_optimizer import idle_optimizer
 from .saved import names_of, saved_of
 
 MAX_FRAMES = 60
@@ -29,8 +30,11 @@ MAX_LAYERS = 300
 _SEEKS_LAYERS = re.compile(r"target[ _]module|modules were targeted", re.IGNORECASE)
 
 
-def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
-    """The facts of a failure, as plain data; {} where torch has nothing to do with it. With a tracer, what it saw too."""
+def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int] | None = None) -> dict[str, Any]:
+    """The facts of a failure, as plain data; {} where torch has nothing to do with it. With a tracer, what it saw too.
+
+    `steps_of` says how many steps an optimizer has made.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "autograd"):
         return {}
@@ -57,6 +61,8 @@ def look(error: BaseException, tracer: Any = None) -> dict[str, Any]:
         facts["scores"] = whose
     if alike := coarse(torch, frames, str(error)):
         facts["coarse"] = " ".join(alike)
+    if idle := idle_optimizer(frames, names.roots, steps_of):
+        facts["idle_optimizer"] = idle
     if loss is not None:
         facts["loss"] = _tensor(loss)
         facts.update(graph.walk(loss))

@@ -53,6 +53,7 @@ class Recorder:
         self.parts: dict[str, Any] = {}
         self.at_end: list[Callable[[], None]] = []
         self.tracer: Any = None
+        self.steps_of: Callable[[Any], int] | None = None
         self.place = Place()
         self.collectives = Collectives()
         self.last_losses = LastLosses()
@@ -249,7 +250,7 @@ class Recorder:
         from . import crash
 
         try:
-            return crash.look(error, self.tracer)
+            return crash.look(error, self.tracer, self.steps_of)
         except Exception as fault:  # noqa: BLE001 - the user's objects may do anything when they are looked at
             return {"fault": f"{type(fault).__name__}: {fault}"[:200]}
 

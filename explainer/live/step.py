@@ -77,6 +77,7 @@ class Watcher:
         self._run_on: float = options.get("run_on") or 0.0
         self._goes_on = False
         recorder.parts.update(steps=self._steps, rows=self._rows, losses=self._losses, parameters=self._parameters)
+        recorder.steps_of = self._made
         recorder.at_end += [
             self.look_at_the_end,
             self.tell_unowned,
@@ -103,6 +104,10 @@ class Watcher:
             self._keep.append(optimizer)
             self._order[id(optimizer)] = f"{len(self._order)} {type(optimizer).__name__}"
         return self._order[id(optimizer)]
+
+    def _made(self, optimizer: Any) -> int:
+        """How many steps an optimizer has made."""
+        return self._steps.get(self._order.get(id(optimizer), ""), 0)
 
     def before_step(self, optimizer: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
         """Look at the gradients that the step is about to use; one that is given a closure makes them in there."""

@@ -181,7 +181,7 @@ def _switched(call: ast.Call, function: Function, file: SourceFile) -> Iterator[
     for loop in (node for node in walk(function) if isinstance(node, ast.For)):
         owner = owner_of(loop.iter)
         root = _parameter_behind(owner, function, file) if owner is not None else None
-        states = [state for node in walk(loop) if (state := _flag(node)) is not None]
+        states = [state for node in walk(loop) if (state := flag_of(node)) is not None]
         if root is None or root not in given or len(states) != 1:
             continue
         state = states[0]
@@ -194,7 +194,7 @@ def _switched(call: ast.Call, function: Function, file: SourceFile) -> Iterator[
             yield from ((name, value.value) for one in parts if (name := dotted_name(one)) is not None)
 
 
-def _flag(node: ast.AST) -> ast.expr | None:
+def flag_of(node: ast.AST) -> ast.expr | None:
     """What a node sets a flag to: `p.requires_grad = on`, `p.requires_grad_(on)`."""
     if isinstance(node, ast.Assign) and (dotted_name(node.targets[0]) or "").endswith(".requires_grad"):
         return node.value

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from explainer.model.incident import MODULE, TENSOR, Fact, Incident
+from explainer.model.incident import IDLE_OPTIMIZER, MODULE, TENSOR, Fact, Incident
 from explainer.model.verification import (
     Dropped,
     EarlyClip,
@@ -160,10 +160,17 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "live_unreached", str(seen.get("unreached", 0))
     if seen.get("carried"):
         yield "live_carried", seen["carried"]
+    yield from _idle(seen.get("idle_optimizer"))
     for one in seen.get("moved", ())[:1]:
         node = one["node"].rstrip("0123456789").removesuffix("Backward")
         held = one.get("held") or [f"activation saved by {node}"]
         yield f"live_moved_{one.get('kind', 'activation')}", held[0].partition(" ")[2]
+
+
+def _idle(optimizer: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """The optimizer that a scaler could not step."""
+    if optimizer:
+        yield IDLE_OPTIMIZER, "{kind}: {state}, {steps} steps before".format(**optimizer)
 
 
 def _trainable(modules: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ def failed(at: Mapping[str, int] | None = None, message: str = "it failed", **gi
     """An incident whose traceback goes through the lines of files in `at`, outermost first.
 
     `tensors` are those that the live program had at the failure, on the CPU unless they say where: `{"x": "[8, 65] float32"}`;
-    `modules` the devices of its modules.
+    `modules` the devices of its modules, `facts` what else was seen.
     """
     frames = tuple(Frame(file=file, line=line, code=str(given.get("code", ""))) for file, line in (at or {}).items())
     record = ExceptionRecord(type="RuntimeError", message=message, frames=frames)
@@ -29,6 +29,9 @@ def failed(at: Mapping[str, int] | None = None, message: str = "it failed", **gi
     modules = given.get("modules") or {}
     assert isinstance(modules, Mapping)
     facts += tuple(Fact(name=MODULE, value=f"{name}: {one}") for name, one in modules.items())
+    more = given.get("facts") or {}
+    assert isinstance(more, Mapping)
+    facts += tuple(Fact(name=name, value=value) for name, value in more.items())
     return Incident(exceptions=(record,), anomaly_node=given.get("node"), facts=facts)  # type: ignore[arg-type]
 
 
@@ -58,7 +61,11 @@ def rewritten(folder: pathlib.Path, codemod: str, source: str, at: str | None = 
     node = context.pop("node", None)
     frames = {"train.py": line_of(source, at)} if at else {}
     incident = failed(
-        frames, message, node=node, code=at or "", **{key: context.pop(key, None) for key in ("tensors", "modules")}
+        frames,
+        message,
+        node=node,
+        code=at or "",
+        **{key: context.pop(key, None) for key in ("tensors", "modules", "facts")},
     )
     proposal = best(codemod, program, incident=incident, **context)
     if proposal is None or not proposal.edits:
