@@ -6,12 +6,16 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from explainer.source.text import TextFile, Unreadable, read_text
 
 SUFFIXES = (".csv", ".tsv")
+PLAIN = (".txt", ".vec", ".dat")  # columns between blanks: word vectors, measurements
+MAX_FLOAT32 = 3.4028235e38
 MAX_BYTES = 4 << 20
 MAX_FILES = 20
 MAX_DEPTH = 3
@@ -31,14 +35,15 @@ class Gap:
     span: tuple[int, int]
 
 
-def find_tables(root: str) -> Iterator[TextFile]:
-    """The tables under a folder that are small enough to be read, by name."""
+def find_tables(root: str, texts: Sequence[str] = ()) -> Iterator[TextFile]:
+    """The tables under a folder that are small enough to be read, by name; plain text only where one of some texts names the file."""
     found = 0
     for folder, folders, names in os.walk(root):
         depth = os.path.relpath(folder, root).count(os.sep) + 1
         folders[:] = sorted(one for one in folders if not one.startswith((".", "_")) and depth < MAX_DEPTH)
         for name in sorted(names):
-            if not name.lower().endswith(SUFFIXES) or found >= MAX_FILES:
+            is_named = name.lower().endswith(PLAIN) and any(name.lower() in text for text in texts)
+            if not (is_named or name.lower().endswith(SUFFIXES)) or found >= MAX_FILES:
                 continue
             found += 1
             try:
@@ -52,22 +57,51 @@ def gaps(file: TextFile) -> Iterator[Gap]:
 
     A table with quoted cells over several lines, or with rows of several lengths, is left alone.
     """
-    delimiter = "\t" if file.path.lower().endswith(".tsv") else _delimiter(file.line(1))
-    lines = file.text.splitlines()
-    if len(lines) < _LEAST_ROWS or '"' in file.text:
+    rows = [one for one in _rows(file) if one.cells]
+    if len(rows) < _LEAST_ROWS or '"' in file.text:
         return
-    rows = [line.split(delimiter) for line in lines]
-    width = len(rows[0])
-    body = [(number, row) for number, row in enumerate(rows[1:], 2) if len(row) == width]
-    if len(body) < sum(1 for row in rows[1:] if any(one.strip() for one in row)):
+    is_plain = file.path.lower().endswith(PLAIN)
+    width = Counter(len(one.cells) for one in rows).most_common(1)[0][0] if is_plain else len(rows[0].cells)
+    body = [one for one in rows[1:] if len(one.cells) == width]
+    if len(body) < len(rows) - 1:
         return
-    numeric = [at for at in range(width) if _is_numeric([row[at] for _, row in body])]
-    for number, row in body:
+    numeric = [at for at in range(width) if _is_numeric([one.cells[at].text for one in body])]
+    first = rows[0].cells if len(rows[0].cells) == width else ()  # else the counts of a table of vectors
+    if is_plain and first and sum(_number(first[at].text) is not None for at in numeric) > len(numeric) // 2:
+        body, first = rows, ()
+    for row in body:
         for at in numeric:
-            if _number(row[at]) is None:
-                start = file.line_start(number) + sum(len(one) + 1 for one in row[:at])
-                head = rows[0][at].strip() if _number(rows[0][at]) is None else str(at + 1)
-                yield Gap(file=file, line=number, column=head, cell=row[at].strip(), span=(start, start + len(row[at])))
+            cell = row.cells[at]
+            if _number(cell.text) is None:
+                head = first[at].text.strip() if first and _number(first[at].text) is None else str(at + 1)
+                span = (cell.start, cell.start + len(cell.text))
+                yield Gap(file=file, line=row.line, column=head, cell=cell.text.strip(), span=span)
+
+
+class _Cell(NamedTuple):
+    text: str
+    start: int
+
+
+class _Row(NamedTuple):
+    line: int
+    cells: Sequence[_Cell]
+
+
+def _rows(file: TextFile) -> Iterator[_Row]:
+    """The lines of a table with their cells; a line of blanks has none."""
+    path = file.path.lower()
+    delimiter = "\t" if path.endswith(".tsv") else "" if path.endswith(PLAIN) else _delimiter(file.line(1))
+    for number, line in enumerate(file.text.splitlines(), 1):
+        start, cells = file.line_start(number), []
+        if delimiter and line.strip():
+            at = 0
+            for text in line.split(delimiter):
+                cells.append(_Cell(text, start + at))
+                at += len(text) + 1
+        elif not delimiter:
+            cells = [_Cell(one[0], start + one.start()) for one in re.finditer(r"\S+", line)]
+        yield _Row(number, cells)
 
 
 def _delimiter(head: str) -> str:
@@ -84,11 +118,11 @@ def _is_numeric(cells: list[str]) -> bool:
 
 
 def _number(cell: str) -> float | None:
-    """The finite number that a cell holds."""
+    """The number that a cell holds, if float32 has it."""
     if re.fullmatch(r"\s*[-+]?[\d.,]*(?:[eE][-+]?\d+)?\s*", cell) is None or not cell.strip():
         return None
     try:
         value = float(cell.replace(",", "."))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and abs(value) <= MAX_FLOAT32 else None

@@ -268,12 +268,22 @@ def _line(kind: str, one: Mapping[str, Any], says: str) -> Iterator[TracedLine]:
         )  # fmt: skip
 
 
+def _rows(bad: Mapping[str, Any]) -> str:
+    """Which rows of a parameter are not finite, counted from 0, where the others are."""
+    rows = [str(one) for one in bad.get("rows") or ()]
+    if not rows:
+        return ""
+    count, whole = bad["broken"]
+    more = f" and {count - len(rows)} more" if count > len(rows) else ""
+    return f": row{'s' if count > 1 else ''} {', '.join(rows)}{more} of {whole}, from 0"
+
+
 def _why_not_finite(bad: Mapping[str, Any]) -> str:
     if bad.get("input"):
         if bad["input"] == "loaded":
             return f"`{bad['operation']}` reads what is not finite, and it is loaded into a parameter"
         if bad["input"] == "untouched":
-            return f"`{bad['operation']}` was given a parameter that is not finite before any step"
+            return f"`{bad['operation']}` was given a parameter that is not finite before any step{_rows(bad)}"
         if bad["input"] == "unfilled":
             return (
                 f"`{bad['operation']}` leaves memory as it found it, and nothing writes it before it is computed with"

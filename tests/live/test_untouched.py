@@ -76,6 +76,27 @@ def test_a_row_that_no_step_before_has_used(begins: bool, damaged: bool, wanted:
     assert bad["input"] == wanted
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")], ids=["NaN", "infinity"])
+@pytest.mark.parametrize("begins", [True, False], ids=["as it was made", "a trace that began later"])
+def test_a_damaged_row(value: float, begins: bool) -> None:  # noqa: FBT001
+    """Which rows are not finite is told; an infinity in weights that training may have made is no damage."""
+    tracer, undo = tracing.arm(torch)
+    if begins:
+        tracer.begins()
+    with undo:
+        rows = torch.ones(5, 2)
+        rows[[1, 3], 1] = value
+        table = torch.nn.Embedding.from_pretrained(rows, freeze=False)
+        tracer.forget()
+        table(torch.tensor([0, 3])).square().sum()
+        bad = tracer.explain(None, "loss is inf")["not_finite"]
+    assert bad is not None
+    if not begins:
+        assert bad.get("input") != "untouched"
+    else:
+        assert (bad["input"], bad["rows"], bad["broken"]) == ("untouched", [1, 3], [2, 5])
+
+
 def test_data_are_not_weights() -> None:
     """A NaN in the input is none of the parameters'."""
     assert told(begins=True, loads=False) not in ("untouched", "parameter")

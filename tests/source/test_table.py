@@ -51,6 +51,48 @@ def test_other_delimiters() -> None:
     assert (one.line, one.column) == (11, "sold")
 
 
+VECTORS = [f"word{number} 0.{number}5 -1.{number} 2e-{number}" for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("cell", ["nan", "-inf", "1e39", "..", "NULL"])
+def test_a_vector_with_a_broken_value(cell: str) -> None:
+    """Columns between blanks have no head; what float32 does not hold is infinite there."""
+    rows = [*VECTORS[:3], VECTORS[3].replace("-1.4", cell), *VECTORS[4:]]
+    for lead in ([], ["9 3"]):  # word2vec writes the counts first
+        text = "\n".join([*lead, *rows])
+        (one,) = gaps(make_text("words.vec", text.encode()))
+        assert (one.line, one.column, one.cell) == (4 + len(lead), "3", cell)
+        assert text[slice(*one.span)] == cell
+
+
+def test_the_first_vector_counts() -> None:
+    """Without a head the first line is one of values; with one it names the columns."""
+    broken = [VECTORS[0].replace("-1.1", "nan"), *VECTORS[1:]]
+    assert [one.line for one in gaps(make_text("words.txt", "\n".join(broken).encode()))] == [1]
+    headed = ["word a b c", *VECTORS[:4], "word9 0.5 nan 1", *VECTORS[4:]]
+    assert [one.column for one in gaps(make_text("words.dat", "\n".join(headed).encode()))] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        VECTORS,
+        [*VECTORS, "the note of a day"[:8]],
+        ["a text of several words", "that says nothing", *["of numbers"] * 9],
+    ],
+    ids=["whole", "ragged", "text"],
+)
+def test_text_that_is_no_table(rows: list[str]) -> None:
+    assert list(gaps(make_text("notes.txt", "\n".join(rows).encode()))) == []
+
+
+def test_plain_text_is_read_where_it_is_named(tmp_path: pathlib.Path) -> None:
+    for name in ("words.vec", "log.txt", "a.csv"):
+        (tmp_path / name).write_text("x\n")
+    names = [pathlib.Path(one.path).name for one in find_tables(str(tmp_path), ['open("words.vec")'])]
+    assert names == ["a.csv", "words.vec"]
+
+
 def test_tables_under_a_folder(tmp_path: pathlib.Path) -> None:
     for name in ("a.csv", "data/b.tsv", ".hidden/c.csv", "data/deep/deeper/still/d.csv", "e.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
-from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.data_cell import MAX_LINES, cells
 from explainer.source.file import SourceFile
-from explainer.source.table import SUFFIXES, find_tables, gaps
 
-_READERS = (
+READERS = (
     "pandas.read_", "polars.read_", "polars.scan_", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile",
     "numpy.memmap", "datasets.load_", "torch.load", "h5py.File", "scipy.io.", "pyarrow.", "csv.reader", "csv.DictReader",
     "json.load", "pickle.load", "tifffile.", "soundfile.read", "torchaudio.load", "zarr.open",
 )  # fmt: skip
 _ANYTHING = ("torch.load", "json.load", "pickle.load", "numpy.load")  # which read settings and checkpoints as well
 _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "state", "ckpt", "yaml")
-MAX_LINES = 3
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The calls that read data; those that by their words read settings or a checkpoint are left out."""
     if not any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts):
         return
-    yield from _cells(context)
+    yield from cells(context)
     for file in context.program.parsed():
         for node in [one for one in file.walk() if _fills(one, file, context)][:MAX_LINES]:
             yield Proposal(
@@ -41,25 +39,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
 
 
-def _cells(context: Context) -> Iterator[Proposal]:
-    """The first cells without a number, in the tables of a program that speaks of such files, or of what reads them."""
-    if not any(suffix[1:] in file.text.lower() for file in context.program.parsed() for suffix in SUFFIXES):
-        return
-    found = [one for table in find_tables(context.program.root) for one in gaps(table)]
-    for number, one in enumerate(found[:MAX_LINES]):
-        more = f", as in {len(found) - 1} more" if number == 0 and len(found) > 1 else ""
-        held = f"`{one.cell}`" if one.cell else "nothing"
-        why = f"holds {held} in the column `{one.column}`, which is of numbers{more}"
-        # Of the user's data a report holds that cell, and no row.
-        culprit = replace(culprit_at(one.file, one.span, why), code="", mark=None, before=(), after=())
-        yield Proposal(edits=(), culprit=culprit, belief=1.8 - 0.1 * number)
-
-
 def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = context.program.names(file).qualified(node.func) or ""
-    if not called.startswith(_READERS):
+    if not called.startswith(READERS):
         return False
     function = file.enclosing(node, ast.FunctionDef)
     words = f"{file.segment(file.statement(node))} {getattr(function, 'name', '')}".lower()

@@ -65,8 +65,18 @@ STEEP = frozenset(
      "atanh", "cdist", "pairwise_distance", "normalize", "cosine_similarity", "exp", "prod", "cumprod", "svd", "eigh", "eig", "qr",
      "inverse", "solve", "cholesky", "logit", "dist")
 )  # fmt: skip
+MAX_ROWS = 3
 QUOTIENTS = frozenset(("div", "div_", "__truediv__", "true_divide"))
 CLASS_LOSSES = frozenset(("cross_entropy", "nll_loss", "nll_loss_nd", "nll_loss2d"))
+
+
+def broken_rows(tensor: Any) -> dict[str, list[int]]:
+    """The first rows that are not finite, how many of them there are, and of how many; nothing where all are so."""
+    if hasattr(tensor, "to_local") or tensor.ndim < 2:
+        return {}
+    broken = ~tensor.detach().isfinite().flatten(1).all(1)
+    count, whole = int(broken.sum()), len(broken)
+    return {"rows": broken.nonzero().flatten()[:MAX_ROWS].tolist(), "broken": [count, whole]} if count < whole else {}
 
 
 class Finite:
@@ -172,6 +182,9 @@ class Finite:
         found = self._first_forward(forward, views, given, since=min((number for _, number, _ in flags), default=0))
         if found is None and ends_infinite and forward:
             found = self._first_infinity(forward, views)
+            found = (
+                {**found, **self._as_made(found["number"], found["operation"], given)} if found is not None else None
+            )
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         if found is not None and found["number"] in by_count:
@@ -215,7 +228,8 @@ class Finite:
         sources = list(self._sources(operation, bad, views))
         for source, maker in sources:
             if maker.name not in DELIBERATE:
-                return {**told, "kind": "inf", "number": source, "operation": maker, "then": operation}
+                made = {**told, "kind": "inf", "number": source, "operation": maker}
+                return {**made, **(self._as_made(source, maker, given) or {"then": operation})}
         return {**told, "mask": sources[0][1]} if sources and operation.name in FACTORS else told
 
     def _taken_in(
@@ -225,10 +239,11 @@ class Finite:
         for leaf in self._leaves(operation):
             if not self._is_finite(leaf):
                 kind = self._parameter(leaf) if leaf.requires_grad else "data"
-                return {"input": kind, "shape": list(leaf.shape), **self._loaded(number, operation)}
+                rows = broken_rows(leaf) if kind != "data" else {}
+                return {"input": kind, "shape": list(leaf.shape), **rows, **self._loaded(number, operation)}
         for one in given.get(number, ()):
             if not self._is_finite(one):
-                return {"input": self._parameter(one), "shape": list(one.shape)}
+                return {"input": self._parameter(one), "shape": list(one.shape), **broken_rows(one)}
         if (allocated := self._allocated(operation)) is not None:
             return {"input": "unfilled", "operation": allocated}
         for one in (tensor for older in operation.inputs if older < since for tensor in self._flow.made_by(older)):
@@ -237,6 +252,13 @@ class Finite:
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
             return {"input": "data", **self._loaded(number, operation)}
         return None
+
+    def _as_made(self, number: int, operation: Operation, given: dict[int, list[Any]]) -> dict[str, Any]:
+        """Whether an operation that gives infinity has it of a parameter that no step has changed yet."""
+        for one in (*self._leaves(operation), *given.get(number, ())):
+            if one.requires_grad and self._parameter(one) == "untouched" and not self._is_finite(one):
+                return {"input": "untouched", "shape": list(one.shape), **broken_rows(one)}
+        return {}
 
     def _is_finite(self, tensor: Any) -> bool:
         return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
