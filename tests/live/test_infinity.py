@@ -75,3 +75,24 @@ def test_nothing_times_the_infinity_of_a_mask(product: Loss) -> None:
     made, mask = seen.lines
     assert (made.kind, made.operation in ("mul", "matmul", "__matmul__")) == ("not-finite", True)
     assert (mask.kind, mask.operation) == ("not-finite", "masked_fill")
+
+
+def test_the_infinite_loss_of_a_gradient_that_is_nan() -> None:
+    """`logsumexp` of infinities has a NaN gradient; what left the log domain before it made them."""
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with gradfix.trace() as seen:
+        paths = weight.mul(1e3).exp().log()
+        torch.logsumexp(paths, 0).backward()
+        optimizer.step()
+    assert [(one.kind, one.operation) for one in seen.lines] == [("not-finite", "exp")]
+
+
+def test_an_infinity_that_no_loss_reads() -> None:
+    """A finite loss beside it: what the backward multiplies by 0 stays the backward's."""
+    weight = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with gradfix.trace() as seen:
+        torch.where(weight > 1, weight.log(), weight).sum().backward()
+        optimizer.step()
+    assert ["backward" in one.says for one in seen.lines] == [True]

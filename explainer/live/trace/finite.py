@@ -178,7 +178,11 @@ class Finite:
         # Clipping and logging compute with gradients that are bad already: what came first in time counts.
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
-            return self._first_backward(gradient, {number for is_gradient, number, _ in flags if is_gradient}, views)
+            ends_infinite = self._is_of_infinite_loss(flags, next(iter(gradient)), forward)
+            if not ends_infinite or self._first_infinity(forward, views) is None:
+                return self._first_backward(
+                    gradient, {number for is_gradient, number, _ in flags if is_gradient}, views
+                )
         found = self._first_forward(forward, views, given, since=min((number for _, number, _ in flags), default=0))
         if found is None and ends_infinite and forward:
             found = self._first_infinity(forward, views)
@@ -192,6 +196,15 @@ class Finite:
         if found is not None and found["kind"] == "nan" and found["direction"] == "forward":
             found["of_labels"] = self._is_of_labels(found["operation"])
         return found
+
+    def _is_of_infinite_loss(self, flags: list[tuple[bool, int, Any]], bad: int, forward: dict[int, str]) -> bool:
+        """Whether the value that was sent backward, the last one before the first bad gradient, was an infinity itself."""
+        at = next(index for index, (is_gradient, number, _) in enumerate(flags) if is_gradient and number == bad)
+        for is_gradient, number, _ in reversed(flags[:at]):
+            operation = self._flow.get(number)
+            if not is_gradient and operation is not None and operation.gave_grad:
+                return forward.get(number) == "inf"
+        return False
 
     def _is_of_labels(self, operation: Operation) -> bool:
         """Whether an operation divides what a loss over labels has summed: NaN of a finite sum is 0 / 0, and no label has counted."""
