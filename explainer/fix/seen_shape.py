@@ -8,6 +8,7 @@ from explainer.fix.codemod import Context
 from explainer.fix.seen import seen
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.loss import Loss, loss_at
 from explainer.source.number import number_of
 from explainer.source.resolve import resolver_of
 
@@ -106,7 +107,18 @@ def _of_call(node: ast.Call, file: SourceFile, context: Context) -> Shape | None
         return seen_shape(func.value, file, context)
     if isinstance(func, ast.Attribute) and attribute in _REDUCING:
         return _reduced(seen_shape(func.value, file, context), node, file, context)
-    return _of_layer(node, file, context)
+    loss = loss_at(node, file, context.program)
+    return _of_loss(loss, file, context) if loss is not None else _of_layer(node, file, context)
+
+
+def _of_loss(loss: Loss, file: SourceFile, context: Context) -> Shape | None:
+    """What an unreduced loss gives: a value for each element, or for each label; nothing of one that is reduced."""
+    if loss.reduction != "none":
+        return () if loss.reduction in ("mean", "sum") else None
+    if not loss.takes_classes:
+        return _together(loss.prediction, loss.target, file, context)
+    target = seen(loss.target, context)
+    return target.shape if target is not None and target.is_integer else None
 
 
 def _reduced(shape: Shape | None, node: ast.Call, file: SourceFile, context: Context) -> Shape | None:

@@ -60,6 +60,16 @@ WRONG = {
         "out = scores.masked_fill((mask < 0.5)[:, None, None, :], float('-inf'))",
         "scores.masked_fill((mask < 0.5).view(5, 1, 1, 6), float('-inf'))",
     ),
+    "a loss for each element": (
+        "out = t * nn.functional.huber_loss(mask * 2, mask, reduction='none')",
+        "out = t[:, None] * nn.functional.huber_loss(mask * 2, mask, reduction='none')",
+        "t.view(5, 1) * nn.functional.huber_loss(mask * 2, mask, reduction='none')",
+    ),
+    "a loss for each label": (
+        "out = t * nn.functional.cross_entropy(scores, labels, reduction='none')",
+        "out = t[:, None, None] * nn.functional.cross_entropy(scores, labels, reduction='none')",
+        "t.view(5, 1, 1) * nn.functional.cross_entropy(scores, labels, reduction='none')",
+    ),
     "in place": ("out = rows.clone()\n    out *= mask", "out *= mask[:, :, None]", "rows * mask.unsqueeze(-1)"),
 }  # fmt: skip
 # Shapes that leave several ways or none, and other failures.
@@ -75,6 +85,7 @@ NAMES = {
     "code": "torch.rand(5, 4)", "wide": "torch.rand(5, 7)", "scale": "torch.rand(3)",
     "spread": "torch.rand(3) + 1", "table": "torch.rand(20)",
     "t": "torch.arange(5)", "scores": "torch.rand(5, 2, 6, 6)",
+    "labels": "torch.ones(5, 6, 6).long()",
 }  # fmt: skip
 LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\n\n\n"
 
