@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context
+from explainer.model.incident import Frame
 from explainer.source.binding import Value, walk_scope
 from explainer.source.cut import Cut
 from explainer.source.file import SourceFile
@@ -22,8 +23,13 @@ _STEPS = frozenset({"compute_loss", "training_step"})
 
 def failing_statements(context: Context) -> list[tuple[SourceFile, ast.stmt]]:
     """The statements that the user's frames name, the innermost frame first."""
+    return statements_at(context.frames, context)
+
+
+def statements_at(frames: Sequence[Frame], context: Context) -> list[tuple[SourceFile, ast.stmt]]:
+    """The statements that frames of the program name, the innermost frame first."""
     found: list[tuple[SourceFile, ast.stmt]] = []
-    for frame in reversed(context.frames):
+    for frame in reversed(frames):
         path = place_of(frame.file, context.program.root)
         statement = context.program.at(path, frame.line) if path and frame.line else None
         if path and statement is not None:

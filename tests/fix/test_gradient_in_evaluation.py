@@ -33,9 +33,16 @@ WRONG = {
         SOURCE.replace(f"        {AT}(batch)", f"        with torch.enable_grad():\n            {AT}(batch)"),
         [TRAINER],
     ),
+    "options that are seen": (
+        SOURCE.replace("max_epochs=1", "**options").replace("trainer =", "options = dict(max_epochs=1)\ntrainer ="),
+        ["with torch.enable_grad():", "trainer = L.Trainer(**options, inference_mode=False)"],
+    ),
 }
 RIGHT = {
     "a trainer that is told": SOURCE.replace("max_epochs=1", "max_epochs=1, inference_mode=False"),
+    "options that say so": SOURCE.replace("max_epochs=1", "**options").replace(
+        "trainer =", 'options = {"inference_mode": False}\ntrainer ='
+    ),
     "options that are not seen": SOURCE.replace("max_epochs=1", "**options"),
     "no trainer of Lightning": SOURCE.replace("import lightning as L", "import mine as L"),
     "another method": SOURCE.replace("def validation_step", "def score"),

@@ -16,6 +16,7 @@ from explainer.model.patch import Edit
 from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
 from explainer.source.lineage import block_of
+from explainer.source.setting_flow import dictionaries_behind, members_behind
 
 _TRAINERS = ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer")
 _STEPS = frozenset({"validation_step", "test_step", "predict_step"})
@@ -55,6 +56,14 @@ def _trainers(context: Context) -> tuple[Edit, ...]:
         for node in file.walk()
         if isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_TRAINERS)
     ]
-    if any(one.arg in (None, _ARGUMENT) for _, node in found for one in node.keywords):
+    if any(_may_be_told(one, file, context) for file, node in found for one in node.keywords):
         return ()
     return tuple(add_argument(file, node, f"{_ARGUMENT}=False") for file, node in found)
+
+
+def _may_be_told(keyword: ast.keyword, file: SourceFile, context: Context) -> bool:
+    """Whether an argument is the one, or a mapping that may hold it: of a dictionary in sight all keys are known."""
+    if keyword.arg is not None:
+        return keyword.arg == _ARGUMENT
+    made = dictionaries_behind(keyword.value, file, context.program)
+    return not made or bool(members_behind(keyword.value, _ARGUMENT, file, context.program))

@@ -22,24 +22,24 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each use of inference mode, and one for all of them where there are several."""
     if not context.has_failed:
         return
-    found = [(file, node) for file in context.program.parsed() for node in _uses(file, context.program)]
+    found = [(file, node) for file in context.program.parsed() for node in inference_modes(file, context.program)]
     ranked = sorted(found, key=lambda one: -_belief(one[0], one[1], context))
     for file, node in ranked:
         yield Proposal(
-            edits=tuple(_edits(file, node)),
+            edits=tuple(without_inference(file, node)),
             culprit=culprit_of(file, node, "makes inference tensors, which no later training step may use"),
             belief=_belief(file, node, context),
         )
     if len(ranked) > 1:
         file, node = ranked[0]
         yield Proposal(
-            edits=tuple(edit for each in ranked for edit in _edits(*each)),
+            edits=tuple(edit for each in ranked for edit in without_inference(*each)),
             culprit=culprit_of(file, node, "makes inference tensors, which no later training step may use"),
             belief=_belief(file, node, context) - 0.1,
         )
 
 
-def _uses(file: SourceFile, program: Program) -> Iterator[ast.expr]:
+def inference_modes(file: SourceFile, program: Program) -> Iterator[ast.expr]:
     """`torch.inference_mode`, as a context or decorator, unless it is switched off by its argument."""
     names = program.names(file)
     for node in file.walk():
@@ -54,8 +54,8 @@ def _uses(file: SourceFile, program: Program) -> Iterator[ast.expr]:
                 yield func
 
 
-def _edits(file: SourceFile, node: ast.expr) -> Iterator[Edit]:
-    """The name in place; imported by name, `torch.no_grad` is reached through an import beside it."""
+def without_inference(file: SourceFile, node: ast.expr) -> Iterator[Edit]:
+    """The edits that write `torch.no_grad` for a use of inference mode: the name in place; imported by name, `torch.no_grad` is reached through an import beside it."""
     if isinstance(node, ast.Attribute):
         _start, end = file.span(node)
         yield Edit(file=file.path, start=end - len(node.attr), end=end, new="no_grad")
