@@ -109,7 +109,7 @@ def _method(write: Write) -> tuple[Edit, ...]:
         if is_statement or name in _WHOLE or _is_chained(call):
             return ()
         return (_without_underscore(write, call),)
-    outer = _outermost(call, file)
+    outer = outermost(call, file)
     if outer is not call and isinstance(file.parents.get(outer), ast.Expr):
         return _chain(write, outer)
     if not is_statement:
@@ -125,9 +125,9 @@ def _method(write: Write) -> tuple[Edit, ...]:
 
 def _in_expression(write: Write, call: ast.Call, outer: ast.Call) -> tuple[Edit, ...]:
     """`return x.relu_()`, `return x.mul_(a).add_(b)`: without underscores, where all read the tensor through the value."""
-    links = _links(outer) if outer is not call else []
+    links = links_of(outer) if outer is not call else []
     if links and _is_taken(write, outer):
-        return tuple(_bare(write.file, one) for one in links)
+        return tuple(without_underscore(write.file, one) for one in links)
     name = call.func.attr  # type: ignore[attr-defined]
     is_plain = name not in _WHOLE and name not in _NO_PLAIN_FORM
     return (_without_underscore(write, call),) if is_plain and _is_taken(write, call) else ()
@@ -189,7 +189,7 @@ def _is_last_use(write: Write, call: ast.Call) -> bool:
     return len(inside) == 1 and bool(bound) and is_anew
 
 
-def _outermost(call: ast.Call, file: SourceFile) -> ast.Call:
+def outermost(call: ast.Call, file: SourceFile) -> ast.Call:
     """The last call of a chain of methods that a call begins."""
     above = file.parents.get(call)
     while isinstance(above, ast.Attribute) and isinstance(outer := file.parents.get(above), ast.Call):
@@ -197,7 +197,7 @@ def _outermost(call: ast.Call, file: SourceFile) -> ast.Call:
     return call
 
 
-def _links(call: ast.Call) -> list[ast.Attribute]:
+def links_of(call: ast.Call) -> list[ast.Attribute]:
     """The methods of a chain that writes throughout, where no argument reads the tensor as the chain has changed it; else none."""
     links: list[ast.Attribute] = []
     node: ast.expr = call
@@ -212,7 +212,7 @@ def _links(call: ast.Call) -> list[ast.Attribute]:
 
 def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
     """`x.mul_(a).add_(b)` as `x = x.mul(a).add(b)`."""
-    file, links = write.file, _links(call)
+    file, links = write.file, links_of(call)
     if not links:
         return ()
     node = links[-1].value
@@ -244,10 +244,10 @@ def _is_chained(call: ast.Call) -> bool:
 
 def _without_underscore(write: Write, call: ast.Call) -> Edit:
     assert isinstance(call.func, ast.Attribute)
-    return _bare(write.file, call.func)
+    return without_underscore(write.file, call.func)
 
 
-def _bare(file: SourceFile, method: ast.Attribute) -> Edit:
+def without_underscore(file: SourceFile, method: ast.expr) -> Edit:
     """The edit that takes the underscore off a method's name."""
     end = file.span(method)[1]
     return Edit(file=file.path, start=end - 1, end=end, new="")

@@ -20,6 +20,7 @@ from .early_clip import EarlyClips
 from .frame import leave_no_frame
 from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norms_of, summarise, values_of
+from .hooked import Hooked
 from .idle_adapter import IdleAdapters
 from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
@@ -49,6 +50,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.skipped.watch()
     watcher.misscaled.watch()
     watcher.early_clips.watch()
+    watcher.hooked.watch()
     watcher.unloaded.watch()
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
@@ -90,6 +92,7 @@ class Watcher:
         recorder.parts["early_clips"] = self.early_clips.told
         self.renewed = Renewed(sys.modules["torch"])
         recorder.parts["renewed"] = self.renewed.told
+        self.hooked = Hooked(sys.modules["torch"])
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
@@ -125,6 +128,7 @@ class Watcher:
         self.misscaled.before_step()
         self.early_clips.before_step(optimizer)
         self.renewed.before_step(optimizer)
+        self.hooked.before_step()
         self.unloaded.before_step()
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
@@ -189,6 +193,7 @@ class Watcher:
         for name in (
             "skipped",
             "misscaled",
+            "hooked",
             "unloaded",
             "dropped",
             "idle_adapters",

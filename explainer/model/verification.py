@@ -13,6 +13,7 @@ SAME, DIFFERENT, UNKNOWN = "same", "different", "unknown"
 REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_EARLY = "clips gradients before the backward that makes them"  # the rules and an edit know it by these words
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # likewise
+WRITES_GIVEN = "writes the gradient that a hook is given, and another branch has the same tensor"  # likewise
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 MADE_ANEW = "anew for each step, which no optimizer ever trains"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
@@ -246,6 +247,15 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hooked:
+    """A function that is a tensor's hook and changed, in place, a gradient that another branch was given too."""
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
     """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix.
 
@@ -318,6 +328,7 @@ class ProcessReport:
     misscaled: tuple[Misscaled, ...] = ()
     early_clips: tuple[EarlyClip, ...] = ()
     renewed: tuple[Renewed, ...] = ()
+    hooked: tuple[Hooked, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from explainer.source.array_kind import ARRAY, kind_of
-from explainer.source.binding import Value
+from explainer.source.binding import Value, walk_scope
 from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
@@ -84,6 +84,12 @@ def _find_writes(program: Program) -> Iterator[Write]:
             found = _write_at(node, file, program)
             if found is not None and not is_without_grad(node, file, program) and not _is_of_array(found, program):
                 yield _judged(found, program)
+
+
+def writes_in(scope: ast.AST, file: SourceFile, program: Program) -> tuple[Write, ...]:
+    """The in-place writes of a function itself, also under `no_grad`: of gradients none needs a graph."""
+    found = (_write_at(node, file, program) for node in walk_scope(scope))
+    return tuple(one for one in found if one is not None)
 
 
 def _is_of_array(write: Write, program: Program) -> bool:

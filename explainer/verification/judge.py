@@ -23,9 +23,11 @@ from explainer.model.verification import (
     RED,
     STEPS_PAST,
     SWITCHED,
+    WRITES_GIVEN,
     Dropped,
     EarlyClip,
     Failure,
+    Hooked,
     IdleAdapter,
     Misscaled,
     ParameterHealth,
@@ -166,6 +168,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(early)} {CLIPS_EARLY}"
     for made in process.renewed:
         yield f"{place_of(made)} makes a {made.kind} {MADE_ANEW}"
+    for hook in process.hooked:
+        yield f"{place_of(hook)} {WRITES_GIVEN}"
     for load in process.unloaded:
         yield f"{place_of(load)} {PASSES_OVER}: {_fitting(load)}"
     for column in process.dropped:
@@ -180,7 +184,7 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
-def place_of(one: Misscaled | EarlyClip | Renewed | Unloaded | Dropped | IdleAdapter) -> str:
+def place_of(one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Dropped | IdleAdapter) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 
