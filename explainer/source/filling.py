@@ -35,7 +35,7 @@ def find_uses(program: Program) -> dict[Key, list[Use]]:
         for file in program.parsed()
         for node in file.walk()
         if isinstance(node, ast.stmt)
-        for one in _of_statement(node, file)
+        for one in uses_in(node, file)
     ]
     filled = {_last_name(one.target) for one in every if one.kind == ADDS}
     found: dict[Key, list[Use]] = {}
@@ -49,7 +49,8 @@ def _last_name(target: ast.expr) -> str:
     return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
 
 
-def _of_statement(node: ast.stmt, file: SourceFile) -> Iterator[Use]:
+def uses_in(node: ast.stmt, file: SourceFile) -> Iterator[Use]:
+    """What one statement adds, makes or empties."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         yield Use(file=file, statement=node, target=node.target, value=node.value, kind=ADDS)
     elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:

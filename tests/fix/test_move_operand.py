@@ -78,14 +78,6 @@ MOVED = {
         MODEL + "total = torch.zeros(4)\nx = torch.randn(4, 8).to(device)\nscore = model(x).sum(1)\ntotal += score\n",
         "total +=", {"tensors": {"total": "[4] float32", "score": "[4] float32 on cuda", "x": GPU}}, ["total += score.to(total.device)"],
     ),
-    "what NumPy reads": (
-        MODEL + "out = model(torch.randn(4, 8, device=device)).detach()\nkept = out.numpy()\n",
-        "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = out.cpu().numpy()"],
-    ),
-    "what a library reads": (
-        MODEL + "import numpy as np\nout = model(torch.randn(4, 8, device=device)).detach()\nkept = np.mean(out)\n",
-        "kept =", {"tensors": {"out": GPU}, "message": "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"}, ["kept = np.mean(out.cpu())"],
-    ),
     "a generator of the sampler": (
         MODEL + "draws = torch.Generator(device=device)\nloader = torch.utils.data.DataLoader(list(range(9)), shuffle=True, generator=draws)\nfor x in loader:\n    pass\n",
         "for x", {"message": "Expected a 'cpu' device type for generator but found 'cuda'"}, ["draws = torch.Generator()"],

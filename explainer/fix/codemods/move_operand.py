@@ -1,7 +1,7 @@
 """What was left on another device goes where the rest is: an operand, a module, a result that nobody took.
 
 `x.to(device)` on a line by itself becomes `x = x.to(device)`; a module that stayed on the CPU moves where it is made; an index
-goes to what it indexes, and what NumPy reads to the CPU. Which tensor is where, the live program said.
+goes to what it indexes. Which tensor is where, the live program said.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, statement in failing_statements(context)[:1]:
         place = _Place(file, statement, context)
         if "to numpy" in message:
-            yield from _for_numpy(place)
-        elif "indices should be" in message:
+            return  # `copy_for_numpy`
+        if "indices should be" in message:
             yield from _indices(place)
         elif "1D CPU int64 tensor" in message:
             yield from _lengths(place)
@@ -103,24 +103,6 @@ def _is_tensor(name: str, node: ast.AST, file: SourceFile, context: Context) -> 
         or (isinstance(one.node, ast.Call) and (names.qualified(one.node.func) or "").startswith("torch.rand"))
         for one in bound
     )
-
-
-def _for_numpy(place: _Place) -> Iterator[Proposal]:
-    """`x.numpy()` becomes `x.cpu().numpy()`; an argument of a library that reads arrays `x.cpu()`."""
-    file, context = place.file, place.context
-    for node in walk(place.statement):
-        if not isinstance(node, ast.Call):
-            continue
-        read = [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" else []
-        given = [*node.args, *(one.value for one in node.keywords)]
-        read += [one for one in given if (known := seen(one, context)) is not None and known.device not in HOST]
-        if read:
-            yield Proposal(
-                edits=tuple(put_method(file, one, ".cpu()") for one in read),
-                culprit=culprit_of(file, node, "hands the memory of a GPU to NumPy, which reads the CPU's"),
-                belief=2.0,
-                title=f"Copy it to the CPU first: `{file.segment(read[0])}.cpu()`",
-            )
 
 
 def _indices(place: _Place) -> Iterator[Proposal]:
