@@ -78,6 +78,11 @@ MOVED = {
         MODEL + "total = torch.zeros(4)\nx = torch.randn(4, 8).to(device)\nscore = model(x).sum(1)\ntotal += score\n",
         "total +=", {"tensors": {"total": "[4] float32", "score": "[4] float32 on cuda", "x": GPU}}, ["total += score.to(total.device)"],
     ),
+    "an array beside a tensor": (
+        HEAD + "import numpy as np\n\nclass Fn(torch.autograd.Function):\n    @staticmethod\n    def backward(ctx, grad):\n"
+        "        return torch.from_numpy(ctx.slope).float() * grad.flip(0), None\n",
+        "return torch", {"tensors": {"grad": GPU}}, ["return torch.from_numpy(ctx.slope).to(grad.device).float() * grad.flip(0), None"],
+    ),
     "a generator of the sampler": (
         MODEL + "draws = torch.Generator(device=device)\nloader = torch.utils.data.DataLoader(list(range(9)), shuffle=True, generator=draws)\nfor x in loader:\n    pass\n",
         "for x", {"message": "Expected a 'cpu' device type for generator but found 'cuda'"}, ["draws = torch.Generator()"],
@@ -93,6 +98,9 @@ LEFT = {
         "loss =", {"tensors": {"x": GPU, "y": "[4, 3] float32 on cuda"}, "modules": {"model": "cuda"}},
     ),
     "a number on the CPU": (MODEL + "scale = torch.tensor(2.0)\nloss = model(x) * scale\n", "loss =", {"tensors": {"x": GPU, "scale": "[] float32"}}),
+    "an array that is moved": (
+        HEAD + "out = torch.from_numpy(rows).float().to(x.device) * x\n", "out =", {"tensors": {"x": GPU}},
+    ),
     "lengths": (
         MODEL + "packed = nn.utils.rnn.pack_padded_sequence(x, lengths)\n",
         "packed =", {"tensors": {"x": GPU, "lengths": "[4] int64"}},

@@ -232,6 +232,7 @@ def _operands(place: _Place) -> Iterator[Proposal]:
     file, known = place.file, seen_tensors(place.context)
     operands = sorted(_read(place), key=start_of)
     left = [one for one in operands if known[ast.unparse(one)].device == "cpu" and known[ast.unparse(one)].shape]
+    left += _of_arrays(place) if place.beside(operands) else []
     # A copy of what is written in place would be written, and what it stands for would never change.
     on_cpu = {name for name, one in known.items() if one.device == "cpu" and one.shape}
     kept = min(_written(place.statement) & on_cpu, default="")
@@ -259,6 +260,18 @@ def _operands(place: _Place) -> Iterator[Proposal]:
         belief=1.2,
         title=f"Move {said} to the device of the rest",
     )
+
+
+def _of_arrays(place: _Place) -> Iterator[ast.expr]:
+    """The tensors that the statement makes of arrays, on the CPU: `torch.from_numpy(weights) * grad`."""
+    names = place.context.program.names(place.file)
+    for node in walk(place.statement):
+        if isinstance(node, ast.Call) and names.is_call(node, "torch.from_numpy"):
+            above = place.file.parents.get(node)
+            while isinstance(above, ast.expr) and getattr(above, "attr", "") not in (*_MOVES, "shape"):
+                above = place.file.parents.get(above)
+            if not isinstance(above, ast.expr):
+                yield node
 
 
 def _written(statement: ast.stmt) -> set[str]:
