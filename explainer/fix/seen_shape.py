@@ -9,6 +9,7 @@ from explainer.fix.seen import seen
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.loss import Loss, loss_at
+from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.resolve import resolver_of
 
@@ -105,6 +106,8 @@ def _of_call(node: ast.Call, file: SourceFile, context: Context) -> Shape | None
     attribute = func.attr if isinstance(func, ast.Attribute) else ""
     if isinstance(func, ast.Attribute) and attribute in _SAME:
         return seen_shape(func.value, file, context)
+    if isinstance(func, ast.Attribute) and attribute == "unsqueeze" and len(node.args) == 1:
+        return _unsqueezed(seen_shape(func.value, file, context), node.args[0], context.program.names(file))
     if isinstance(func, ast.Attribute) and attribute in _REDUCING:
         return _reduced(seen_shape(func.value, file, context), node, file, context)
     loss = loss_at(node, file, context.program)
@@ -119,6 +122,15 @@ def _of_loss(loss: Loss, file: SourceFile, context: Context) -> Shape | None:
         return _together(loss.prediction, loss.target, file, context)
     target = seen(loss.target, context)
     return target.shape if target is not None and target.is_integer else None
+
+
+def _unsqueezed(shape: Shape | None, axis: ast.expr, names: Names) -> Shape | None:
+    """A shape with an axis of 1 more."""
+    number = number_of(axis, names)
+    if shape is None or number is None or not -len(shape) - 1 <= number <= len(shape):
+        return None
+    at = int(number) % (len(shape) + 1)
+    return (*shape[:at], 1, *shape[at:])
 
 
 def _reduced(shape: Shape | None, node: ast.Call, file: SourceFile, context: Context) -> Shape | None:

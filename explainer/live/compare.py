@@ -13,6 +13,7 @@ from typing import Any
 
 from .frame import is_ours
 
+_BROKEN = "due to a previous error during capture"
 MAX_TENSORS, MAX_NAMES, MAX_KEY = 48, 200, 80
 _PACKAGES = ("torch", "transformers", "accelerate", "deepspeed", "lightning", "peft", "numpy", "triton")
 
@@ -41,7 +42,7 @@ def compared(error: BaseException) -> dict[str, Any]:
     Each with shape, dtype and device: what a name holds, a global that the frame's code reads too, then what the dictionaries,
     lists and objects behind names hold, as `batch['labels']` or `self.state`. Nothing of the program is called: no property, no `__getitem__`.
     """
-    frame = _own_frame(error.__traceback__)
+    frame = _own_frame(_first_of(error).__traceback__)
     torch = sys.modules.get("torch")
     if frame is None or torch is None or not hasattr(torch, "Tensor"):
         return {}
@@ -59,6 +60,13 @@ def compared(error: BaseException) -> dict[str, Any]:
     modules = {name: where for name, value in held if (where := _where(torch, value))}
     seen = {"tensors": tensors, "modules_on": modules} if set(modules.values()) - {"cpu"} else {"tensors": tensors}
     return {**seen, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """The exception that broke the capture of a CUDA graph, where the end of the capture raised another for it."""
+    while _BROKEN in str(error) and isinstance(error.__context__, BaseException):
+        error = error.__context__
+    return error
 
 
 def _globals_of(frame: FrameType) -> list[tuple[str, object]]:

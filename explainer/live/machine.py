@@ -101,6 +101,13 @@ def wait_for_devices() -> None:
         torch.cuda.synchronize()
 
 
+def is_capturing() -> bool:
+    """Whether a CUDA graph is being captured: what would wait for the GPU, as reading a value does, breaks it."""
+    import torch
+
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
 def _plain(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 

@@ -22,7 +22,7 @@ from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norms_of, summarise, values_of
 from .hooked import Hooked
 from .idle_adapter import IdleAdapters
-from .machine import Usage, look_at_machine, try_bf16, wait_for_devices, without_inputs
+from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices, without_inputs
 from .misscaled import Misscaled
 from .name import Names
 from .renewed import Renewed
@@ -114,6 +114,8 @@ class Watcher:
 
     def before_step(self, optimizer: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
         """Look at the gradients that the step is about to use; one that is given a closure makes them in there."""
+        if is_capturing():
+            return None
         closure = keywords.get("closure", arguments[1] if len(arguments) > 1 else None)
         if not callable(closure):
             self._see(optimizer)
@@ -317,7 +319,9 @@ class Verifier(Watcher):
         torch.Tensor.backward = noted
 
     def _saw_loss(self, loss: Any) -> None:
-        """Keep the value of a loss; the mean where it has several."""
+        """Keep the value of a loss; the mean where it has several. One of a capture has none yet."""
+        if is_capturing():
+            return
         if len(self._losses) < MAX_STEPS_KEPT or len(self._since) < MAX_STEPS_KEPT:
             value = float(loss.detach().float().mean())
             self._since.append((self._backwards, value))
@@ -327,7 +331,7 @@ class Verifier(Watcher):
 
     def _saw_backward(self) -> None:
         """Keep the gradients that the first backward leaves, as if they were those of an optimizer's first step."""
-        if not self._wants_backward:
+        if not self._wants_backward or is_capturing():
             return
         self._wants_backward = False
         owned = {id(one): one for optimizer in self.unowned.made() for one in parameters_of(optimizer)}

@@ -89,3 +89,25 @@ def test_a_wrapper_of_ours_is_no_frame_of_the_program() -> None:
     with watch(Recorder()), pytest.raises(RuntimeError, match="implicitly created"):
         loss.backward()
     assert seen[0]["tensors"]["loss"] == "[3] float32 on cpu"
+
+
+@pytest.mark.torch
+def test_a_capture_tells_of_what_broke_it() -> None:
+    """The end of a CUDA graph's capture raises for an error inside it: the tensors are those of that one's frame."""
+
+    def breaks(readings: Any) -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing", readings)
+
+    def captures(said: str) -> None:
+        static = torch.zeros(5)
+        try:
+            breaks(torch.zeros(3))
+        except RuntimeError:
+            raise RuntimeError(said, static)  # noqa: B904 - as the end of a `with` does
+
+    with pytest.raises(RuntimeError) as failed:
+        captures("CUDA error: operation failed due to a previous error during capture")
+    assert compared(failed.value)["tensors"] == {"readings": "[3] float32 on cpu"}
+    with pytest.raises(RuntimeError) as failed:
+        captures("another error")
+    assert compared(failed.value)["tensors"] == {"static": "[5] float32 on cpu"}
