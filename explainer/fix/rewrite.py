@@ -16,7 +16,7 @@ _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListCo
 
 def put_method(file: SourceFile, node: ast.expr, method: str) -> Edit:
     """The edit that calls a method on an expression: `x` becomes `x.float()`, `a + b` becomes `(a + b).float()`."""
-    start, end = _bracketed(file, node)
+    start, end = bracketed(file, node)
     if isinstance(node, _ATOMS) or (start, end) != file.span(node):
         return Edit(file=file.path, start=end, end=end, new=method)
     return edit_of(file, node, f"({file.segment(node)}){method}")
@@ -35,11 +35,11 @@ def operand(file: SourceFile, node: ast.expr) -> str:
 
 def replace_whole(file: SourceFile, node: ast.expr, new: str) -> Edit:
     """The edit that puts `new` in place of an expression and of the parentheses that are its own."""
-    start, end = _bracketed(file, node)
+    start, end = bracketed(file, node)
     return Edit(file=file.path, start=start, end=end, new=new)
 
 
-def _bracketed(file: SourceFile, node: ast.expr) -> tuple[int, int]:
+def bracketed(file: SourceFile, node: ast.expr) -> tuple[int, int]:
     """The span of an expression with the pair of parentheses round it, where these are not those of a call."""
     start, end = file.span(node)
     before, after = start - 1, end

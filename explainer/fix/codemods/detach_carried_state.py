@@ -1,7 +1,7 @@
 """What a training loop carries from step to step is detached between two steps; the gradients within a step stay.
 
 A hidden state is detached where the next step takes it up, a running sum adds the detached loss, a loop that calls backward
-on its own running sum calls it on the step's loss, and a list of the step's own tensors is emptied for each step.
+on its own running sum calls it on the step's loss or on what the step adds, and a list of the step's own tensors is emptied for each step.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
 from explainer.fix.codemods import old_policy_without_grad
 from explainer.fix.detachment import detached_form
+from explainer.fix.own_part import begins_with_graph, is_scaled_alike, part_by_itself, summed_in
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards, stepped
@@ -117,12 +118,27 @@ def _of_sum(one: Carried, program: Program) -> Found | None:
         ]
     if not edits:
         return None
-    wrong = [each for each in find_backwards(program) if each.file is file and dotted_name(each.loss) == one.name]
-    for backward in wrong:
-        term = _term(one)
-        if term is None or not _is_done_with(backward.statement, one.bindings[0], file):
+    names = program.names(file)
+    here = [each for each in find_backwards(program)
+            if each.file is file and names.function_of(each.call) is names.function_of(one.bindings[0])]  # fmt: skip
+    wrong = [(each, summed) for each in here if (summed := summed_in(each.loss, one, program)) is not None]
+    if wrong and begins_with_graph(one, program):
+        return None
+    if not all(
+        _is_done_with(each.statement, one.bindings[0], file) and is_scaled_alike(each.loss, one, program)
+        for each, _ in wrong
+    ):
+        return None
+    term = _term(one)
+    if wrong and term is None:
+        # With a state beside it, a round's part is not its own: the sum of all may be meant to go back once, behind the loop.
+        is_alone = all(each.loop is not one.loop or each.name == one.name for each in find_carried(program))
+        apart = part_by_itself(one, wrong, program) if is_alone else None
+        if apart is None:
             return None
-        edits.append(edit_of(file, backward.loss, file.segment(term)))
+        edits = list(apart)
+    elif term is not None:
+        edits += [edit_of(file, summed, file.segment(term)) for _, summed in wrong]
     why = f"adds this step's graph to `{one.name}`, which the next step's loss goes through"
     return tuple(edits), one.bindings[0], why
 
