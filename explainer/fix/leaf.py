@@ -77,7 +77,7 @@ def _flag_last(whole: ast.expr, leaf: ast.Call, file: SourceFile) -> tuple[Edit,
     start, end = file.span(whole)
     text = file.text[start:end]
     low, high = file.span(leaf)
-    inner = _without_flag(leaf, file)
+    inner = without_flag(leaf, file)
     if inner is None:
         return None
     new = text[: low - start] + inner + text[high - start :]
@@ -85,8 +85,8 @@ def _flag_last(whole: ast.expr, leaf: ast.Call, file: SourceFile) -> tuple[Edit,
     return (edit_of(file, whole, f"{new}.requires_grad_(True)"),)
 
 
-def _without_flag(leaf: ast.Call, file: SourceFile) -> str | None:
-    """The leaf's call without its flag."""
+def without_flag(leaf: ast.Call, file: SourceFile) -> str | None:
+    """A leaf's call without its flag; None where it cannot be taken out."""
     if isinstance(leaf.func, ast.Attribute) and leaf.func.attr == "requires_grad_":
         return operand(file, leaf.func.value)
     start, _ = file.span(leaf)

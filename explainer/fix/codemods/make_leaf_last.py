@@ -2,7 +2,7 @@
 
 `torch.randn(3, requires_grad=True) * 0.01` becomes `(torch.randn(3) * 0.01).requires_grad_(True)`; `nn.Parameter(x).to(device)`
 becomes `nn.Parameter(x.to(device))`; `w = w - lr * w.grad` becomes `w -= lr * w.grad` under `no_grad`; what an optimizer is given that
-was computed from tensors which train themselves becomes a leaf of its own.
+was computed from tensors which train themselves becomes a leaf of its own; so does what is projected from a leaf that nothing holds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.leaf import PARAMETERS, flags, inner_leaf, is_leaf_call, leaf_last
+from explainer.fix.lost_leaf import of_gradients
 from explainer.fix.optimized_leaf import REFUSED, of_optimizers
 from explainer.fix.rewrite import put_method
 from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
@@ -40,9 +41,12 @@ def propose(context: Context) -> Iterator[Proposal]:
                     seen.add(node.value)
                     yield proposal
                 yield from _rebound(node, file, names, context)
-                yield from _replaced(node, file, context)
+                for proposal in _replaced(node, file, context):
+                    seen.add(node.value)
+                    yield proposal
                 yield from _flagged_with_graph(node, file, context)
     yield from of_optimizers(seen, context)
+    yield from of_gradients(seen, context)
     if REFUSED in message_of(context):
         yield from _nameless(seen, context)
 
