@@ -1,0 +1,214 @@
+"""A callback that steps a schedule listens to the event behind the optimizer's step, instead of one before it.
+
+Only for the step that torch's warning names. A method, or a listener told by a word, that does nothing else moves as a whole; of
+another the scheduler's step alone moves, into the method for the later event.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.listener import Listener, is_asked_for, listener_at, method_of, rename_method, told_by_word
+from explainer.model.incident import Incident
+from explainer.model.patch import Edit
+from explainer.source.binding import all_parameters
+from explainer.source.file import SourceFile
+from explainer.source.lineage import root_of
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
+from explainer.source.round import EarlyEvent, find_early
+from explainer.source.step import OPTIMIZER_STEP, SCHEDULER_STEP, Act, find_acts
+from explainer.source.tree import walk
+
+_WARNED = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
+_STEP = "    "
+_ASKS = re.compile(r"\bhasattr\s*\(|\bgetattr\s*\([^()\n]*,[^()\n]*,")
+_LATER = "every step of the optimizer uses the learning rate before: the first of the schedule as well"
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each place that tells the callback of the step its event."""
+    program = context.program
+    for act in _warned(context.incident, program):
+        listener = listener_at(act.file, act.statement, program)
+        if listener is None or act.call.args or act.call.keywords:
+            continue
+        for early in find_early(program):
+            place = f"{os.path.basename(early.file.path)}:{early.statement.lineno}"
+            why = f"steps the schedule at `{early.event.name}`, which {place} calls before the optimizer's step"
+            found = [*_told(early, listener, act, why, program), *_moved(early, listener, act, program)]
+            for edits, belief in found:
+                yield Proposal(
+                    edits=edits,
+                    culprit=culprit_of(act.file, act.call, why),
+                    belief=belief,
+                    applicability="unsafe",
+                    because=_LATER,
+                    title=f"Step the schedule at `{early.later.name}`, behind the optimizer's step, instead of `{early.event.name}`",
+                )
+
+
+def _warned(incident: Incident, program: Program) -> Iterator[Act]:
+    """The calls that the warning names: those at its line; the only one of the program where its place is torch's own."""
+    warnings = [one for one in incident.warnings if _WARNED in one.message]
+    acts = [one for one in find_acts(program) if one.kind in (SCHEDULER_STEP, OPTIMIZER_STEP)] if warnings else []
+    acts = [one for one in acts if isinstance(one.statement, ast.Expr)]
+    own = [one for one in acts if one.kind == SCHEDULER_STEP]
+    for warning in warnings:
+        name = os.path.basename((warning.file or "").replace("\\", "/"))
+        at = [
+            one
+            for one in acts
+            if os.path.basename(one.file.path) == name and one.call.lineno == warning.line and not warning.library
+        ]
+        yield from at or (own if len(own) == 1 and (warning.library or not name) else ())
+
+
+def _told(
+    early: EarlyEvent, listener: Listener, act: Act, why: str, program: Program
+) -> Iterator[tuple[tuple[Edit, ...], float]]:
+    """The word that names the event, for a listener that does nothing but step the schedule."""
+    if _does_only(listener.function, act, listener.owner):
+        for edit, _, belief in told_by_word(early.event, early.later, listener, why, program):
+            yield (edit,), belief
+
+
+def _moved(
+    early: EarlyEvent, listener: Listener, act: Act, program: Program
+) -> Iterator[tuple[tuple[Edit, ...], float]]:
+    """The method for the event gets the later one's name, or gives the later one the scheduler's step."""
+    file, owner, method = listener.file, listener.owner, listener.function
+    if owner is None or not isinstance(method, ast.FunctionDef) or method not in owner.body:
+        return
+    name = _later_name(early, method.name, program)
+    given = _parameters(early, method, name, listener, program) if name else None
+    statement = _whole(method, act, owner)
+    if name is None or given is None or statement is None or is_asked_for(owner, method.name, program):
+        return
+    present, resolver = method_of(owner, name), resolver_of(program)
+    inherited = [
+        resolver.method(one[1], name, one[0]) for base in owner.bases if (one := resolver.find_class(base, file))
+    ]
+    text, removal = file.segment(statement), remove_statement(file, statement)
+    if present is not None:
+        last = present.body[-1]
+        added = edit_of(file, last, text) if _is_filler(last) else insert_after(file, last, text)
+        if not any(isinstance(one, (ast.Return, ast.Raise, ast.Yield)) for one in walk(present)):
+            yield (removal, added), 1.8
+    elif any(one is not None and not all(_is_filler(part) for part in one[1].body) for one in inherited):
+        return
+    elif _does_only(method, act, owner) and _may_lack(method.name, listener, program):
+        edits = [rename_method(listener, method, name)]
+        if given != ast.unparse(method.args):
+            edits.append(_replace_parameters(method, given, file))
+        yield tuple(edits), 2.0
+    else:
+        yield (removal, insert_after(file, method, f"\ndef {name}({given}):\n{_STEP}{text}")), 1.8
+
+
+def _later_name(early: EarlyEvent, method: str, program: Program) -> str | None:
+    """The method that the later event runs: its name, or `on_after_step` where the loop asks for `f"on_{event}"`."""
+    for before, behind in (("", ""), *_spellings(program)):
+        if method == f"{before}{early.event.name}{behind}":
+            return f"{before}{early.later.name}{behind}"
+    return None
+
+
+def _spellings(program: Program) -> Iterator[tuple[str, str]]:
+    for file in program.parsed():
+        for node in file.walk():
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            texts = [str(one.value) if isinstance(one, ast.Constant) else None for one in parts]
+            if texts.count(None) == 1 and len(texts) <= 3:
+                at = texts.index(None)
+                yield "".join(map(str, texts[:at])), "".join(map(str, texts[at + 1 :]))
+
+
+def _parameters(
+    early: EarlyEvent, method: ast.FunctionDef, name: str, listener: Listener, program: Program
+) -> str | None:
+    """The parameters of the later method, as the loop gives them; None where they are not known, or the step needs others."""
+    present = method_of(listener.owner, name)
+    if present is None and early.event.call == early.later.call:
+        return ast.unparse(method.args)
+    others = [
+        one
+        for where in program.parsed()
+        for owner in program.names(where).classes.values()
+        if (one := method_of(owner, name))
+    ]
+    known = present or next(iter(others), None)
+    if known is None:
+        return None
+    lost = set(all_parameters(method)) - set(all_parameters(known))
+    used = {one.id for part in method.body for one in walk(part) if isinstance(one, ast.Name)}
+    return ast.unparse(known.args) if not lost & used else None
+
+
+def _replace_parameters(method: ast.FunctionDef, given: str, file: SourceFile) -> Edit:
+    every = [one for one in walk(method.args) if isinstance(one, ast.arg)]
+    start = min(file.span(one)[0] for one in every)
+    return Edit(file=file.path, start=start, end=max(file.span(one)[1] for one in every), new=given)
+
+
+def _does_only(function: Function, act: Act, owner: ast.ClassDef | None) -> bool:
+    """Whether a function steps the schedule and does nothing else."""
+    own = _whole(function, act, owner)
+    return own is not None and all(one is own or _is_filler(one) for one in function.body)
+
+
+def _whole(function: Function, act: Act, owner: ast.ClassDef | None) -> ast.stmt | None:
+    """The statement of a function's body that steps: alone, for each of several, or under a choice made when the object was.
+
+    None where what it depends on may be another behind the step, as a count of batches.
+    """
+    top: ast.AST = act.statement
+    while top not in function.body:
+        above = act.file.parents.get(top)
+        if isinstance(above, ast.If) and not above.orelse and len(above.body) == 1:
+            is_fixed = _is_fixed(above.test, owner)
+        elif isinstance(above, ast.For) and not above.orelse and len(above.body) == 1:
+            is_fixed = dotted_name(above.target) is not None and dotted_name(above.target) == root_of(act.subject)
+        else:
+            return None
+        if not is_fixed:
+            return None
+        top = above
+    return top if isinstance(top, ast.stmt) else None
+
+
+def _is_fixed(test: ast.expr, owner: ast.ClassDef | None) -> bool:
+    """Whether a test reads nothing but constants and what the constructor alone writes to the object."""
+    init = method_of(owner, "__init__")
+    written = {
+        (dotted_name(one), init is not None and one in set(walk(init)))
+        for one in (walk(owner) if owner is not None else ())
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+    }
+    for one in walk(test):
+        if isinstance(one, ast.Call) or (isinstance(one, ast.Name) and one.id != "self"):
+            return False
+        if isinstance(one, ast.Attribute) and (
+            (dotted_name(one), False) in written or (dotted_name(one), True) not in written
+        ):
+            return False
+    return True
+
+
+def _is_filler(statement: ast.stmt) -> bool:
+    is_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_constant or isinstance(statement, ast.Pass)
+
+
+def _may_lack(name: str, listener: Listener, program: Program) -> bool:
+    """Whether the loop gets along with a callback without the method: a base has it, or the loop asks before it calls."""
+    resolver, owner = resolver_of(program), listener.owner
+    above = [resolver.find_class(base, listener.file) for base in (owner.bases if owner is not None else ())]
+    if any(one is not None and resolver.method(one[1], name, one[0]) is not None for one in above):
+        return True
+    return any(_ASKS.search(file.text) for file in program.parsed())
