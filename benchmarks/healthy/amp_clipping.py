@@ -16,6 +16,7 @@ for step in range(20):
     scaler.scale(loss).backward()
     if step % 2:
         scaler.unscale_(optimizer)
+        (1e-4 * net[0].weight.square().sum()).backward()  # behind the unscaling it needs no factor
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     else:
         nn.utils.clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale())

@@ -32,6 +32,7 @@ from .stuck import Stuck
 from .switched_adapter import SwitchedAdapters
 from .unloaded import Unloaded
 from .unowned import Unowned
+from .unscaled import Unscaled
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
@@ -50,6 +51,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.skipped.watch()
     watcher.misscaled.watch()
     watcher.early_clips.watch()
+    watcher.unscaled.watch()
     watcher.hooked.watch()
     watcher.unloaded.watch()
     watcher.dropped.watch()
@@ -92,6 +94,7 @@ class Watcher:
         recorder.parts["early_clips"] = self.early_clips.told
         self.renewed = Renewed(sys.modules["torch"])
         recorder.parts["renewed"] = self.renewed.told
+        self.unscaled = Unscaled(sys.modules["torch"], self.unowned.made)
         self.hooked = Hooked(sys.modules["torch"])
         self.unloaded = Unloaded(sys.modules["torch"])
         self.dropped = Dropped()
@@ -195,6 +198,7 @@ class Watcher:
         for name in (
             "skipped",
             "misscaled",
+            "unscaled",
             "hooked",
             "unloaded",
             "dropped",

@@ -14,6 +14,7 @@ REPORT, TWIN, MEANT = "report", "twin", "meant"
 CLIPS_EARLY = "clips gradients before the backward that makes them"  # the rules and an edit know it by these words
 CLIPS_SCALED = "clips gradients that still carry GradScaler's factor"  # likewise
 WRITES_GIVEN = "writes the gradient that a hook is given, and another branch has the same tensor"  # likewise
+LACKS_FACTOR = "goes backward without GradScaler's factor"  # likewise
 DROPPED = "reads a column that the Trainer has dropped"  # likewise
 MADE_ANEW = "anew for each step, which no optimizer ever trains"  # likewise
 STEPS_PAST = "steps an optimizer that Accelerate has not prepared"  # likewise
@@ -215,8 +216,9 @@ class Stuck:
 class Misscaled:
     """A line that gave gradients another size than was meant.
 
-    It `clipped` them while a GradScaler's factor was on them, `accumulated` what Accelerate would have divided by the factor, or
-    `stepped` after each of the batches of which Accelerate makes one update; or the Trainer `summed` its means.
+    It `clipped` them while a GradScaler's factor was on them, went backward `unscaled` beside losses that have that factor,
+    `accumulated` what Accelerate would have divided by the factor, or `stepped` after each of the batches of which Accelerate
+    makes one update; or the Trainer `summed` its means.
     """
 
     kind: str

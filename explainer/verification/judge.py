@@ -18,6 +18,7 @@ from explainer.model.verification import (
     HANDLED,
     IDLE,
     INCONCLUSIVE,
+    LACKS_FACTOR,
     MADE_ANEW,
     PASSES_OVER,
     RED,
@@ -40,6 +41,7 @@ from explainer.verification.command import Ended
 MAX_NAMES = 3
 _MISSCALED = {  # by the kinds of `live.misscaled`
     "clipped": f"{CLIPS_SCALED} of {{factor}}",
+    "unscaled": f"{LACKS_FACTOR} of {{factor}}, by which the step divides its gradients beside the scaled ones",
     "accumulated": "goes backward past Accelerate, which would divide the loss by the {factor} batches of an update",
     "summed": f"{ADDS_UP} the {{factor}} batches of an update: its `compute_loss` leaves `num_items_in_batch` out",
     "stepped": f"{STEPS_PAST}: it steps after each of the {{factor}} batches of an update",
