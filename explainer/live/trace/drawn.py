@@ -22,6 +22,7 @@ class Drawn:
         self._roots: OrderedDict[int, Operation] = OrderedDict()
         self._met: dict[Place | None, Operation] = {}
         self._scored: set[Place | None] = set()
+        self._scores: OrderedDict[int, None] = OrderedDict()
 
     def begin(self, number: int, operation: Operation) -> None:
         """An operation draws from what requires grad."""
@@ -31,6 +32,19 @@ class Drawn:
         """Whether an operation takes a sample."""
         return bool(self._roots) and any(one in self._roots for one in inputs)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether a sample was drawn."""
+        return bool(self._roots)
+
+    def root_of(self, number: int) -> Operation | None:
+        """The draw behind what an operation gave without a graph; of a draw itself that."""
+        return self._roots.get(number)
+
+    def is_scored(self, number: int) -> bool:
+        """Whether an operation took a sample for its probability."""
+        return number in self._scores
+
     def follow(self, number: int, operation: Operation, *, is_scored: bool) -> None:
         """An operation took a sample: for its probability, into a graph, or to compute more of the same."""
         for one in operation.inputs:
@@ -39,6 +53,9 @@ class Drawn:
                 continue
             if is_scored:
                 self._scored.add(root.place)
+                self._scores[number] = None
+                if len(self._scores) > MAX_FOLLOWED:
+                    self._scores.popitem(last=False)
             elif operation.gave_grad:
                 self._met[root.place] = root
             else:
