@@ -17,6 +17,7 @@ from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
 from .saved import names_of, saved_of
+from .used_up import used_up
 
 MAX_FRAMES = 60
 MAX_LOCALS = 400
@@ -65,6 +66,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         facts["idle_optimizer"] = idle
     if loss is not None:
         facts["loss"] = _tensor(loss)
+        if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):
+            facts["used_up"] = ", ".join(names_used)
         facts.update(graph.walk(loss))
     if tracer is not None:
         facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}", graph.moved)

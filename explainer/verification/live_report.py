@@ -155,13 +155,12 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
-    yield from ((f"live_{key}", seen[key]) for key in ("fractions", "scores", "coarse") if key in seen)
+    told = ("fractions", "scores", "coarse", "carried", "used_up")
+    yield from ((f"live_{key}", seen[key]) for key in told if seen.get(key))
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))
         yield "live_unreached", str(seen.get("unreached", 0))
-    if seen.get("carried"):
-        yield "live_carried", seen["carried"]
     yield from _idle(seen.get("idle_optimizer"))
     for one in seen.get("moved", ())[:1]:
         node = one["node"].rstrip("0123456789").removesuffix("Backward")

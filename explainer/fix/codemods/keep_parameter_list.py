@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.used_up import listed
 from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.freeze import owner_of
@@ -55,29 +56,12 @@ def _used_up(node: ast.Assign, file: SourceFile) -> Iterator[Proposal]:
     ]
     if name is None or len(reads) < 2 or len([one for one in bounds_of(scope) if one.name == name]) != 1:
         return
-    new = _listed(node.value, file)
-    if new is not None:
-        yield Proposal(
-            edits=(edit_of(file, node.value, new),),
-            culprit=culprit_of(
-                file, node, f"`{name}` is a generator: what reads it first leaves nothing for the optimizer"
-            ),
-            belief=2.0,
-        )
-
-
-def _listed(node: ast.expr, file: SourceFile) -> str | None:
-    if isinstance(node, ast.GeneratorExp):
-        text = file.segment(node)
-        return f"[{text[1:-1]}]" if text.startswith("(") else f"[{text}]"
-    assert isinstance(node, ast.Call)
-    if isinstance(node.func, ast.Attribute):
-        return f"list({file.segment(node)})"
-    test, iterated = node.args
-    if isinstance(test, ast.Lambda) and len(test.args.args) == 1:
-        one = test.args.args[0].arg
-        return f"[{one} for {one} in {file.segment(iterated)} if {file.segment(test.body)}]"
-    return f"list({file.segment(node)})"
+    why = f"`{name}` is a generator: what reads it first leaves nothing for the optimizer"
+    yield Proposal(
+        edits=(edit_of(file, node.value, listed(node.value, file)),),
+        culprit=culprit_of(file, node, why),
+        belief=2.0,
+    )
 
 
 def _fits_nothing(node: ast.ListComp | ast.GeneratorExp, file: SourceFile, context: Context) -> Iterator[Proposal]:
