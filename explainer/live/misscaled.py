@@ -88,6 +88,8 @@ class Misscaled:
             except Exception as error:
                 leave_no_frame(error)
                 raise
+            finally:
+                self._clip = None  # a hook that clips within the step gets gradients that the scaler has unscaled
 
         return stepped
 

@@ -72,6 +72,10 @@ QUIET = {
         "torch.nn.utils.clip_grad_norm_(net.parameters()",
         "torch.nn.utils.clip_grad_norm_(torch.nn.Linear(2, 2).parameters()",
     ),
+    "a clip within the step, behind the scaler": scaled().replace(
+        f"    torch.nn.utils.{NORM}\n",
+        f"    if not _: opt.register_step_pre_hook(lambda *given: print(torch.nn.utils.{NORM}))\n",
+    ),
     "a limit with the scale in it": scaled("clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale())"),
     "Accelerate's own": accelerated("accelerator.backward(loss)"),
     "divided by hand": accelerated("(loss / 4).backward()"),
