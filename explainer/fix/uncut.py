@@ -56,7 +56,7 @@ def _called(cut: Cut, node: ast.Call, file: SourceFile, program: Program) -> lis
         return _reparametrised(node, file, program)
     if cut.kind == STEP and _is_round(node, program.names(file)):
         is_method = isinstance(node.func, ast.Attribute) and not node.args
-        return _stripped(node, file, program) if is_method else _unwrapped(node, file)
+        return _stripped(node, file, program) if is_method else unwrapped(node, file)
     return None
 
 
@@ -77,10 +77,10 @@ def _stripped(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] 
     called = names.qualified(node.func) or ""
     if isinstance(node.func, ast.Attribute) and not called.startswith("torch."):
         return [_without_suffix(file, node.func, node)]
-    return _unwrapped(node, file) if called in ("float", "torch.detach") else None
+    return unwrapped(node, file) if called in ("float", "torch.detach") else None
 
 
-def _unwrapped(node: ast.Call, file: SourceFile, head: str = "", tail: str = "") -> list[Edit] | None:
+def unwrapped(node: ast.Call, file: SourceFile, head: str = "", tail: str = "") -> list[Edit] | None:
     """`f(x, ...)` becomes `x`, in parentheses where it needs them."""
     if not node.args:
         return None
@@ -103,12 +103,12 @@ def _copy(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | No
     if not node.args:
         return None
     if not is_list(Value(node.args[0], file), program):
-        return _as_tensor(node, file, program) or _unwrapped(node, file)
+        return _as_tensor(node, file, program) or unwrapped(node, file)
     torch = _torch_name(file, program)
     if torch and is_nested(node.args[0]):
         text = stacked(node.args[0], file, torch)
         return [edit_of(file, node, text)] if text is not None else None
-    return _unwrapped(node, file, f"{torch}.stack(", ")") if torch else None
+    return unwrapped(node, file, f"{torch}.stack(", ")") if torch else None
 
 
 def _as_tensor(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] | None:
@@ -152,12 +152,12 @@ def _library(node: ast.Call, file: SourceFile, program: Program) -> list[Edit] |
         return None
     listed = is_list(Value(node.args[0], file), program)
     if called in ("array", "asarray"):
-        return _unwrapped(node, file, f"{torch}.stack(" if listed else "", ")" if listed else "")
+        return unwrapped(node, file, f"{torch}.stack(" if listed else "", ")" if listed else "")
     name = _RENAMED.get(called, called)
     if name not in _SHARED and name not in _RENAMED.values():
         return None
     if listed and name in ("mean", "sum", "prod") and len(node.args) == 1 and not node.keywords:
-        return _unwrapped(node, file, f"{torch}.stack(", f").{name}()")
+        return unwrapped(node, file, f"{torch}.stack(", f").{name}()")
     inner = [
         _library(one, file, program)
         for argument in node.args

@@ -356,6 +356,35 @@ def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")
 
 
+RENEWED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+rule, head = nn.Linear(4, 9), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*rule.parameters(), *head.parameters()], lr=0.1)
+for step in range(6):
+    context, x = torch.randn(4), torch.randn(5, 3)
+    mixing = nn.Parameter(rule(context).view(3, 3))
+    loss = head(torch.tanh(x @ mixing)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_computed_weights_that_are_made_parameters(tmp_path: pathlib.Path) -> None:
+    """A program that ends well and makes a new leaf of what a network computes in each step."""
+    (tmp_path / "train.py").write_text(RENEWED)
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    finding = told["report"]["findings"][0]
+    assert (told["status"], finding["cause"]) == ("verified", "no-graph/detached")
+    assert finding["culprits"][0]["line"] == 9
+    assert "mixing = rule(context).view(3, 3)\n" in (tmp_path / "train.py").read_text()
+
+
 PENALTY = """import torch
 from torch import nn
 

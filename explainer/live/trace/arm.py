@@ -26,6 +26,8 @@ def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer,
     _replace(torch, "from_numpy", tracer.watched(torch.from_numpy), undo)  # which tells no mode of itself
     for name in ("as_tensor", "asarray"):
         _replace(torch, name, tracer.sharing(getattr(torch, name)), undo)
+    leaf = tracer.new_leaves.watched(torch.nn.Parameter.__new__)
+    _replace(torch.nn.Parameter, "__new__", staticmethod(leaf), undo)
     plain, watched = checkpoint.checkpoint, tracer.replays.watched(checkpoint.checkpoint)
     _replace(checkpoint, "checkpoint", watched, undo)
     if late:
@@ -36,7 +38,7 @@ def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer,
 
 
 def _replace(owner: Any, name: str, new: Any, undo: ExitStack) -> None:
-    undo.callback(setattr, owner, name, getattr(owner, name))
+    undo.callback(setattr, owner, name, vars(owner).get(name, getattr(owner, name)))
     setattr(owner, name, new)
 
 

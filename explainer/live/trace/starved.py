@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .flow import Flow, Operation
+from .place import Place
 
 LEAST_STEPS = 2
 MAX_LOOKED_AT = 32
@@ -21,6 +22,8 @@ MAX_VIEWS = 4
 # What gives the values of a tensor without its graph, in its own storage: a write there changes the tensor itself.
 _ALIASES = frozenset(("data", "detach", "detach_"))
 SET_DATA = "data ="  # of a value that requires grad
+PARAMETER = "Parameter"  # a new leaf of a value that requires grad
+_OF_ALL = frozenset((SET_DATA, "copy_", PARAMETER))
 # What has a gradient of 0 wherever it has one.
 FLAT = frozenset(("round", "round_", "floor", "floor_", "ceil", "ceil_", "trunc", "trunc_", "fix", "sign", "sgn", "sign_", "floor_divide",
      "__floordiv__", "heaviside", "fake_quantize"))  # fmt: skip
@@ -51,13 +54,29 @@ class Starved:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._owned: dict[int, _Owned] = {}
+        self._fitted: set[tuple[Any, str]] = (
+            set()
+        )  # lines whose parameters an optimizer steps: a graph ends there on purpose
         self._held: dict[int, Any] = {}  # the function that made the model may be over when it is asked for
         self.has_flat = False  # whether an operation with a gradient of 0 took what a graph computes
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether an optimizer has made a step: what is made before is the model."""
+        return bool(self._owned)
+
+    def saw_new_leaf(self, data: Any, parameter: Any, place: Place | None) -> None:
+        """A parameter is made of what requires grad: an operation that takes a graph and gives none."""
+        inputs, leaves = self._flow.sort([data])
+        self._flow.add(Operation(PARAMETER, place, inputs, leaves, took_grad=True, grad_mode=True), [parameter])
 
     def saw_step(self, optimizer: Any) -> None:
         """An optimizer is about to step."""
         for group in optimizer.param_groups:
             for one in group["params"]:
+                made = self._flow.get(number) if (number := self._flow.maker(one)) is not None else None
+                if made is not None and made.name == PARAMETER:
+                    self._fitted.add((made.place, made.name))
                 owned = self._owned.get(id(one))
                 if owned is None:
                     began = _total(one) if one.grad is None else None
@@ -85,7 +104,7 @@ class Starved:
         for parameter in hungry:
             cuts = self._cuts_behind(parameter, takers)
             # A network that makes the weights of layers sets all of them: none of those lines is right without the others.
-            is_one = len(cuts) == 1 or {cut.name for cut in cuts.values()} <= {SET_DATA, "copy_"}
+            is_one = len(cuts) == 1 or {cut.name for cut in cuts.values()} <= _OF_ALL
             for key, cut in cuts.items():
                 _, count, is_alone = found.get(key, (cut, 0, True))
                 found[key] = cut, count + 1, is_alone and is_one
@@ -127,7 +146,7 @@ class Starved:
             is_cut = operation.took_grad and not operation.gave_grad and not operation.in_segment
             if (operation.name in FLAT and operation.took_grad) if is_zero else is_cut:
                 key = operation.place, operation.name
-                if key not in found and self._goes_on(number, takers):
+                if key not in found and key not in self._fitted and self._goes_on(number, takers):
                     found[key] = operation
                 continue
             for one in takers.get(number, ()):

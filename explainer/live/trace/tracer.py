@@ -33,6 +33,7 @@ from .growth import Growth
 from .idle_terms import IdleTerms
 from .indices import is_refused, on_cpu, would_assert
 from .lent import LENDING, Lent
+from .new_leaf import NewLeaves
 from .place import Place, Places, describe
 from .replay import Replays
 from .shared import SHARING, Shared
@@ -82,6 +83,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.replays = Replays(torch, self._places.here, self._writes, values=finite)
         self.graphs = Graphs(self._writes, self.replays)
         self.starved = Starved(self.flow)
+        self.new_leaves = NewLeaves(torch, self.starved, self._places, self._local)
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
         self.statistics = Statistics(self._places, self.flow)
         self.account = Account(self.flow, self.graphs, self._writes, self._numbers, self.statistics)
@@ -538,7 +540,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
     def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
         is_last = not message and self.finite is not None and self.finite.ends_infinite()
         self.look_at_values(ends_infinite=is_last or _INFINITE.search(message) is not None)
-        told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad, "fault": self.fault}
+        told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad}
+        told["fault"] = self.fault or self.new_leaves.fault
         told["grown"] = self._growth.told()
         if loss is None:
             told["crossed"] = self.crossed.told()
