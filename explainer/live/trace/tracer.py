@@ -30,12 +30,12 @@ from .finite import Finite, has_finite_sum
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
-from .idle_terms import IdleTerms
 from .indices import is_refused, on_cpu, would_assert
 from .lent import LENDING, Lent
 from .new_leaf import NewLeaves
 from .place import Place, Places, describe
 from .replay import Replays
+from .sampled_terms import SampledTerms
 from .shared import SHARING, Shared
 from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
@@ -91,7 +91,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
         self.drawn = Drawn()
-        self.idle_terms = IdleTerms(torch, self.flow, self.drawn)
+        self.sampled_terms = SampledTerms(torch, self.flow, self.drawn)
         self.dead_terms = DeadTerms(self.flow)
         self.cleared = Cleared()
         self.counted = Counted()
@@ -433,7 +433,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         has_closure = any(callable(one) for one in (*arguments[1:], *keywords.values()))
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             self.starved.saw_step(optimizer)
-            self.idle_terms.saw_step(optimizer)
+            self.sampled_terms.saw_step(optimizer)
             self.cleared.saw_step(optimizer, has_closure=has_closure)
             self.counted.forget()
             self.replays.compare()
@@ -499,7 +499,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self._growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
-            self.idle_terms.saw_backward(roots[0])
+            self.sampled_terms.saw_backward(roots[0])
         for shared, name in ((self._shared, SHARING), (self._lent, LENDING[0])):
             for tensor, made, number in shared.changed():
                 self._log_writes([tensor], name, made, self._sequence(), number)
@@ -546,8 +546,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if loss is None:
             told["crossed"] = self.crossed.told()
             told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
-            drawn = [*self.drawn.lines(), *self.idle_terms.lines()]
-            told["drawn"] = [operation_told(one) for one in drawn[:MAX_TOLD]]
+            told["drawn"] = [operation_told(one) for one in self.sampled_terms.lines()[:MAX_TOLD]]
             told["dead_terms"] = [
                 {**operation_told(one), "off": describe(one.off) if one.off else None}
                 for one in self.dead_terms.lines()[:MAX_TOLD]

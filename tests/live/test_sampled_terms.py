@@ -201,7 +201,23 @@ class Weighted(Agent):
         return (log_prob * (0.5 - value)).mean()
 
 
-RIGHT = [ByScore, CutOff, Together, CriticLater, WithoutWeight, SharedBody, Categories, Reference, Weighted]
+class Offline(Agent):
+    """Samples as data of the critic's loss, which nothing asks for their probability: the actor learns from the data's."""
+
+    def train_critic(self) -> None:
+        state, action = torch.randn(8, 3), torch.rand(8, 2)
+        target = self.value(state, Normal(self.actor(state), 0.5).sample()).detach()
+        loss = (self.value(state, action) - 1.0 - 0.9 * target).square().mean()
+        loss = loss + self.value(state, Normal(self.actor(state), 0.5).sample()).mean()
+        self.clear_critic()
+        loss.backward()
+        self.of_critic.step()
+
+    def loss(self, state: torch.Tensor) -> torch.Tensor:
+        return -Normal(self.actor(state), 0.5).log_prob(torch.rand(8, 2)).mean()
+
+
+RIGHT = [ByScore, CutOff, Together, CriticLater, WithoutWeight, SharedBody, Categories, Reference, Weighted, Offline]
 
 
 @pytest.mark.parametrize("kind", RIGHT)

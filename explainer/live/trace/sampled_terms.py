@@ -1,4 +1,7 @@
-"""Terms of a loss through which nothing trains, since the sample that they are computed from was drawn without its gradient.
+"""Samples without their gradient that a loss depends on, and terms of it through which nothing trains for that.
+
+A sample that is never asked for its probability is meant to train what it is drawn from where that is stepped with the loss:
+a critic's own loss may take a policy's samples as data.
 
 The actor's loss `alpha * log_prob - critic(state, action)` with `action = policy.sample()`: the probability trains the actor, and the
 critic's value only leaves gradients in the critic, which are cleared before that steps; nothing at all where it is frozen.
@@ -21,7 +24,7 @@ from .place import Place
 LEAST = 2  # steps with such a term
 MAX_BACKWARDS = 24
 MAX_TERMS = 200
-MAX_OPERATIONS = 4_000
+MAX_OPERATIONS = 10_000
 MAX_OPEN = 8
 _SUMS = frozenset(
     ("add", "sub", "rsub", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__", "add_", "sub_", "stack")
@@ -61,7 +64,7 @@ class _Behind:
     has_weights: bool = False
 
 
-class IdleTerms:
+class SampledTerms:
     """Follows what becomes of the gradients of such terms."""
 
     def __init__(self, torch: Any, flow: Flow, drawn: Drawn) -> None:
@@ -74,6 +77,10 @@ class IdleTerms:
         self._idle: dict[Place | None, Operation] = {}
         self._count: Counter[Place | None] = Counter()
         self._trained: set[Place | None] = set()
+        self._behind_loss: list[tuple[Place | None, frozenset[int]]] = []
+        self._wanted: set[Place | None] = set()
+        self._has_stepped = False
+        self._is_spent = False
 
     def saw_backward(self, root: Any) -> None:
         """A backward is about to start at a tensor."""
@@ -82,6 +89,7 @@ class IdleTerms:
             number = self._flow.maker(root) if self._drawn.has_any and self._backwards < MAX_BACKWARDS else None
             if number is not None:
                 self._backwards += 1
+                self._note_draws(number)
                 self._open = [*self._open, *self._look(number)][-MAX_OPEN:]
 
     def saw_step(self, optimizer: Any) -> None:
@@ -94,6 +102,8 @@ class IdleTerms:
     def _see_step(self, optimizer: Any) -> None:
         own = {id(one): weakref.ref(one) for group in optimizer.param_groups for one in group["params"]}
         self._owned.update(own)
+        self._wanted.update(place for place, leaves in self._behind_loss if not leaves.isdisjoint(own))
+        self._has_stepped = self._is_spent = True
         self._settle()
         for one in self._open:
             one.is_stepped |= not one.meant.isdisjoint(own)
@@ -101,10 +111,18 @@ class IdleTerms:
         self._settle()
 
     def lines(self) -> list[Operation]:
-        """The draws of the samples."""
-        return [
-            self._idle[place] for place, count in self._count.items() if count >= LEAST and place not in self._trained
-        ]
+        """The draws of the samples; of a program without an optimizer all that met a graph."""
+        plain = [one for one in self._drawn.lines() if one.place in self._wanted or not self._has_stepped]
+        idle = [place for place, count in self._count.items() if count >= LEAST and place not in self._trained]
+        return [*plain, *(self._idle[place] for place in idle)]
+
+    def _note_draws(self, root: int) -> None:
+        """What a loss depends on by way of samples; what stood behind those before it has been stepped with, or was not."""
+        if self._is_spent:
+            self._behind_loss, self._is_spent = [], False
+        for number, draw in self._behind(root).draws.items():
+            if len(self._behind_loss) < MAX_TERMS:
+                self._behind_loss.append((draw.place, frozenset(self._behind(number, is_draw=True).leaves)))
 
     def _settle(self) -> None:
         """Note which gradients the last backward has left, and which of those that were noted are gone by now."""
@@ -184,8 +202,9 @@ class IdleTerms:
             if not is_draw and self._drawn.root_of(each) is operation:
                 found.draws[each] = operation
                 continue
-            is_cut = operation.took_grad and not operation.gave_grad
-            if not is_first and (is_cut or operation.name in _CUTS or not operation.grad_mode):
+            # The first pass of a checkpointed segment has no graph; its replay has.
+            is_off = not operation.grad_mode or (operation.took_grad and not operation.gave_grad)
+            if not is_first and (operation.name in _CUTS or (is_off and not operation.in_segment)):
                 continue
             if operation.gave_grad:
                 found.leaves.update(operation.leaves)
