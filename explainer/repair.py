@@ -211,7 +211,7 @@ def next_failure(job: Job, proof: Verification, before: Report) -> Report | None
     if proof.verdict == GREEN:
         return None
     is_failed = any(one.failures for one in proof.processes)
-    told = list(read_text(proof.output)) if is_failed else [*seen_without_a_word(proof.processes)]
+    told = list(read_text(proof.output)) if is_failed else [*seen_without_a_word(proof.processes, job.root)]
     report = explain_run(told, proof.processes, job) if told or is_failed else None
     if report is None or not report.findings or _place_of(report) == _place_of(before):
         return None

@@ -28,6 +28,7 @@ from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
 from explainer.source.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
+from explainer.verification.given_up import given_up
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.rank_file import read_ranks
@@ -287,7 +288,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
     tell("tracing: the same command again, each operation watched")
     watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else first_steps(run, job), trace=True)
     proof = verify_command(job.command, job.root, watch, on_output)
-    incident = _traced(run, proof.processes)
+    incident = _traced(run, proof.processes, job.root)
     if incident is None:
         return run
     report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
@@ -340,13 +341,16 @@ def _before_the_kernel(incident: Incident, processes: Sequence[ProcessReport]) -
     return None
 
 
-def seen_without_a_word(processes: Sequence[ProcessReport]) -> Iterator[Incident]:
+def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterator[Incident]:
     """What a traced run saw that PyTorch or the program lets through: of each process by itself."""
     for one in processes:
         if is_silent_fault(one.traced):
             yield with_trace(Incident(), one.traced)
         elif one.traced.get("stepless"):
             yield from _swallowed(one)
+        else:
+            for each in given_up([one], root):
+                yield from with_silent([_of_failure(each.failure)], [each.says])
 
 
 def _swallowed(process: ProcessReport) -> Iterator[Incident]:
@@ -355,10 +359,15 @@ def _swallowed(process: ProcessReport) -> Iterator[Incident]:
     most = next(iter(raised.most_common(1)), None)
     if most is not None and most[1] > 1:
         failure = next(one for one in process.failures if (one.type, one.message) == most[0] and one.text)
-        yield from (with_live_facts(one, failure) for one in list(read_text(failure.text))[:1])
+        yield _of_failure(failure)
 
 
-def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
+def _of_failure(failure: Failure) -> Incident:
+    """The incident of an exception that a process noted, with what was seen live."""
+    return with_live_facts(next(iter(read_text(failure.text)), Incident()), failure)
+
+
+def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident | None:
     """The incident of a run with what was traced; None where the traced run saw nothing, or another failure."""
     incident = run.report.incident if run.report is not None else None
     if (
@@ -375,7 +384,7 @@ def _traced(run: Run, processes: Sequence[ProcessReport]) -> Incident | None:
     if raised is not None:
         return raised
     if incident is None:
-        return next(seen_without_a_word(processes), None)
+        return next(seen_without_a_word(processes, root), None)
     kinds = {CROSSED} if run.report is not None and run.report.findings and _warns_elsewhere(run.report) else None
     seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
     return with_trace(incident, seen) if seen is not None else None

@@ -25,6 +25,7 @@ SCHEMA = "gradfix.live/1"
 STEPS = ".steps"
 MAX_TEXT = 20_000
 MAX_LOOKS = 3
+MAX_LAST = 5
 NOTED = "__gradfix_noted__"
 _HEADING = "Traceback (most recent call last):\n"
 
@@ -226,7 +227,8 @@ class Recorder:
             setattr(error, NOTED, failure)
         failure["text"] = _text(error, is_whole=where != "raised")
         self.failures.append(failure)
-        del self.failures[:-8]
+        # Those that were looked at, and the last ones.
+        del self.failures[MAX_LOOKS : max(len(self.failures) - MAX_LAST, MAX_LOOKS)]
         self._write_rank(where)
 
     def _write_rank(self, where: str) -> None:

@@ -1,0 +1,108 @@
+"""Batches that a program leaves out since their training step failed: its handler, meant for a rare failure, takes a fault for one.
+
+What is caught again and again is told where the step stands in the `try` and the handler makes none: no fallback that does the
+same in another way, no further attempt, and no memory that has run out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from explainer.ingest.text import read_text
+from explainer.model.incident import Frame
+from explainer.model.verification import Failure, ProcessReport
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.phase import trains
+from explainer.source.place import place_of
+from explainer.source.program import Program, read_program
+from explainer.source.tree import walk
+
+MANY = 2  # of the few steps for which a trace goes on
+_SHARE = 0.2
+_MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|ALLOC_FAILED|not enough memory", re.IGNORECASE)
+_CATCHES = frozenset({"Exception", "BaseException"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """An exception for which a program left out `count` batches of training while it made `steps` steps."""
+
+    failure: Failure
+    count: int
+    steps: int
+
+    @property
+    def says(self) -> str:
+        """What happened, in words."""
+        message = self.failure.message.strip().split("\n")[0][:200]
+        return f"it caught {self.failure.type} {self.count} times in {self.steps} steps, and left these batches out: {message}"
+
+
+def given_up(processes: Sequence[ProcessReport], root: str) -> Iterator[GivenUp]:
+    """What traced processes that make steps give batches up for, the commonest first."""
+    for process in processes:
+        steps = sum(count for _, count in process.steps)
+        raised = Counter((one.type, one.message) for one in process.failures if one.text and not _is_memory(one))
+        for key, count in raised.most_common() if steps else ():
+            failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
+            if count >= MANY and count >= _SHARE * (count + steps) and _is_given_up(failure, root):
+                yield GivenUp(failure=failure, count=count, steps=steps)
+
+
+def _is_memory(failure: Failure) -> bool:
+    return _MEMORY.search(f"{failure.type}: {failure.message}") is not None
+
+
+def _is_given_up(failure: Failure, root: str) -> bool:
+    """Whether what caught an exception had a whole training step in its `try`, and makes no other one."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
+    program = read_program(root, [one.file for one in frames])
+    for frame in reversed(frames):
+        found = _caught_by(frame, failure.type, program)
+        if found is not None:
+            file, block = found
+            return (
+                any(trains(one, file, program) for one in block.body)
+                and not any(trains(one, file, program) for handler in block.handlers for one in handler.body)
+                and not _tries_again(block, file)
+            )
+    return False
+
+
+def _caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
+    """The `try` around a frame's line that catches an exception of a kind."""
+    path = place_of(frame.file, program.root)
+    below: ast.AST | None = program.at(path, frame.line) if path is not None and frame.line else None
+    file = program.files.get(path) if path is not None else None
+    while below is not None and file is not None and not isinstance(below, _DEFINITIONS):
+        above = file.parents.get(below)
+        if isinstance(above, ast.Try) and below in above.body and any(_catches(one, kind) for one in above.handlers):
+            return file, above
+        below = above
+    return None
+
+
+def _catches(handler: ast.ExceptHandler, kind: str) -> bool:
+    if handler.type is None:
+        return True
+    given = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {(dotted_name(one) or "").rpartition(".")[2] for one in given}
+    own = {kind.rpartition(".")[2], *({"RuntimeError"} if kind.startswith("torch.") else ())}
+    return bool(names & (_CATCHES | own))
+
+
+def _tries_again(block: ast.Try, file: SourceFile) -> bool:
+    """Whether a loop around a `try` is left where it succeeds: one of a few attempts for the same batch."""
+    loop = file.enclosing(block, ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+    leaves = (ast.Break, ast.Return)
+    done = [*block.body, *block.orelse]
+    return isinstance(loop, (ast.For, ast.While)) and any(
+        isinstance(one, leaves) for each in done for one in walk(each)
+    )

@@ -1,0 +1,124 @@
+"""A handler that was meant for memory that runs out leaves batches out for a fault: the run is suspect, with that fault's cause."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from explainer.model.verification import Failure, ProcessReport
+from explainer.verification.given_up import given_up
+from tests.fix.rewriting import line_of
+from tests.verification.programs import gradfix
+
+HEAD = """import torch
+net = torch.nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def step(x):
+    opt.zero_grad()
+    net(x).square().mean().backward()
+    opt.step()
+"""
+SKIPS = {
+    "a loop": "for x in batches:\n    try:\n        step(x)  # fails\n    except RuntimeError:\n        continue\n",
+    "a loop that tells": "for x in batches:\n    try:\n        loss = step(x)  # fails\n    except Exception as error:\n        print(error)\n    else:\n        print(loss)\n",
+    "a method": "class Run:\n    def one(self, x):\n        try:\n            step(x)  # fails\n            return True\n"
+    "        except (ValueError, RuntimeError):\n            opt.zero_grad()\n            return False\n",
+    "a backward in the loop": "for x in batches:\n    try:\n        loss = net(x).mean()  # fails\n        loss.backward()\n        opt.step()\n    except:\n        pass\n",
+}  # fmt: skip
+GOES_ON = {
+    "a fallback": "for x in batches:\n    try:\n        step(x)  # fails\n    except RuntimeError:\n        step(x.float())\n",
+    "a fallback of the forward": "for x in batches:\n    try:\n        out = net(x)  # fails\n    except RuntimeError:\n        out = net(x.float())\n    out.mean().backward()\n",
+    "some attempts": "for x in batches:\n    for attempt in range(3):\n        try:\n            step(x)  # fails\n            break\n        except RuntimeError:\n            pass\n",
+    "an evaluation": "for x in batches:\n    step(x)\n    try:\n        net(x).argmax(1)  # fails\n    except RuntimeError:\n        pass\n",
+    "another exception": "for x in batches:\n    try:\n        step(x)  # fails\n    except KeyError:\n        pass\n",
+    "what a library catches": "for x in batches:\n    step(x)  # fails\n",
+}  # fmt: skip
+SAID = "mat1 and mat2 must have the same dtype, but got Double and Float"
+
+
+def told(folder: pathlib.Path, body: str, count: int = 3, message: str = SAID, kind: str = "RuntimeError") -> list[str]:
+    """What is said of a process that raised at the line that fails, so many times in four steps."""
+    path = folder / "train.py"
+    path.write_text(HEAD + body)
+    at = line_of(HEAD + body, "# fails")
+    code = (HEAD + body).splitlines()[at - 1].strip()
+    text = (
+        f'Traceback (most recent call last):\n  File "{path}", line {at}, in <module>\n    {code}\n{kind}: {message}\n'
+    )
+    failure = Failure(type=kind, message=message, where="raised", text=text)
+    process = ProcessReport(pid=1, steps=(("0 SGD", 4),), failures=(failure,) * count)
+    return [one.says for one in given_up([process], str(folder))]
+
+
+@pytest.mark.parametrize("body", GOES_ON.values(), ids=GOES_ON)
+def test_what_goes_on_with_the_batch(tmp_path: pathlib.Path, body: str) -> None:
+    """Nothing is left out: another way is tried, or no step was at stake."""
+    assert told(tmp_path, body) == []
+
+
+@pytest.mark.parametrize("body", SKIPS.values(), ids=SKIPS)
+def test_what_leaves_batches_out(tmp_path: pathlib.Path, body: str) -> None:
+    assert told(tmp_path, body) == [f"it caught RuntimeError 3 times in 4 steps, and left these batches out: {SAID}"]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", "torch.OutOfMemoryError"),
+        ("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory", "RuntimeError"),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "RuntimeError"),
+    ],
+)
+def test_memory_that_runs_out(tmp_path: pathlib.Path, message: str, kind: str) -> None:
+    """What the handler is for."""
+    assert told(tmp_path, SKIPS["a loop"], message=message, kind=kind) == []
+
+
+def test_a_batch_that_fails_once(tmp_path: pathlib.Path) -> None:
+    assert told(tmp_path, SKIPS["a loop"], count=1) == []
+
+
+PROGRAM = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Denoiser(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 6))
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls % 3:
+            x = x + torch.zeros(6, dtype=torch.float64)
+        return self.layers(x)
+
+
+model = Denoiser()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for x in torch.randn(24, 8, 6):
+    try:
+        loss = (model(x) - x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    except RuntimeError:
+        torch.cuda.empty_cache()
+"""
+
+
+@pytest.mark.torch
+def test_it_is_suspect_and_mended(tmp_path: pathlib.Path) -> None:
+    """With the cause of the exception; proved by a run that leaves nothing out."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(PROGRAM)
+    done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "precision/dtype-mismatch")
+    assert (tmp_path / "train.py").read_text() != PROGRAM
