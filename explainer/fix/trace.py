@@ -56,6 +56,7 @@ _OF_ONE = {
     EARLY: "no-graph/input-not-in-graph",
 }
 _IS_BACKWARD = re.compile(r"\bbackward\(|\.grad\(")
+_COUNTS = frozenset(("arange", "range"))
 _BELIEF = 3.0
 _NEAR = 1.0
 
@@ -82,7 +83,8 @@ def traced_belief(proposal: Proposal, cause: str, context: Context) -> float:
 def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: bool = False) -> Culprits:
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked.
 
-    Where an edit cures the lookup of a refused index, its line leads, and the line that made the index follows.
+    Where an edit cures the lookup of a refused index, its line leads, and the line that made the index follows. So does one
+    that counts positions: there is nothing wrong with them, but with the table or the length.
     """
     led: Culprits = {}
     after: Culprits = {}
@@ -97,7 +99,8 @@ def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: 
         if one.kind == REPLAYED and culprits and _IS_BACKWARD.search(code or ""):
             continue  # the segment is a library's, and the program's own line no more than what runs it again
         made = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
-        (after if is_cured and one.kind == INDEX else led)[path, one.line] = made
+        is_second = one.kind == INDEX and bool(culprits) and (is_cured or one.operation in _COUNTS)
+        (after if is_second else led)[path, one.line] = made
     return {**led, **{key: value for key, value in culprits.items() if key not in led}, **after}
 
 

@@ -65,6 +65,17 @@ RANGES = {
         "scores = scores.masked_fill(pad, -1e9)",
         [f"scores = scores.masked_fill(pad, {LEAST})"],
     ),
+    "a constant by its name": (
+        "HIDDEN = -1e9\nnet.half()\n",
+        "scores = scores.masked_fill(pad, HIDDEN)",
+        [f"scores = scores.masked_fill(pad, {LEAST})"],
+    ),
+    "one of several constants": (
+        "HIDDEN = -1e4 if net.training else -1e9\nnet.half()\n",
+        "scores = scores.masked_fill(pad, HIDDEN)",
+        [],
+    ),
+    "a large number": ("FAR = 1e9\nnet.half()\n", "scores = scores.masked_fill(pad, FAR)", []),
     "a number that float16 has": ("net.half()\n", "scores = scores.masked_fill(pad, -1e4)", []),
 }
 
@@ -75,6 +86,23 @@ def test_constants_of_float16(tmp_path, head: str, body: str, wanted: list[str])
     source = f"{HEAD}{head}{body}\nloss = scores.softmax(-1).sum()\nloss.backward()\n"
     after = rewritten(tmp_path, "finite_mask", source, "loss.backward()", options={"by_range": True})
     assert changed_lines(source, after) == wanted
+
+
+def test_a_refused_constant_leads(tmp_path) -> None:
+    """At its own line the message leaves nothing open; elsewhere it is one way out of float16 among others."""
+    source = (
+        f"{HEAD}net.half()\nHIDDEN = -1e9\nscores = scores.masked_fill(pad, HIDDEN)\nloss = scores.softmax(-1).sum()\n"
+    )
+    said = "value cannot be converted to type at::Half without overflow"
+    program = write(tmp_path, {"train.py": source})
+    beliefs = []
+    for at in ("masked_fill", "loss ="):
+        incident = failed({"train.py": line_of(source, at)}, said)
+        found = best("finite_mask", program, incident=incident, options={"by_range": True})
+        assert found is not None
+        assert found.culprit.line == line_of(source, "masked_fill")
+        beliefs.append(found.belief)
+    assert beliefs[0] > 3.0 > beliefs[1]
 
 
 ADDED = """import math

@@ -95,3 +95,11 @@ def test_integers_that_came_wrong_are_told_where_they_are_made() -> None:
         y = torch.full((4,), 7)
         torch.nn.functional.embedding(y.view(2, 2), torch.ones(5, 2))
     assert [one.operation for one in seen.lines] == ["full"]
+
+
+def test_what_lends_its_shape_made_no_integers() -> None:
+    """Positions are spread over the shape of tokens, which are right ones."""
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        tokens = torch.ones(2, 7, dtype=torch.int64)
+        torch.nn.functional.embedding(torch.arange(7).expand_as(tokens), torch.ones(5, 2))
+    assert [one.operation for one in seen.lines] == ["arange"]

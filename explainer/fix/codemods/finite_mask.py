@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
+from explainer.fix.crash import is_crash, message_of
 from explainer.fix.rewrite import operand, put_method, spell
 from explainer.fix.setting_edit import set_value
 from explainer.fix.trace import traced_places
@@ -27,10 +29,13 @@ from explainer.source.name import dotted_name
 from explainer.source.origin import origins
 from explainer.source.precision import find_halves
 from explainer.source.program import Program
+from explainer.source.resolve import resolver_of
 
 _HALF_MAX = 65504.0
 _ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504
 _FINITE = -10000.0
+_REFUSED = "without overflow"
+_REFUSED_HERE = 4.0  # before every other way out of float16: the line itself is refused
 _CAUSAL = -1.3  # a position that sees itself leaves no row empty
 
 
@@ -123,10 +128,15 @@ def _logarithms(program: Program) -> Iterator[tuple[SourceFile, ast.Call, ast.ex
 def _out_of_range(context: Context) -> Iterator[Proposal]:
     """An edit for each constant in scores that float16 has not."""
     flow = flow_of(context.program)
-    for fill in find_fills(context.program, lambda value, _: _is_too_low(value)):
+    is_refused = _REFUSED in message_of(context)
+    for fill in find_fills(context.program, lambda value, file: _is_too_low(value, file, context.program)):
         reach = flow.reach_of(fill.into, fill.file) if fill.into is not None else Reach.NONE
         if reach and fill.into is not None:
-            yield _proposal(fill, reach, _least(fill.file, fill.into, context.program), context)
+            proposal = _proposal(fill, reach, _least(fill.file, fill.into, context.program), context)
+            is_sure = is_refused and is_crash(fill.file, fill.node, context)
+            why = f"masks with `{fill.file.segment(fill.value)}`, which float16 has not"
+            culprit = culprit_of(fill.file, fill.node, why)
+            yield replace(proposal, belief=_REFUSED_HERE, culprit=culprit) if is_sure else proposal
 
 
 def _proposal(fill: Fill, reach: Reach, number: str, context: Context) -> Proposal:
@@ -169,7 +179,13 @@ def _least(file: SourceFile, scores: ast.expr, program: Program) -> str:
     return f"{spell(program.names(file), 'torch.finfo')}({operand(file, scores)}.dtype).min"
 
 
-def _is_too_low(value: ast.expr) -> bool:
-    """Whether a mask's value is a number that float16 has not."""
+def _is_too_low(value: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a mask's value is a number that float16 has not, also by the name of a constant."""
     number = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else None
-    return isinstance(number, ast.Constant) and isinstance(number.value, (int, float)) and number.value > _HALF_MAX
+    if isinstance(number, ast.Constant):
+        return isinstance(number.value, (int, float)) and number.value > _HALF_MAX
+    found = list(resolver_of(program).behind(Value(value, file))) if dotted_name(value) is not None else []
+    return bool(found) and all(
+        isinstance(one.node, ast.UnaryOp) and one.pick is None and _is_too_low(one.node, one.file, program)
+        for one in found
+    )

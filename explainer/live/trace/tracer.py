@@ -61,6 +61,7 @@ _SHAPED_LIKE = frozenset(
     ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
      "new_empty", "new_full", "new_empty_strided")
 )  # fmt: skip
+_TO_SHAPE_OF = frozenset(("expand_as", "view_as", "reshape_as"))  # which read the shape of their second tensor
 _INFINITE = re.compile(r"\binf\b|infinit|\b(?:non)?-?finite\b", re.IGNORECASE)
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
@@ -218,6 +219,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             elif type(one) in (list, tuple):
                 found = _nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
                 tensors.extend(inner for inner in found if isinstance(inner, kind))
+        if name in _TO_SHAPE_OF:
+            del tensors[1:]
         try:
             versions = [one._version for one in tensors]  # noqa: SLF001 - autograd's own counter
         except RuntimeError:  # tensors of inference mode have none
