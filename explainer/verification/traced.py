@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from explainer.model.incident import Fact, Frame, Incident, LogLine
+from explainer.model.incident import Fact, Frame, Incident, LogLine, WarningRecord
 from explainer.model.trace import (
     AGAIN,
     CARRIED,
@@ -314,7 +314,7 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
         for one in lines
         if one.kind in SILENT
     ]
-    incident = replace(incident, log=(*incident.log, *silent))
+    incident = replace(incident, log=(*incident.log, *silent), warnings=(*incident.warnings, *_silenced(traced)))
     first = next((one for one in lines if one.kind == NOT_FINITE), None)
     if first is None or incident.anomaly_node is not None:
         return incident
@@ -333,6 +333,22 @@ def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     )
 
 
+def _silenced(traced: Mapping[str, Any]) -> Iterator[WarningRecord]:
+    """What NumPy would have warned of, where data that is not finite came in and the program had it say nothing."""
+    is_data = (traced.get("not_finite") or {}).get("input") == "data"
+    for one in (traced.get("silenced") or ()) if is_data else ():
+        code = linecache.getline(one["file"], one["line"]).strip()
+        operation = _LOGARITHM.search(code)
+        yield WarningRecord(
+            category="RuntimeWarning",
+            message=f"{one['says']} encountered in {operation[1] if operation else 'divide'}",
+            file=one["file"],
+            line=one["line"],
+            code=code or None,
+        )
+
+
+_LOGARITHM = re.compile(r"\b(log2|log10|log1p|log)\(")
 _DIVIDES = re.compile(r"/|div")
 _CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
 

@@ -116,3 +116,30 @@ def test_a_warning_of_a_division_is_one_of_the_data(tmp_path: pathlib.Path, line
     catalog = load_catalog()
     report = plan_report(explain_incident(incident, None, catalog), catalog, str(tmp_path))
     assert report.findings[0].cause == cause
+
+
+COMPUTED = """import numpy as np
+import pandas as pd
+frame = pd.read_csv("rows.csv")
+y = VALUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "operation", "found"),
+    [
+        ('np.log(frame["y"])', "log", [4, 3]),
+        ('frame["y"] / frame["n"]', "divide", [4, 3]),
+        ('np.where(frame["y"] > 0, np.log(frame["y"]), 0.0)', "log", [3]),
+        ('frame["y"]', "log", [3]),
+    ],
+)
+def test_what_numpy_warned_of_comes_before_the_read(
+    tmp_path: pathlib.Path, value: str, operation: str, found: list[int]
+) -> None:
+    """The logarithm or division itself; not one whose infinities are replaced at once."""
+    warning = WarningRecord(
+        category="RuntimeWarning", message=f"divide by zero encountered in {operation}", file="train.py", line=4
+    )
+    incident = replace(failed(), facts=TRACED, warnings=(replace(warning, file=str(tmp_path / "train.py")),))
+    assert lines(tmp_path, incident, COMPUTED.replace("VALUE", value)) == found

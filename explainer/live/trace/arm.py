@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -32,6 +33,9 @@ def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer,
     _replace(checkpoint, "checkpoint", watched, undo)
     if late:
         replace_bound(plain, watched, undo)
+    numpy = sys.modules.get("numpy")  # which torch itself imports where it is installed
+    if finite and numpy is not None:
+        tracer.silenced.watch(numpy, undo)
     undo.enter_context(tracer)
     os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))
     return tracer, undo

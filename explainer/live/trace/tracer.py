@@ -37,6 +37,7 @@ from .place import Place, Places, describe
 from .replay import Replays
 from .sampled_terms import SampledTerms
 from .shared import SHARING, Shared
+from .silenced import Silenced
 from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
 from .write import Write, Writes, extent, storage_of
@@ -89,6 +90,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.statistics = Statistics(self._places, self.flow)
         self.account = Account(self.flow, self.graphs, self._writes, self._numbers, self.statistics)
         self.finite = Finite(torch, self.flow) if finite else None
+        self.silenced = Silenced(self._places.here)
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
         self.drawn = Drawn()
@@ -547,7 +549,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         told["fault"] = self.fault or self.new_leaves.fault
         told["grown"] = self._growth.told()
         if loss is None:
-            told["crossed"] = self.crossed.told()
+            told["crossed"], told["silenced"] = self.crossed.told(), self.silenced.told()
             told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
             told["drawn"] = [operation_told(one) for one in self.sampled_terms.lines()[:MAX_TOLD]]
             told["dead_terms"] = [
