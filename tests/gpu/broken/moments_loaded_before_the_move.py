@@ -31,5 +31,5 @@ class Session:
 
 
 torch.manual_seed(0)
-first = Session(None, torch.device("cpu")).train(4)
+first = Session(None, torch.device("cuda")).train(4)
 Session(first, torch.device("cuda")).train(8)
