@@ -21,6 +21,7 @@ from explainer.model.trace import (
     GRAD_OFF,
     HIDDEN_WRITE,
     INDEX,
+    JOINED,
     NOT_FINITE,
     PARTED,
     REPLAYED,
@@ -38,7 +39,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
-    "backward": (CARRIED,),
+    "backward": (CARRIED, JOINED),
     "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM, EARLY),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
@@ -52,6 +53,7 @@ _OF_ONE = {
     DRAWN: "no-graph/non-differentiable-op",
     CONSTANT: "no-graph/loss-not-from-model",
     CARRIED: "backward/state-carried-across-steps",
+    JOINED: "backward/shared-graph-two-losses",
     EXPANDED: "inplace/overlapping-memory",
     EARLY: "no-graph/input-not-in-graph",
 }

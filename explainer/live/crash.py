@@ -70,7 +70,9 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
             facts["used_up"] = ", ".join(names_used)
         facts.update(graph.walk(loss))
     if tracer is not None:
-        facts["traced"] = tracer.explain(loss, f"{type(error).__name__}: {error}", graph.moved)
+        facts["traced"] = tracer.explain(
+            loss, f"{type(error).__name__}: {error}", graph.moved, [one for one in frames if _is_own(one)]
+        )
     return facts
 
 

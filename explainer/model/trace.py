@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn", "once", "replayed", "expanded",
+    "redrawn", "once", "replayed", "expanded", "joined", "held",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -34,6 +34,8 @@ class TracedLine:
       replay differs)
     - `carried` (made what a later step took up with its graph, and nothing before), `taken` (took it up), `constant` (made a
       loss of no tensor at all), `once` (takes up in each step what was made once, with its graph)
+    - `joined` (takes up, for a loss, the graph of another network's, which is over), `held` (what a name, `operation`, holds of
+      that graph in a running function; `node` is its form, `dict[tensor]`, the line that of the backward in this function)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
     - `cleared` (throws gradients away before a step uses them, backward after backward)

@@ -24,8 +24,10 @@ from explainer.model.trace import (
     EXPANDED,
     FREED,
     GRAD_OFF,
+    HELD,
     HIDDEN_WRITE,
     INDEX,
+    JOINED,
     LENDING,
     MADE,
     NOT_FINITE,
@@ -66,7 +68,8 @@ def is_silent_fault(traced: Mapping[str, Any]) -> bool:
 
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
     """The lines of a tracer's report, those of one kind nearest to the failure first, each line once for what it saved."""
-    found = {(one.kind, one.file, one.line, one.saved): one for one in reversed(list(_lines(traced)))}
+    told = reversed(list(_lines(traced)))
+    found = {(one.kind, one.file, one.line, one.operation if one.kind == HELD else one.saved): one for one in told}
     return tuple(reversed(found.values()))[:MAX_LINES]
 
 
@@ -108,6 +111,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         one = traced["constant"]
         yield from _line(CONSTANT, one, f"`{one['operation']}` makes the loss here, of nothing that trains")
     yield from _carried(traced)
+    yield from _joined(traced)
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     yield from _early(traced)
@@ -244,6 +248,22 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if not one["is_mixed"]:
             says = f"`{one['by']}` takes up what an earlier step made, at line {one['line']}, with its graph"
             yield from _line(TAKEN, {"operation": one["by"], **taken}, says)
+
+
+def _joined(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What takes up the graph of another network's loss; the names that hold it, unless the weights' next step would have missed it.
+
+    A guess, where that optimizer is not cleared before its own backward: what this loss leaves in its weights counts then.
+    """
+    found = traced.get("joined") or {}
+    for one in found.get("lines", ()):
+        place = f"{os.path.basename(one['made']['file'] or '')}:{one['made']['line']}"
+        says = f"`{one['operation']}` takes up what {place} made for another loss, whose backward is over"
+        yield from _line(JOINED, {**one, "guess": not one["is_alone"]}, says)
+    for one in found.get("held", ()):
+        says = f"`{one['operation']}` holds what another loss has gone back through, with its graph"
+        told = {**one, "line": one["line"] or one["first"], "node": one["form"], "guess": not found["is_cleared"]}
+        yield from _line(HELD, told, says)
 
 
 def _reads(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -103,9 +103,15 @@ class Flow:
 
     def maker_of_node(self, sequence: int) -> Operation | None:
         """The operation that made the autograd node with that number, outside of checkpoints, whose replay makes it anew."""
-        for operation in reversed(self._log):
+        number = self.number_of_node(sequence)
+        return self.get(number) if number is not None else None
+
+    def number_of_node(self, sequence: int) -> int | None:
+        """As `maker_of_node`, the number of the operation."""
+        for index in range(len(self._log) - 1, -1, -1):
+            operation = self._log[index]
             if operation.gave_grad and operation.sequence <= sequence:
-                return None if operation.in_segment or operation.replay else operation
+                return None if operation.in_segment or operation.replay else self._dropped + index
         return None
 
     def upstream(self, number: int) -> Iterator[tuple[int, Operation]]:

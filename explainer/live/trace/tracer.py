@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
@@ -31,6 +32,7 @@ from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
 from .indices import is_refused, on_cpu, would_assert
+from .joined import Joined
 from .lent import LENDING, Lent
 from .new_leaf import NewLeaves
 from .place import Place, Places, describe
@@ -102,6 +104,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._lent = Lent(self.flow)
         self.expanded = Expanded()
         self.early = Early(self.flow)
+        self.joined = Joined(torch, self.flow)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self.has_optimizer = False
@@ -428,6 +431,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             __tracebackhide__ = True
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001
                 saw(this, self._places.here(2))
+                self.joined.saw_clear(this)
                 self.counted.forget()
             return clear(this, *arguments, **keywords)
 
@@ -439,6 +443,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             self.starved.saw_step(optimizer)
             self.sampled_terms.saw_step(optimizer)
+            self.joined.saw_step(optimizer)
             self.cleared.saw_step(optimizer, has_closure=has_closure)
             self.counted.forget()
             self.replays.compare()
@@ -537,12 +542,19 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self.first_bad[key] = operation_told(self.first_bad[key])
         self.flow.forget_leaves()
 
-    def explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]] = ()) -> dict[str, Any]:
-        """What was seen that a failure may come from, by kind; `moved` are nodes with a saved tensor that was written, and its name there."""
-        with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-            return self._explain(loss, message, moved)
+    def explain(
+        self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]] = (), frames: Iterable[FrameType] = ()
+    ) -> dict[str, Any]:
+        """What was seen that a failure may come from, by kind.
 
-    def _explain(self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]]) -> dict[str, Any]:
+        `moved` are nodes with a saved tensor that was written, and its name there; `frames` the program's own that are running.
+        """
+        with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+            return self._explain(loss, message, moved, frames)
+
+    def _explain(
+        self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]], frames: Iterable[FrameType]
+    ) -> dict[str, Any]:
         is_last = not message and self.finite is not None and self.finite.ends_infinite()
         self.look_at_values(ends_infinite=is_last or _INFINITE.search(message) is not None)
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad}
@@ -578,7 +590,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
             if passed is not None:
                 told["freed"] = describe(passed.place)
-                told["carried"] = self.account.carried(loss, passed.at) if self.graphs.has_come_round() else []
+                has_come_round = self.graphs.has_come_round()
+                told["carried"] = self.account.carried(loss, passed.at) if has_come_round else []
+                told["joined"] = self.joined.told(loss, passed, frames) if not has_come_round else None
         early = self.early.told() if "not have been used in the graph" in message else None
         if early is not None:
             told["early"] = {**operation_told(early[0]), "made": operation_told(early[1]) if early[1] else None}

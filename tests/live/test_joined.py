@@ -1,0 +1,124 @@
+"""The tracer tells where a loss goes back into what another network has made, and been trained on: where to cut it is safe."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from explainer.model.trace import HELD, JOINED, TracedLine  # noqa: E402
+from tests.live.tracing import lines, shown  # noqa: E402
+
+Row = tuple[torch.nn.Linear, torch.optim.SGD]
+
+
+def network(*shared: torch.nn.Parameter, before: int = 3) -> Row:
+    net = torch.nn.Linear(before, 3)
+    return net, torch.optim.SGD([*net.parameters(), *shared], 0.1)
+
+
+def update(optimizer: torch.optim.SGD, loss: torch.Tensor, *, clears: str = "before", steps: bool = True) -> None:
+    if clears == "before":
+        optimizer.zero_grad()
+    loss.backward()
+    if steps:
+        optimizer.step()
+    if clears == "after":
+        optimizer.zero_grad()
+
+
+def take(states: dict[str, torch.Tensor]) -> torch.Tensor:
+    return sum(one.square() for one in states.values()).sum()  # type: ignore[union-attr]
+
+
+def two_losses(world: Row, policy: Row, **options: object) -> list[TracedLine]:
+    """A world's loss and a policy's, which is computed of the states behind that; what was seen of both."""
+
+    def step() -> None:
+        states = {"h": world[0](torch.ones(3)).tanh(), "mask": torch.ones(3)}
+        update(world[1], states["h"].square().sum(), **options)  # type: ignore[arg-type]
+        update(policy[1], policy[0](states["h"]).sum() * take(states))
+
+    return [one for one in lines(step) if one.kind in (JOINED, HELD)]
+
+
+def test_a_policy_on_the_states_of_a_world() -> None:
+    """The lines that take the freed graph up, and the name that holds it, from the line of the other backward on."""
+    found = two_losses(network(), network())
+    assert shown(tuple(found)) == [
+        ("joined", "linear", "step"), ("joined", "square", "<genexpr>"), ("held", "states", "step"),
+    ]  # fmt: skip
+    held = found[-1]
+    assert (held.node, held.is_guess, held.line) == ("dict[tensor]", False, two_losses.__code__.co_firstlineno + 5)
+    # `linear` has weights of its own beside what it takes; `square` has that alone.
+    assert [one.is_guess for one in found[:-1]] == [True, False]
+
+
+@pytest.mark.parametrize("clears", ["after", "never"])
+def test_an_optimizer_that_would_take_what_is_left_in_its_weights(clears: str) -> None:
+    """It is not known then that nothing is meant to train the first network by the second loss."""
+    assert two_losses(network(), network(), clears=clears)[-1].is_guess
+
+
+def test_no_step_between_the_two() -> None:
+    """Both losses may belong to one step."""
+    assert not two_losses(network(), network(), steps=False)
+
+
+def test_weights_that_both_optimizers_own() -> None:
+    """The second loss is to train them."""
+    world = network()
+    assert not two_losses(world, network(world[0].weight))
+
+
+def test_what_the_second_network_made() -> None:
+    """As a generator's images for a discriminator, which is stepped first: the generator's loss needs that graph."""
+    made, judge = network(), network()
+
+    def step() -> None:
+        fake = made[0](torch.ones(3)).tanh()
+        update(judge[1], judge[0](fake).sum())
+        update(made[1], -judge[0](fake).sum())
+
+    assert [one.kind for one in lines(step)] == ["freed"]
+
+
+def test_one_optimizer_for_both() -> None:
+    """Two losses of the same weights."""
+    world = network()
+
+    def step() -> None:
+        states = world[0](torch.ones(3)).tanh()
+        update(world[1], states.square().sum())
+        update(world[1], states.sum())
+
+    assert [one.kind for one in lines(step)] == ["freed"]
+
+
+def test_losses_that_were_both_there_before() -> None:
+    """The second was computed with the weights as they were: to cut it alone would not save it from the step."""
+    world, policy = network(), network()
+
+    def step() -> None:
+        states = world[0](torch.ones(3)).tanh()
+        second = policy[0](states).sum()
+        update(world[1], states.square().sum())
+        update(policy[1], second)
+
+    assert [one.kind for one in lines(step)] == ["freed"]
+
+
+def test_a_state_that_is_carried_is_told_as_that() -> None:
+    """Behind the first round the line that kept it is the one to change."""
+    cell, policy = network(), network()
+    kept = [torch.zeros(3)]
+
+    def step() -> None:
+        for _ in range(2):
+            state = cell[0](kept[0]).tanh()
+            kept[0] = state
+            update(cell[1], state.square().sum())
+            update(policy[1], policy[0](torch.ones(3)).sum())
+
+    assert {one.kind for one in lines(step)} & {JOINED, HELD} == set()
