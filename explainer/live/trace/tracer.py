@@ -34,19 +34,20 @@ from .growth import Growth
 from .indices import is_refused, on_cpu, would_assert
 from .joined import Joined
 from .lent import LENDING, Lent
+from .nested import MAX_LISTED, nested
 from .new_leaf import NewLeaves
 from .place import Place, Places, describe
 from .replay import Replays
 from .sampled_terms import SampledTerms
 from .shared import SHARING, Shared
 from .silenced import Silenced
+from .silent import silent
 from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
 from .write import Write, Writes, extent, storage_of
 
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
-MAX_LISTED = 2_000
 _ASK = frozenset(
     ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
      "storage_offset", "data_ptr", "untyped_storage", "is_conj", "is_neg", "is_inference", "_is_view", "__repr__", "__format__",
@@ -222,7 +223,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             if isinstance(one, kind):
                 tensors.append(one)
             elif type(one) in (list, tuple):
-                found = _nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
+                found = nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
                 tensors.extend(inner for inner in found if isinstance(inner, kind))
         if name in _TO_SHAPE_OF:
             del tensors[1:]
@@ -561,28 +562,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         told["fault"] = self.fault or self.new_leaves.fault
         told["grown"] = self._growth.told()
         if loss is None:
-            told["crossed"], told["silenced"] = self.crossed.told(), self.silenced.told()
-            told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
-            told["drawn"] = [operation_told(one) for one in self.sampled_terms.lines()[:MAX_TOLD]]
-            told["dead_terms"] = [
-                {**operation_told(one), "off": describe(one.off) if one.off else None}
-                for one in self.dead_terms.lines()[:MAX_TOLD]
-            ]
-            told["starved"] = self.account.starved(self.starved)
-            told["cleared"] = [
-                {"operation": "zero_grad", **describe(place), "count": count} for place, count in self.cleared.told()
-            ]
-            told["redrawn"] = [{"operation": "checkpoint", **describe(place)} for place in self.replays.redrawn()]
-            told["replayed"] = self._replayed()
-            told["overwritten"] = [
-                {"operation": LENDING[0], **describe(place), "reader": operation_told(reader)}
-                for place, reader in self._lent.told()
-            ]
-            told["expanded"] = self.account.expanded(self.expanded.told())
-            told["counted"] = [
-                {"operation": "backward", **describe(early), "again": describe(late)}
-                for early, late in self.counted.told()
-            ]
+            told.update(self._silent())
         else:
             told["writes"] = self.account.written(moved)
             told["constant"] = self.account.constant(loss) if not loss.requires_grad else None
@@ -603,18 +583,16 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             told["replayed"] = self._replayed()
         return told
 
+    def _silent(self) -> dict[str, Any]:
+        """What raises nothing."""
+        told = silent(self)
+        told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
+        told["replayed"] = self._replayed()
+        told["overwritten"] = [
+            {"operation": LENDING[0], **describe(place), "reader": operation_told(reader)}
+            for place, reader in self._lent.told()
+        ]
+        return told
+
     def _replayed(self) -> list[dict[str, Any]]:
         return [self.account.replayed(one) for one in self.replays.others()]
-
-
-def _nested(values: list[Any] | tuple[Any, ...]) -> list[Any]:
-    """What lists in lists hold, as many of them as are looked at."""
-    found: list[Any] = []
-    queue: list[Any] = [values]
-    while queue and len(found) < MAX_LISTED:
-        one = queue.pop()
-        if type(one) in (list, tuple):
-            queue.extend(one[:MAX_LISTED])
-        else:
-            found.append(one)
-    return found

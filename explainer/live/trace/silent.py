@@ -1,0 +1,34 @@
+"""What a traced run that raised nothing has done wrong all the same, told as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .account import MAX_TOLD, operation_told
+from .place import describe
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
+
+
+def silent(tracer: Tracer) -> dict[str, Any]:
+    """What each part of a tracer that looks for silent faults has seen, by kind."""
+    return {
+        "crossed": tracer.crossed.told(),
+        "silenced": tracer.silenced.told(),
+        "drawn": [operation_told(one) for one in tracer.sampled_terms.lines()[:MAX_TOLD]],
+        "dead_terms": [
+            {**operation_told(one), "off": describe(one.off) if one.off else None}
+            for one in tracer.dead_terms.lines()[:MAX_TOLD]
+        ],
+        "starved": tracer.account.starved(tracer.starved),
+        "cleared": [
+            {"operation": "zero_grad", **describe(place), "count": count} for place, count in tracer.cleared.told()
+        ],
+        "redrawn": [{"operation": "checkpoint", **describe(place)} for place in tracer.replays.redrawn()],
+        "expanded": tracer.account.expanded(tracer.expanded.told()),
+        "counted": [
+            {"operation": "backward", **describe(early), "again": describe(late)}
+            for early, late in tracer.counted.told()
+        ],
+    }
