@@ -108,14 +108,21 @@ def _unpack(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[B
         for at, one in enumerate(target.elts):
             if same:
                 yield from _unpack(one, value.elts[at], statement)  # type: ignore[attr-defined]
+            elif isinstance(one, ast.Subscript):
+                yield from _entry(one, value, statement, at)
             elif name := dotted_name(one):
                 yield Bound(name, value, statement, pick=at)
     elif isinstance(target, ast.Subscript):
-        if name := dotted_name(target.value):
-            key = target.slice.value if isinstance(target.slice, ast.Constant) else None
-            yield Bound(name, value, statement, fills=True, key=key if isinstance(key, str) else None)
+        yield from _entry(target, value, statement, None)
     elif name := dotted_name(target):
         yield Bound(name, value, statement)
+
+
+def _entry(target: ast.Subscript, value: ast.expr, statement: ast.AST, pick: int | None) -> Iterator[Bound]:
+    """`x[key] = value`, also where that is unpacked: `x["h"], x["c"] = cell(...)`."""
+    if name := dotted_name(target.value):
+        key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+        yield Bound(name, value, statement, pick, fills=True, key=key if isinstance(key, str) else None)
 
 
 def _elements(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[Bound]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
+from explainer.source.entry import altered_by_calls, entries_in, has_graph, is_filled_first
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import (
@@ -18,15 +18,12 @@ from explainer.source.lineage import (
     loops_of,
     reads,
     scope_of,
-    sources,
     statements_of,
     value_of,
 )
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
 
 TENSOR, TUPLE, LIST, UNKNOWN = "tensor", "tuple", "list", "unknown"
 _PAIRS = ("torch.nn.LSTM", "torch.nn.LSTMCell")
@@ -77,8 +74,13 @@ def find_carried(program: Program) -> Iterator[Carried]:
         scope = scope_of(loop, file, program)
         if scope is None:
             continue
-        for name in _carried_names(loop, scope):
-            bindings = tuple(_bindings(name, loop, scope))
+        inside = {one: _changed(one, file, program) for one in _inside(loop, scope)}
+        for name in _carried_names(loop, inside, file):
+            bindings = tuple(
+                one
+                for one, changed in inside.items()
+                if name in binds(one) | changed and not isinstance(one, (ast.For, ast.With))
+            )
             if (name, bindings[0]) in seen or not any(_is_differentiable(one, name, file, program) for one in bindings):
                 continue
             seen.add((name, bindings[0]))
@@ -93,36 +95,38 @@ def _inside(loop: ast.For | ast.While, scope: Scope) -> list[ast.stmt]:
     ]
 
 
-def _bindings(name: str, loop: ast.For | ast.While, scope: Scope) -> Iterator[ast.stmt]:
-    for one in _inside(loop, scope):
-        if name in binds(one) | changes(one) and not isinstance(one, (ast.For, ast.With)):
-            yield one
+def _changed(statement: ast.stmt, file: SourceFile, program: Program) -> set[str]:
+    """The roots to whose value a statement adds, or gives an entry or attribute, itself or by what it calls."""
+    entries = {one.name for one in entries_in(statement)}
+    return changes(statement) | entries | altered_by_calls(statement, file, program)
 
 
-def _carried_names(loop: ast.For | ast.While, scope: Scope) -> Iterator[str]:
-    """Names whose first use in a round is a read."""
+def _carried_names(loop: ast.For | ast.While, inside: Mapping[ast.stmt, set[str]], file: SourceFile) -> Iterator[str]:
+    """Names whose first use in a round is a read, where `inside` are the round's statements with what they change."""
     known: set[str] = set(binds(loop))
     carried: dict[str, None] = {}
-    bound = {name for one in _inside(loop, scope) for name in binds(one) | changes(one)}
-    for one in _inside(loop, scope):
+    bound = {name for one, changed in inside.items() for name in binds(one) | changed}
+    for one, changed in inside.items():
         parts: list[ast.AST | None] = [one]
         if isinstance(one, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
             parts = [getattr(one, "iter", None), getattr(one, "test", None)]
-        for name in set[str]().union(*(reads(part) for part in parts), changes(one)):
+        for name in set[str]().union(*(reads(part) for part in parts), changed):
             if name in bound and name not in known:
                 carried[name] = None
         known |= binds(one) - set(carried)
-    yield from carried
+    yield from (one for one in carried if not is_filled_first(one, list(inside), file))
 
 
 def _is_differentiable(statement: ast.stmt, name: str, file: SourceFile, program: Program) -> bool:
     value = value_of(statement, name)
+    if name in altered_by_calls(statement, file, program):
+        return True
     if value is None:
         return False
     if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
         return any(flow_of(program).reach_of(one, file) != Reach.NONE and reads(one) for one in value.args)
     others = reads(value) - {name}
-    return bool(others) and flow_of(program).reach_of(value, file) != Reach.NONE
+    return bool(others) and has_graph(value, statement, file, program)
 
 
 def form_of(carried: Carried, program: Program) -> str:
@@ -233,13 +237,3 @@ def holds_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program:
     if parts:
         return any(holds_graph(one, statement, file, program) for one in parts)
     return has_graph(value, statement, file, program)
-
-
-def has_graph(value: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
-    """Whether a gradient passes through a value, or through what a name in it was filled with."""
-    if is_without_grad(value, file, program):
-        return False
-    parts = [value, *(part for _, part in sources(value, statement, file, program))]
-    if any(flow_of(program).reach_of(part, file) != Reach.NONE for part in parts):
-        return True
-    return provenance_of(program).trace(Value(value, file)).live

@@ -6,15 +6,16 @@ A recurrent state shows it where it is first made (`[(zeros, zeros) for cell in 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from explainer.source.binding import Value, bounds_of, scope_of
-from explainer.source.fields import is_named_tuple
+from explainer.source.binding import Value, bind_call, bounds_of, scope_of
+from explainer.source.fields import given_field
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.record import Record, record_of
 from explainer.source.resolve import Resolver, resolver_of
 
 _DEPTH = 24
@@ -23,12 +24,16 @@ _STEPS = 3000
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """One level of a value. `parts` are those of a display, `each` is what all parts are where their number is not known."""
+    """One level of a value. `parts` are those of a display, `each` is what all parts are where their number is not known.
+
+    `names` are those of the parts where they have any: keys that are words, the fields of a record.
+    """
 
     kind: str
     parts: tuple[Nesting, ...] = ()
     each: Nesting | None = None
     may_be_none: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def element(self) -> Nesting:
@@ -38,10 +43,22 @@ class Nesting:
     @property
     def is_container(self) -> bool:
         """Whether it holds parts."""
-        return self.kind in ("list", "tuple", "named", "dict")
+        return self.kind in ("list", "tuple", "named", "dict", "record")
+
+    def named(self, name: str) -> Nesting | None:
+        """The part of that name."""
+        return self.parts[self.names.index(name)] if name in self.names else None
+
+    def filled(self, name: str, part: Nesting) -> Nesting:
+        """The same with one more value for the part of that name."""
+        if name in self.names:
+            at = self.names.index(name)
+            return replace(self, parts=(*self.parts[:at], _joined(self.parts[at], part), *self.parts[at + 1 :]))
+        return replace(self, parts=(*self.parts, part), names=(*self.names, name))
 
 
 UNKNOWN, TENSOR, NONE = Nesting("unknown"), Nesting("tensor"), Nesting("none")
+PLAIN = Nesting("plain")  # a number, a word: nothing that could be detached
 _PAIR = Nesting("tuple", (TENSOR, TENSOR))
 _LAYERS = {
     "LSTM": Nesting("tuple", (TENSOR, _PAIR)), "GRU": _PAIR, "RNN": _PAIR, "MultiheadAttention": _PAIR,
@@ -68,6 +85,35 @@ def nesting_bound(statement: ast.stmt, name: str, file: SourceFile, program: Pro
             value = Value(one.node, file, {}, one.pick, one.is_element, one.statement)
             return _Reader(resolver_of(program)).read(value)
     return UNKNOWN
+
+
+def nesting_of_entry(
+    place: ast.Subscript | ast.Attribute, statement: ast.stmt, file: SourceFile, program: Program
+) -> Nesting:
+    """How that is nested which a statement gives to an entry or attribute: `state["h"]` of `state["h"], state["c"] = cell(...)`."""
+    is_entry = isinstance(place, ast.Subscript)
+    name = dotted_name(place.value) if is_entry else dotted_name(place)
+    key = place.slice.value if isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Constant) else None
+    for one in bounds_of(scope_of(statement, file)):
+        if (
+            one.statement is statement
+            and one.name == name
+            and one.fills == is_entry
+            and (not is_entry or one.key == key)
+        ):
+            value = Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+            return _Reader(resolver_of(program)).read(value)
+    return UNKNOWN
+
+
+def nesting_filled(node: ast.expr, file: SourceFile, program: Program) -> Nesting:
+    """How the value of a name is nested, with all that its function puts into it, also behind the place where it is read."""
+    found, name = nesting_of(node, file, program), dotted_name(node)
+    for one in bounds_of(scope_of(node, file)) if found.is_container else ():
+        if one.name == name and one.fills and isinstance(one.statement, ast.Assign):
+            value = Value(one.node, file, {}, one.pick, one.is_element, one.statement)
+            found = _with_part(found, one.key, _Reader(resolver_of(program)).read(value))
+    return found
 
 
 class _Reader:
@@ -98,7 +144,7 @@ class _Reader:
     def _node(self, value: Value, depth: int) -> Nesting:
         node = value.node
         if isinstance(node, ast.Constant):
-            return NONE if node.value is None else UNKNOWN
+            return NONE if node.value is None else PLAIN
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._named(node, value, depth)
         if isinstance(node, ast.Call):
@@ -125,7 +171,8 @@ class _Reader:
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
             return Nesting("list", each=self.read(replace(value, node=node.elt), depth + 1))
         if isinstance(node, ast.Dict):
-            return Nesting("dict", each=reduce(_joined, self._each(node.values, value, depth), UNKNOWN))
+            keys = [one.value for one in node.keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            return _dictionary(keys, self._each(node.values, value, depth))
         if isinstance(node, ast.DictComp):
             return Nesting("dict", each=self.read(replace(value, node=node.value), depth + 1))
         return UNKNOWN
@@ -135,7 +182,7 @@ class _Reader:
         sides = self._each((node.left, node.right), value, depth)
         held = [one for one in sides if one.is_container]
         if not held:
-            return TENSOR
+            return PLAIN if all(one.kind == "plain" for one in sides) else TENSOR
         return Nesting(held[0].kind, each=reduce(_joined, (one.element for one in held)))
 
     def _subscript(self, node: ast.Subscript, value: Value, depth: int) -> Nesting:
@@ -143,33 +190,41 @@ class _Reader:
         if isinstance(node.slice, ast.Slice):
             return whole if not whole.parts else Nesting(whole.kind, each=whole.element)
         at = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        return _part(whole, at) if isinstance(at, int) else _element(whole)
+        return _part(whole, at) if isinstance(at, (int, str)) else _element(whole)
 
     def _named(self, node: ast.Name | ast.Attribute, value: Value, depth: int) -> Nesting:
         """What a name is bound to, and what it is filled with: `fresh = []`, `fresh.append((h, c))`."""
         name = dotted_name(node)
         found = UNKNOWN
-        added = UNKNOWN
+        added: list[tuple[str | None, Nesting]] = []
         for one in self._resolver.behind(value):
             nesting = self.read(one, depth + 1)
             how = _added(one.statement, name) if one.statement is not None else None
             if how is None:
                 found = _joined(found, nesting)
             else:
-                added = _joined(added, nesting if how else _element(nesting))
-        if added is UNKNOWN or not found.is_container:
-            return found
-        return Nesting(found.kind, each=_joined(added, found.element), may_be_none=found.may_be_none)
+                added.append((one.key, nesting if how else _element(nesting)))
+        if found is UNKNOWN and not added and isinstance(node, ast.Attribute):
+            return self.read(replace(value, node=node.value), depth + 1).named(node.attr) or UNKNOWN
+        for key, part in added if found.is_container else ():
+            found = _with_part(found, key, part)
+        return found
 
     def _call(self, node: ast.Call, value: Value, depth: int) -> Nesting:
         names = self._resolver.program.names(value.file)
         called = names.qualified(node.func) or ""
         if called in ("tuple", "list", "reversed", "sorted", "zip", "enumerate", "dict"):
             return self._built_in(called, node, value, depth)
-        if self._is_named_tuple(node.func, value):
-            return Nesting("named", self._each([*node.args, *(one.value for one in node.keywords)], value, depth))
+        record = record_of(Value(node.func, value.file), self._resolver)
+        if record is not None:
+            return self._record(record, node, value, depth)
         if self._resolver.find_class(node.func, value.file) is not None:
             return UNKNOWN
+        if called == "dataclasses.replace" and node.args:
+            return self._replaced(node.args[0], node, value, depth)
+        body = self._lambda(node, value)
+        if body is not None:
+            return self.read(body, depth + 1)
         function = self._resolver.function_of(node, value)
         if function is not None:
             returned = self._resolver.returns_of(function, node, value)
@@ -181,20 +236,43 @@ class _Reader:
         ran = self._module(node, value, depth)
         return ran if ran is not None else self._method(node, value, depth)
 
-    def _is_named_tuple(self, func: ast.expr, value: Value) -> bool:
-        """Whether a call makes a tuple with names: `class State(NamedTuple)`, `State = namedtuple("State", "h c")`."""
-        owner = self._resolver.find_class(func, value.file)
-        if owner is not None:
-            return is_named_tuple(owner[1])
-        made = [
-            one.node.func for one in self._resolver.behind(Value(func, value.file)) if isinstance(one.node, ast.Call)
-        ]
-        return any((dotted_name(one) or "").rpartition(".")[2] in ("namedtuple", "NamedTuple") for one in made)
+    def _record(self, record: Record, node: ast.Call, value: Value, depth: int) -> Nesting:
+        """What a call makes of the class of a record: each field as it is given, or as its class has it."""
+        given = [*node.args, *(one.value for one in node.keywords)]
+        if any(isinstance(one, ast.Starred) for one in node.args) or None in [one.arg for one in node.keywords]:
+            return Nesting(record.kind, each=UNKNOWN)
+        if not record.fields:
+            return Nesting(record.kind, self._each(given, value, depth))
+        parts = []
+        for field in record.fields:
+            one = given_field(field, record.fields, replace(value, node=node)) or record.defaults.get(field)
+            read = self.read(one, depth + 1) if one is not None else UNKNOWN
+            parts.append(read if read.kind != "unknown" else _annotated(record.annotations.get(field)))
+        return Nesting(record.kind, tuple(parts), names=record.fields)
+
+    def _replaced(self, old: ast.expr, node: ast.Call, value: Value, depth: int) -> Nesting:
+        """`state._replace(h=h)`: the old record with other values for some of its fields."""
+        found = self.read(replace(value, node=old), depth + 1)
+        for one in node.keywords if found.names else ():
+            if one.arg is not None:
+                found = found.filled(one.arg, self.read(replace(value, node=one.value), depth + 1))
+        return found
+
+    def _lambda(self, node: ast.Call, value: Value) -> Value | None:
+        """What a function without a name gives back: `zero = lambda: (zeros, zeros)`."""
+        if not isinstance(node.func, ast.Name):
+            return None
+        made = [one for one in self._resolver.behind(Value(node.func, value.file)) if isinstance(one.node, ast.Lambda)]
+        function = made[0].node if len(made) == 1 else None
+        if not isinstance(function, ast.Lambda):
+            return None
+        return Value(function.body, made[0].file, bind_call(node, function, value))
 
     def _built_in(self, called: str, node: ast.Call, value: Value, depth: int) -> Nesting:
         if called == "dict":
-            return Nesting(
-                "dict", each=reduce(_joined, self._each([one.value for one in node.keywords], value, depth), UNKNOWN)
+            keys = [one.arg for one in node.keywords if one.arg is not None]
+            return _dictionary(
+                keys if not node.args else [], self._each([one.value for one in node.keywords], value, depth)
             )
         given = self._each(node.args, value, depth)
         if called == "zip":
@@ -233,6 +311,8 @@ class _Reader:
         if method == "items":
             held = self.read(replace(value, node=node.func.value), depth + 1)
             return Nesting("list", each=Nesting("tuple", (UNKNOWN, held.element)))
+        if method == "_replace":
+            return self._replaced(node.func.value, node, value, depth)
         if method in _UNCLEAR:
             return UNKNOWN
         is_new = method.startswith("new_")
@@ -241,11 +321,25 @@ class _Reader:
         )
 
 
+def _dictionary(keys: Sequence[str], parts: tuple[Nesting, ...]) -> Nesting:
+    """A dictionary of these parts, by name where all keys are words."""
+    if len(keys) == len(parts):
+        return Nesting("dict", parts, names=tuple(keys))
+    return Nesting("dict", each=reduce(_joined, parts, UNKNOWN))
+
+
+def _with_part(whole: Nesting, key: str | None, part: Nesting) -> Nesting:
+    """A container into which one more part was put."""
+    if key is not None and (whole.names or (whole.kind == "dict" and whole.each is None)):
+        return whole.filled(key, part)
+    return Nesting(whole.kind, each=_joined(part, whole.element), may_be_none=whole.may_be_none)
+
+
 def _joined(one: Nesting, other: Nesting) -> Nesting:
-    """What a value is that is either; the first where they are containers of different kinds."""
-    if one.kind == "unknown":
+    """What a value is that is either; the first where they are containers of different kinds, a tensor rather than a number."""
+    if one.kind == "unknown" or (one.kind == "plain" and other.kind != "unknown"):
         return other
-    if other.kind == "unknown":
+    if other.kind in ("unknown", "plain"):
         return one
     if "none" in (one.kind, other.kind):
         held = other if one.kind == "none" else one
@@ -253,10 +347,20 @@ def _joined(one: Nesting, other: Nesting) -> Nesting:
     may_be_none = one.may_be_none or other.may_be_none
     if not one.is_container or not other.is_container:
         return replace(one, may_be_none=may_be_none) if one.kind == other.kind else UNKNOWN
+    if one.names and other.names:
+        for name, part in zip(other.names, other.parts, strict=True):
+            one = one.filled(name, part)
+        return replace(one, may_be_none=may_be_none)
     if one.parts and len(one.parts) == len(other.parts):
         parts = tuple(map(_joined, one.parts, other.parts))
-        return Nesting(one.kind, parts, may_be_none=may_be_none)
+        return Nesting(one.kind, parts, may_be_none=may_be_none, names=one.names or other.names)
     return Nesting(one.kind, each=_joined(one.element, other.element), may_be_none=may_be_none)
+
+
+def _annotated(annotation: ast.expr | None) -> Nesting:
+    """What a field is by its annotation: `step: int` holds nothing that could be detached."""
+    said = ast.unparse(annotation).strip("'\"") if annotation is not None else ""
+    return PLAIN if said in ("int", "float", "str", "bool") else TENSOR if said.endswith("Tensor") else UNKNOWN
 
 
 def _element(whole: Nesting) -> Nesting:
@@ -264,6 +368,10 @@ def _element(whole: Nesting) -> Nesting:
 
 
 def _part(whole: Nesting, at: int | str | None) -> Nesting:
+    """The part at a place or of a name."""
+    named = whole.named(at) if isinstance(at, str) else None
+    if named is not None:
+        return named
     if isinstance(at, int) and -len(whole.parts) <= at < len(whole.parts):
         return whole.parts[at]
     return _element(whole)

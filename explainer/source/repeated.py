@@ -21,6 +21,7 @@ from explainer.source.tree import walk
 _ONCE = frozenset(
     {"__init__", "__post_init__", "setup", "prepare_data", "configure_model", "on_fit_start", "on_train_start"}
 )
+_CALLS = 4
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -60,6 +61,14 @@ def _loops(program: Program) -> frozenset[ast.AST]:
     return frozenset(loop for _, loop, _ in training_loops(program))
 
 
+@lru_cache(maxsize=2)
+def _seldom(program: Program) -> frozenset[ast.AST]:
+    """The loops of which not every round goes back: `if len(losses) == 5: self.apply(losses)`."""
+    kinds = (ast.For, ast.While, ast.If)
+    found = {loop for file, loop, step in training_loops(program) if isinstance(file.enclosing(step, *kinds), ast.If)}
+    return frozenset(found - {file.enclosing(step, *kinds) for file, _, step in training_loops(program)})
+
+
 def is_in_step(node: ast.AST, file: SourceFile, program: Program) -> bool:
     """Whether a training step runs a node: a function that it calls holds it, or the training loop itself."""
     repeated = run_in_steps(program) | _loops(program)
@@ -67,6 +76,32 @@ def is_in_step(node: ast.AST, file: SourceFile, program: Program) -> bool:
     while above is not None and above not in repeated:
         above = file.parents.get(above)
     return above is not None
+
+
+def is_run_again(function: Function, file: SourceFile, program: Program, depth: int = 0) -> bool:
+    """Whether one step runs a function several times: a loop within a round of the training calls it, or calls what calls it."""
+    goes_back = {program.names(one.file).function_of(one.call) for one in find_backwards(program)}
+    if function in goes_back or depth > _CALLS:
+        return False
+    for where, call in resolver_of(program).calls_of(function, file):
+        if not _may_run(call, where, function, program):
+            continue
+        around = where.enclosing(call, ast.For, ast.While, *_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(around, (ast.For, ast.While, *_COMPREHENSIONS)):
+            if around not in _loops(program) - _seldom(program) and is_in_step(call, where, program):
+                return True
+        elif isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_run_again(
+            around, where, program, depth + 1
+        ):
+            return True
+    return False
+
+
+def _may_run(call: ast.Call, file: SourceFile, function: Function, program: Program) -> bool:
+    """Whether a call of that name runs the function: a module's `forward`, or by name."""
+    if function.name in ("forward", "__call__"):
+        return True  # found by the class of what is called
+    return any(one.function is function for one in callees_of(call.func, file, program))
 
 
 def is_run_once(function: Function, file: SourceFile, program: Program) -> bool:

@@ -15,7 +15,7 @@ from explainer.source.binding import Value, all_parameters, bind_call, bounds_of
 from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import GROWS, before, definitions, statements_of
+from explainer.source.lineage import GROWS, before, block_of, definitions, statements_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
@@ -179,6 +179,13 @@ def _steps(backward: Backward, function: Function) -> bool:
 def _keeps(backward: Backward, function: Function) -> frozenset[str]:
     inside = backward.keeps if isinstance(backward, Update) else frozenset()
     return inside | kept_by(function)
+
+
+def end_of_step(backward: Backward) -> ast.stmt:
+    """The last statement of a backward's block that steps for it; the backward itself where none does."""
+    block = block_of(backward.statement, backward.file)
+    at = list(block).index(backward.statement) if backward.statement in block else len(block)
+    return next((one for one in reversed(block[at:]) if stepped(one)), backward.statement)
 
 
 def does(statement: ast.stmt, method: str) -> bool:

@@ -12,12 +12,25 @@ from explainer.source.nesting import nesting_of
 from explainer.source.program import read_program
 
 HEAD = """import collections
+import dataclasses
 import typing
 
 import torch
 from torch import nn
 
 State = typing.NamedTuple("State", [("h", object), ("c", object)])
+
+
+Counted = collections.namedtuple("Counted", "h c, step")
+zero = lambda n: (torch.zeros(n), torch.zeros(n))
+
+
+@dataclasses.dataclass
+class Memory:
+    h: torch.Tensor
+    c: torch.Tensor
+    layers: list = dataclasses.field(default_factory=lambda: [torch.zeros(2) for _ in range(2)])
+    name: str = ""
 
 
 class Pair(typing.NamedTuple):
@@ -54,6 +67,12 @@ class Stack(nn.Module):
             x = cell(x)
             fresh[name] = x
         return fresh
+
+    def filled(self, x):
+        states = {}
+        x, states["low"] = nn.LSTM(2, 2)(x)
+        x, states["high"] = nn.LSTM(2, 2)(x)
+        return states
 
     def listed(self, xs):
         states = [None] * 3
@@ -92,8 +111,37 @@ CASES = {
     "a named tuple": ("Pair(torch.zeros(2), torch.ones(2))", "type(it)(*(part.detach() for part in it))"),
     "a named tuple that a function makes": (
         "State(torch.zeros(2), [torch.ones(2)])",
-        "type(it)(it[0].detach(), [part.detach() for part in it[1]])",
+        "it._replace(h=it.h.detach(), c=[part.detach() for part in it.c])",
     ),
+    "a tuple that a function makes of names in a text": (
+        "Counted(torch.zeros(2), torch.ones(2), 0)",
+        "it._replace(h=it.h.detach(), c=it.c.detach())",
+    ),
+    "a tuple with one value replaced": (
+        "Counted(torch.zeros(2), torch.ones(2), 0)._replace(h=torch.ones(2), step=1 + 1)",
+        "it._replace(h=it.h.detach(), c=it.c.detach())",
+    ),
+    "a dataclass": (
+        "Memory(c=torch.ones(2), h=torch.ones(2))",
+        "type(it)(h=it.h.detach(), c=it.c.detach(), layers=[part.detach() for part in it.layers], name=it.name)",
+    ),
+    "a dictionary with a count in it": (
+        '{"h": torch.zeros(2), "step": 0, "pair": lstm(x)[1]}',
+        '{**it, "h": it["h"].detach(), "pair": tuple(part.detach() for part in it["pair"])}',
+    ),
+    "a dictionary by name, of a call": (
+        "dict(h=torch.zeros(2), c=x)",
+        "{key: part.detach() for key, part in it.items()}",
+    ),
+    "a dictionary of what a lambda gives": (
+        '{"low": zero(2), "high": zero(3)}',
+        "{key: tuple(part.detach() for part in parts) for key, parts in it.items()}",
+    ),
+    "a dictionary that is filled": (
+        "stack.filled(x)",
+        "{key: tuple(part.detach() for part in parts) for key, parts in it.items()}",
+    ),
+    "a number": ("0", "it"),
     "pairs that are zipped": (
         "tuple(zip(stack.split(2)[0], stack.split(2)[1]))",
         "tuple(tuple(part.detach() for part in parts) for parts in it)",

@@ -17,14 +17,17 @@ from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards, stepped
 from explainer.source.carried import LIST, TENSOR, Carried, find_carried, form_of
+from explainer.source.entry import entries_in
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
 from explainer.source.name import dotted_name
+from explainer.source.nesting import nesting_of
 from explainer.source.pile import find_piles
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.update import find_turns
 
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp)
 
@@ -54,15 +57,17 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _is_object(one: Carried, program: Program) -> bool:
-    """Whether the value is an object of a class of the program, which has no `detach` of its own."""
+    """Whether the value is an object of a class of the program, which has no `detach` of its own, and no record."""
     made = one.start
+    if list(_attributes(one)) or (made is not None and nesting_of(made, one.file, program).is_container):
+        return False
     found = resolver_of(program).find_class(made.func, one.file) if isinstance(made, ast.Call) else None
     return found is not None and not any(getattr(each, "name", "") == "detach" for each in found[1].body)
 
 
 def _cure(one: Carried, program: Program) -> Found | None:
     form = form_of(one, program)
-    if form == LIST and any(isinstance(each, ast.Expr) for each in one.bindings):
+    if form == LIST and any(isinstance(each, ast.Expr) and one.name in changes(each) for each in one.bindings):
         return _of_list(one, program)
     if all(_is_accumulation(binding, one.name) for binding in one.bindings):
         return _of_sum(one, program)
@@ -76,7 +81,7 @@ def _is_in_loss(one: Carried, program: Program) -> bool:
     """Whether a step's loss goes through the carried value, or the step is a helper that is given it."""
     if one.name in reads(one.step):
         return True
-    for backward in find_backwards(program):
+    for backward in find_turns(program):
         if backward.file is one.file:
             parts = [
                 backward.loss,
@@ -227,11 +232,31 @@ def _of_state(one: Carried, form: str, program: Program) -> Found | None:
             uses[0],
             f"takes up `{one.name}` with the graph of the last step",
         )
-    if _is_detached(one, program):
+    if _is_detached(one, program) or _is_started_anew(one):
         return None
-    text = f"{one.name} = {detached_form(one.name, one.bindings[-1], form, file, program)}"
-    last = _after(one)
-    return (insert_after(file, last, text),), one.bindings[-1], why
+    names = list(dict.fromkeys(_attributes(one))) or [(one.name, one.bindings[-1])]
+    cuts = [(name, detached_form(name, made, form, file, program)) for name, made in names]
+    lines = dict.fromkeys(f"{name} = {text}" for name, text in cuts if text != name)
+    return ((insert_after(file, _after(one), "\n".join(lines)),), one.bindings[-1], why) if lines else None
+
+
+def _attributes(one: Carried) -> Iterator[tuple[str, ast.stmt]]:
+    """The attributes of the carried object to which a round gives values: `memory.h` of `memory.h, memory.c = cell(...)`."""
+    for statement in one.bindings:
+        for entry in entries_in(statement):
+            name = dotted_name(entry.place)
+            if entry.name == one.name and name is not None and reads(entry.value):
+                yield name, statement
+
+
+def _is_started_anew(one: Carried) -> bool:
+    """Whether the round that goes back gives the name a number afterwards: `total = 0.0`."""
+    block = block_of(one.step, one.file)
+    behind = block[block.index(one.step) :] if one.step in block else ()
+    return any(
+        isinstance(each, ast.Assign) and each in behind and isinstance(each.value, ast.Constant)
+        for each in one.bindings
+    )
 
 
 def _uses_before_binding(one: Carried, program: Program) -> list[ast.expr]:
@@ -268,11 +293,18 @@ def _is_detached(one: Carried, program: Program) -> bool:
         if scope is not None
         else []
     )
-    bound = [each for each in inside if one.name in binds(each) and isinstance(each, ast.Assign)]
+    kinds = (ast.Assign, ast.Expr)
+    bound = [
+        each for each in inside if one.name in binds(each) | changes(each) | _filled(each) and isinstance(each, kinds)
+    ]
     return any(_detaches(each, one, program) for each in bound) or any(
         isinstance(node, ast.Attribute) and node.attr in ("detach", "detach_") and dotted_name(node.value) == one.name
         for each in inside for node in walk(each)
     )  # fmt: skip
+
+
+def _filled(statement: ast.stmt) -> set[str]:
+    return {entry.name for entry in entries_in(statement)}
 
 
 def _detaches(statement: ast.stmt, one: Carried, program: Program) -> bool:

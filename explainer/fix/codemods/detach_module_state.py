@@ -7,16 +7,18 @@ the gradients through time; else the state is detached as it is stored, or where
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
-from explainer.fix.detachment import detached, detached_form
+from explainer.fix.detachment import detached, detached_form, nesting_kept
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.backward import find_backwards
-from explainer.source.carried import form_of_statement, has_graph, training_loops
+from explainer.source.carried import form_of_statement, training_loops
+from explainer.source.entry import has_graph
 from explainer.source.file import SourceFile
+from explainer.source.instance import names_of
 from explainer.source.lineage import (
     before,
     binds,
@@ -24,14 +26,17 @@ from explainer.source.lineage import (
     definitions,
     loops_of,
     reads,
+    scope_of,
     statements_of,
     value_of,
 )
-from explainer.source.name import Function, dotted_name
-from explainer.source.nesting import nesting_of
+from explainer.source.name import Function, bound_names, dotted_name
+from explainer.source.nesting import Nesting, nesting_of
 from explainer.source.pile import find_piles
 from explainer.source.program import Program
+from explainer.source.repeated import is_run_again
 from explainer.source.tree import walk
+from explainer.source.update import end_of_step, find_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             found = [_at_start(state, program, loop)]
         elif not found and not _is_repeated(state, program):
             found = [edits for edits in (_stored(state, program),) if edits]
+        elif not found:
+            same = [one for one in states if one.owner is state.owner]
+            found = [edits for edits in (_between_steps(same, program),) if edits and state is same[0]]
         for edits in found:
             why = f"keeps `{state.name}` with this step's graph for the next step"
             yield Proposal(edits=edits, culprit=culprit_of(state.file, state.binding, why), belief=1.4)
@@ -101,6 +109,7 @@ def _states(program: Program) -> Iterator[State]:
             for name in sorted((bound | _refilled(one, first, file, program)) & set(first)):
                 if isinstance(one, ast.Assign) and has_graph(value_of(one, name) or one.value, one, file, program):
                     yield State(name=name, file=file, owner=owner, method=method, read=first.pop(name), binding=one)
+                    known.add(name)
             if not isinstance(file.parents.get(one), ast.If):
                 known |= bound
 
@@ -151,6 +160,8 @@ def _before_each_step(
             if where is not file or name.startswith("self."):
                 continue
             calls = [one for one in loop.body if name in reads(one, graph=False)]
+            if calls and _is_given_anew(state, name, loop, besides=reset):
+                return
             # A program that resets somewhere, once an epoch, means the state to go on from step to step: only its graph must not.
             is_reset = any(
                 isinstance(node, ast.Attribute) and node.attr == reset and dotted_name(node.value) == name
@@ -184,6 +195,8 @@ def _reset_of(state: State) -> str | None:
 
 def _is_repeated(state: State, program: Program) -> bool:
     """Whether one step runs the method several times: in a loop or comprehension within the training loop's round."""
+    if is_run_again(state.method, state.file, program):
+        return True
     loops = {loop for _, loop, _ in training_loops(program)}
     names = {name for _, name in _instances(state, program)}
     for file in program.parsed():
@@ -193,6 +206,47 @@ def _is_repeated(state: State, program: Program) -> bool:
                 if around is not None and around not in loops:
                     return True
     return False
+
+
+def _between_steps(states: Sequence[State], program: Program) -> tuple[Edit, ...]:
+    """The states of a module detached behind each step of a program that runs it many times for one backward."""
+    places: dict[ast.stmt, tuple[SourceFile, list[str]]] = {}
+    for turn in find_turns(program):
+        within = next(loops_of(turn.statement, turn.file), None) or scope_of(turn.statement, turn.file, program)
+        names = names_of(states[0].owner, within, turn.file, program) if within is not None else []
+        kept = [(one, name) for name in names for one in states if within and not _is_given_anew(one, name, within)]
+        lines = [_detached_of(one, name, program) for one, name in kept]
+        if lines:
+            places[end_of_step(turn)] = turn.file, lines
+    return tuple(insert_after(file, one, "\n".join(lines)) for one, (file, lines) in places.items())
+
+
+def _is_given_anew(state: State, owner: str, within: ast.AST, besides: str = "") -> bool:
+    """Whether a round binds the state of an object itself, or by another method of it: `net.reset()`, `net.detach_state()`."""
+    kept = f"{owner}.{state.name.removeprefix('self.')}"
+    methods = {
+        one.name
+        for one in state.owner.body
+        if isinstance(one, ast.FunctionDef) and one is not state.method and one.name != besides
+        if any(state.name in binds(each) for each in statements_of(one))
+    }
+    called = {dotted_name(one.func) for one in walk(within) if isinstance(one, ast.Call)}
+    bound = {name for one in walk(within) if isinstance(one, ast.stmt) for name in bound_names(one)}
+    return kept in bound or any(f"{owner}.{one}" in called for one in methods)
+
+
+def _detached_of(state: State, owner: str, program: Program) -> str:
+    """The statement that detaches the state of an object, which has been run by then."""
+    kept = f"{owner}.{state.name.removeprefix('self.')}"
+    return f"{kept} = {detached(_nesting(state, program), kept)}"
+
+
+def _nesting(state: State, program: Program) -> Nesting:
+    nesting = nesting_of(_read(state.name, state.read), state.file, program)
+    if nesting.is_container:
+        return nesting
+    form = form_of_statement(state.binding, state.name, state.file, program)
+    return nesting_kept(state.name, state.binding, form, state.file, program)
 
 
 def _loop_round(state: State) -> ast.stmt | None:
@@ -244,10 +298,7 @@ def _detached_there(binding: ast.Assign, name: str, file: SourceFile, program: P
 
 
 def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Edit, ...]:
-    form = form_of_statement(state.binding, state.name, state.file, program)
-    nesting = nesting_of(_read(state.name, state.read), state.file, program)
-    text = detached_form(state.name, state.binding, form, state.file, program)
-    text = f"{state.name} = {detached(nesting, state.name) if nesting.is_container else text}"
+    text = f"{state.name} = {detached(_nesting(state, program), state.name)}"
     init = next((one for one in state.owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     made = [one for one in statements_of(init) if state.name in binds(one)] if init else []
     value = value_of(made[-1], state.name) if made else None
