@@ -17,8 +17,9 @@ from explainer.fix.codemod import edit_of, insert_before
 from explainer.fix.rewrite import bracketed, free_name
 from explainer.model.patch import Edit
 from explainer.source.backward import Backward
-from explainer.source.carried import Carried, has_graph
+from explainer.source.carried import Carried
 from explainer.source.cut import is_leaf
+from explainer.source.entry import has_graph
 from explainer.source.file import SourceFile
 from explainer.source.flow import Reach, flow_of
 from explainer.source.lineage import definitions, reads, scope_of, value_of
