@@ -13,7 +13,7 @@ from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import FilePatch, Patch
 from explainer.model.rule import Cause, FixRule
-from explainer.source.unread import vain_bindings
+from explainer.source.unread import bindings, vain_bindings
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4
@@ -162,11 +162,11 @@ def _patch(rule: FixRule, proposal: Proposal, context: Context, faults: list[str
 
 
 def _is_in_vain(patch: FilePatch) -> bool:
-    """Whether a file binds, once it is patched, a local name for nothing, where it did not before."""
+    """Whether a line that a patch writes binds a local name for nothing. A line that stood there may have lost its reader."""
     if not patch.file.endswith(".py"):
         return False
     before, after = (data.decode("utf-8", "replace") for data in (patch.before, patch.after))
-    return bool(vain_bindings(after) - vain_bindings(before))
+    return any(text not in bindings(before) for _, text in vain_bindings(after))
 
 
 def _proposals(rule: FixRule, context: Context, faults: list[str]) -> Sequence[Proposal]:

@@ -28,6 +28,15 @@ def vain_bindings(text: str) -> set[tuple[str, str]]:
     return found
 
 
+def bindings(text: str) -> set[str]:
+    """The statements of a text that bind names, as Python would write them; empty for a text that does not parse."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    return {ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Assign)}
+
+
 def _vain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Assign]:
     nodes = list(walk(function))
     if any(isinstance(one, ast.Call) and getattr(one.func, "id", "") in _SEES_ALL for one in nodes):

@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from explainer.ingest.text import read_text
+from explainer.workflow import explain_incident, plan_report
 from tests.fix.rewriting import diff_lines, rewritten
 
 RIGHT = {
@@ -196,3 +198,43 @@ def test_wrong_programs_are_mended(
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "give_gradient_form", after, still, message=message) == after
+
+
+ONES = """import torch
+def slope(net, x):
+    x = x.detach().requires_grad_()
+    energy = net(x)
+    seed = {seed}
+    return {call}
+"""
+SHAPES = "grad_output[0] has a shape of torch.Size([{}]) and output[0] has a shape of torch.Size([{}])."
+GRAD = "torch.autograd.grad(energy, x, grad_outputs={}, create_graph=True)[0]"
+
+
+@pytest.mark.parametrize(
+    ("seed", "call", "shapes", "changed"),
+    [
+        ("torch.ones(len(x))", GRAD.format("seed"), ("64", "64, 1"), GRAD.format("torch.ones_like(energy)")),
+        ("torch.ones(len(x), 1)", GRAD.format("seed"), ("64, 1", "64"), GRAD.format("torch.ones_like(energy)")),
+        ("None", GRAD.format("torch.ones(len(x))"), ("64", "64, 1"), GRAD.format("torch.ones_like(energy)")),
+        ("torch.ones(len(x))", "energy.backward(seed)", ("64", "64, 1"), "energy.backward(torch.ones_like(energy))"),
+        ("torch.ones(len(x))", GRAD.format("seed"), ("64", "64, 3"), None),
+        ("torch.rand(len(x))", GRAD.format("seed"), ("64", "64, 1"), None),
+    ],
+)  # fmt: skip
+def test_ones_take_the_shape_of_the_output(
+    tmp_path: pathlib.Path, seed: str, call: str, shapes: tuple[str, str], changed: str | None
+) -> None:
+    """As many ones in the same order: of a matrix for a vector it is not known which outputs count."""
+    source = ONES.format(seed=seed, call=call)
+    after = rewritten(tmp_path, "give_gradient_form", source, "return", message=SHAPES.format(*shapes))
+    assert diff_lines(source, after) == ([f"-    return {call}", f"+    return {changed}"] if changed else [])
+
+
+def test_an_edit_may_take_the_last_reader_from_a_line(tmp_path: pathlib.Path, catalog) -> None:
+    """`seed` is read by nobody afterwards, and stands as it did."""
+    (tmp_path / "train.py").write_text(ONES.format(seed="torch.ones(len(x))", call=GRAD.format("seed")))
+    log = f'Traceback (most recent call last):\n  File "train.py", line 6, in slope\nRuntimeError: Mismatch in shape: {SHAPES.format("64", "64, 1")}\n'
+    (incident,) = read_text(log)
+    report = plan_report(explain_incident(incident, None, catalog), catalog, str(tmp_path))
+    assert any("torch.ones_like(energy)" in (one.patch or "") for one in report.findings[0].fixes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.source.unread import vain_bindings
+from explainer.source.unread import bindings, vain_bindings
 
 USED = {
     "read behind": "def f(x):\n    x = x + 1\n    return x",
@@ -39,3 +39,8 @@ def test_what_is_not(text: str, statement: str) -> None:
 
 def test_a_text_that_does_not_parse() -> None:
     assert vain_bindings("def f(:") == set()
+
+
+def test_bindings_are_known_by_what_they_say() -> None:
+    assert bindings("def f(x):\n    y  =  x\n    return y") == {"y = x"}
+    assert bindings("def f(:") == set()

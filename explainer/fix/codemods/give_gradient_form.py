@@ -1,7 +1,8 @@
 """A gradient gets the form of what it belongs to: `p.grad = piece.view_as(p)`, and a loss of one number needs none at all.
 
 Only a flat piece is viewed: one of two dimensions may be transposed, and a view would hide that. A gradient that is not one
-(`-1` in a Wasserstein loss) keeps its value and loses its dimension. A tensor of weights for a list of losses becomes a list.
+(`-1` in a Wasserstein loss) keeps its value and loses its dimension. A tensor of weights for a list of losses becomes a list. Ones
+for each of as many outputs take the shape of the output: `torch.ones_like(energy)`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _SCALAR = re.compile(
 _OF_EACH = re.compile(
     r"grad_output\[0\] has a shape of torch\.Size\(\[\d+\]\) and output\[0\] has a shape of torch\.Size\(\[\]\)"
 )
+_BOTH = re.compile(
+    r"grad_output\[0\] has a shape of torch\.Size\(\[([\d, ]*)\]\) and output\[0\] has a shape of torch\.Size\(\[([\d, ]*)\]\)"
+)
 _ENGINES = {"torch.autograd.backward": ("grad_tensors", 1), "torch.autograd.grad": ("grad_outputs", 2)}
 _DEPTH = 4
 _MADE_OF = ("torch.tensor", "torch.FloatTensor", "torch.Tensor")
@@ -45,7 +49,44 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _given(file, statement, context.program)
         if _OF_EACH.search(message):
             yield from _of_each(file, statement, context.program)
+        if _is_as_many(message):
+            yield from _ones(file, statement, context.program)
         return
+
+
+def _is_as_many(message: str) -> bool:
+    """Whether the two shapes differ by axes of 1 alone: the same numbers in the same order."""
+    found = _BOTH.search(message)
+    shapes = [re.findall(r"\d+", one) for one in found.groups()] if found is not None else [[], ["0"]]
+    return (
+        shapes[0] != shapes[1]
+        and [one for one in shapes[0] if one != "1"] == [one for one in shapes[1] if one != "1"] != []
+    )
+
+
+def _ones(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[Proposal]:
+    """Ones that are given for an output: they are the same in whatever shape."""
+    names = program.names(file)
+    for call in (node for node in walk(statement) if isinstance(node, ast.Call)):
+        keyword, place = _ENGINES.get(names.qualified(call.func) or "", ("gradient", 0))
+        is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and keyword == "gradient"
+        if keyword == "gradient" and not is_method:
+            continue
+        assert isinstance(call.func, ast.Attribute) or not is_method
+        output = call.func.value if is_method and isinstance(call.func, ast.Attribute) else next(iter(call.args), None)
+        given = next((one.value for one in call.keywords if one.arg == keyword), None)
+        given = given or (call.args[place] if len(call.args) > place else None)
+        if given is None or dotted_name(output) is None or not _is_one(given, statement, file, program):
+            continue
+        assert output is not None
+        text = f"{spell(names, 'torch.ones_like')}({file.segment(output)})"
+        yield Proposal(
+            edits=(edit_of(file, given, text),),
+            culprit=culprit_of(file, given, f"gives ones in another shape than `{file.segment(output)}` has"),
+            belief=2.0,
+            title=f"Pass ones of the output's own shape: `{text}`",
+            because="ones are the same in any shape; each element of the output counts once, as it was meant",
+        )
 
 
 def _of_each(file: SourceFile, statement: ast.stmt, program: Program) -> Iterator[Proposal]:
