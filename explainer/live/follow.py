@@ -21,6 +21,7 @@ def follow(recorder: Any, on_look: Callable[[int], None]) -> ExitStack:
     follower, undo = Follower(recorder, on_look), ExitStack()
     undo.callback(module.register_optimizer_step_post_hook(follower.after_step).remove)
     undo.callback(module.register_optimizer_step_pre_hook(follower.before_step).remove)
+    undo.callback(follower.renewed.end)
     return undo
 
 

@@ -77,7 +77,7 @@ class Renewed:
                     if len(one.rounds) >= LEAST and not one.is_meant
                 ]
         if self._round >= ROUNDS:
-            self._end()
+            self.end()
 
     def _begin(self) -> None:
         """Look at what is made from now on, and at each backward."""
@@ -97,11 +97,12 @@ class Renewed:
 
         self._undo.append(undo)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Look no more, and leave nothing of ours in torch."""
         self._round = ROUNDS + 1
         self._made.clear()
-        for undo in reversed(self._undo):
-            undo()
+        while self._undo:
+            self._undo.pop()()
 
     def _making(self, make: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(make)

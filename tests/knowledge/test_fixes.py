@@ -42,6 +42,8 @@ BY_HAND: dict[str, str] = {
     "device/meta-tensor-not-materialised/lazy-module": "the dummy input of the first forward is the author's to choose",
     "device/mixed-devices/plain": "no recording: it needs two devices",
     "device/mixed-devices/plain-attribute": "no recording: it needs two devices",
+    "nan/learning-rate-divergence/policy-outputs": "which learning rate is low enough only a run tells",
+    "nan/learning-rate-divergence/trainer-rows": "which learning rate is low enough only a run tells",
     "nan/bad-input/missing-target": "whether a sample is left out or filled is the author's to say",
     "nan/bad-input/nan-in-rows-outside-the-loss": "what stands for a missing reading is the author's to say",
     "nan/bad-input/target-outside-0-and-1": "the scale of the data is known where they are made",
