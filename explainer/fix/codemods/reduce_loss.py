@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import crash_places
-from explainer.fix.forgotten import forgotten
+from explainer.fix.reduction_of_base import reduced_by_base
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
@@ -95,7 +95,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal]:
     file, node = loss.file, loss.node
-    yield from forgotten(context)
+    yield from reduced_by_base(context)
     is_one = _is_handed_in(loss, context.program)
     mean = insert_before(file, loss.at, f"{loss.name} = {loss.name}.mean()") if is_one else None
     yield Proposal(edits=(mean or edit_of(file, node, f"{operand(file, node)}.mean()"),), culprit=culprit, belief=1.5)

@@ -21,7 +21,7 @@ _DEPTH = 8
 Method = tuple[SourceFile, ast.ClassDef, ast.FunctionDef, ast.expr]
 
 
-def forgotten(context: Context) -> Iterator[Proposal]:
+def reduced_by_base(context: Context) -> Iterator[Proposal]:
     """An edit for the one method of the program that gives back unreduced what the method of its base reduces."""
     methods = list(_methods(context.program))
     found = {
