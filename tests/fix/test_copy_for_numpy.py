@@ -84,6 +84,9 @@ KEPT = {
         "np.mean", {},
     ),
     "what is on the CPU by then": (HEAD + "kept = np.mean(out.cpu())\n", "kept =", {"out": GPU}),
+    "what a function of the program is given": (
+        HEAD + "def heard(x):\n    return x.tolist()\nkept = heard(out)\n", "kept =", {"out": GPU},
+    ),
     "what NumPy made": (HEAD + "kept = np.mean(np.abs(rows) * 2)\n", "kept =", {"rows": "[4] float32"}),
 }  # fmt: skip
 
@@ -107,6 +110,14 @@ def test_what_is_collected_is_copied(
 @pytest.mark.parametrize(("source", "at", "tensors"), KEPT.values(), ids=KEPT)
 def test_what_numpy_can_read_stays(tmp_path: pathlib.Path, source: str, at: str, tensors: dict) -> None:
     assert rewritten(tmp_path, "copy_for_numpy", source, at, message=SAID, tensors=tensors) == source
+
+
+def test_what_a_module_gives(tmp_path: pathlib.Path) -> None:
+    """Its result is copied, and not what it computes with."""
+    source = HEAD + "kept = np.mean(net(x))\n"
+    seen = {"tensors": {"x": GPU}, "modules": {"net": "cuda"}}
+    after = rewritten(tmp_path, "copy_for_numpy", source, "kept =", message=SAID, **seen)
+    assert changed_lines(source, after) == ["kept = np.mean(net(x).cpu())"]
 
 
 def test_another_message(tmp_path: pathlib.Path) -> None:

@@ -15,7 +15,7 @@ from explainer.fix.crash import message_of
 from explainer.fix.device_word import HOST
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method
-from explainer.fix.seen import SeenTensor, seen, seen_tensors
+from explainer.fix.seen import SeenTensor, seen, seen_modules, seen_tensors
 from explainer.model.patch import Edit
 from explainer.source.array_kind import ARRAY, kind_of
 from explainer.source.binding import Value, all_parameters, bind_call, reaching
@@ -47,7 +47,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _tensors(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
     """`x.numpy()` becomes `x.cpu().numpy()`; an argument of a library that reads arrays `x.cpu()`."""
     read = [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" else []
-    read += [one for one in _given(node) if _is_on_gpu(one, node, file, context)]
+    read += [one for one in _given(node) if _reads(node, file, context) and _is_on_gpu(one, node, file, context)]
     if read:
         yield Proposal(
             edits=tuple(put_method(file, one, _copy(seen(one, context))) for one in read),
@@ -61,6 +61,21 @@ def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(one.value for one in call.keywords)]
 
 
+def _reads(call: ast.Call, file: SourceFile, context: Context) -> bool:
+    """Whether what is called may read arrays: no module, no function of torch's or of the program's own."""
+    called = context.program.names(file).qualified(call.func) or ""
+    if called.startswith(_READERS):
+        return True
+    value = Value(call.func, file)
+    resolver = resolver_of(context.program)
+    is_own = resolver.function_of(call, value) is not None or bool(resolver.classes_of(value))
+    return not (called.startswith("torch.") or is_own or _is_module(call.func, context))
+
+
+def _is_module(node: ast.expr, context: Context) -> bool:
+    return (dotted_name(node) or "") in seen_modules(context)
+
+
 def _is_on_gpu(node: ast.expr, call: ast.Call, file: SourceFile, context: Context) -> bool:
     """Whether an argument was seen there, or is computed of one that was: `(scores > 0) == labels` of a call of NumPy's."""
     known = seen(node, context)
@@ -70,7 +85,7 @@ def _is_on_gpu(node: ast.expr, call: ast.Call, file: SourceFile, context: Contex
     is_computed = isinstance(node, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.Call))
     if not is_computed or not (names.qualified(call.func) or "").startswith(_READERS) or _leaves(node, file, context):
         return False
-    if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+    if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute) and not _is_module(node.func, context):
         return False
     seen_in = [found for one in walk(node) if isinstance(one, ast.expr) and (found := seen(one, context)) is not None]
     return any(one.device not in HOST for one in seen_in)
