@@ -8,6 +8,11 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.source.table import SUFFIXES, find_tables, gaps
 
+READERS = (
+    "pandas.read_", "polars.read_", "polars.scan_", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile",
+    "numpy.memmap", "datasets.load_", "torch.load", "h5py.File", "scipy.io.", "pyarrow.", "csv.reader", "csv.DictReader",
+    "json.load", "pickle.load", "tifffile.", "soundfile.read", "torchaudio.load", "zarr.open",
+)  # fmt: skip
 MAX_LINES = 3
 
 

@@ -7,11 +7,11 @@ import ast
 from explainer.fix.codemod import edit_of
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
+from explainer.source.anew import PARAMETER
 from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 
-PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _MOVES = frozenset(
     {"to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "view", "reshape", "t", "unsqueeze", "squeeze"}
     | {
@@ -58,7 +58,7 @@ def inner_leaf(node: ast.expr, names: Names) -> ast.Call | None:
 def is_leaf_call(node: ast.Call, names: Names) -> bool:
     """Whether a call makes a leaf: a parameter, a tensor made with the flag, one that is flagged."""
     called = names.qualified(node.func) or ""
-    if called in PARAMETERS:
+    if called in PARAMETER:
         return True
     if called.startswith("torch.") and asks_for(node, "requires_grad", value=True):
         return True
@@ -68,7 +68,7 @@ def is_leaf_call(node: ast.Call, names: Names) -> bool:
 
 def leaf_last(whole: ast.expr, leaf: ast.Call, file: SourceFile, names: Names) -> tuple[Edit, ...] | None:
     """The edit that makes a leaf of all that is computed from one; None where its flag cannot be taken out."""
-    if names.is_call(leaf, *PARAMETERS):
+    if names.is_call(leaf, *PARAMETER):
         return _parameter_last(whole, leaf, file)
     return _flag_last(whole, leaf, file)
 

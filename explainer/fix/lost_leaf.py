@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import warned_at
 from explainer.fix.failure import failing_statements
-from explainer.fix.leaf import PARAMETERS, flags, is_leaf_call, without_flag
+from explainer.fix.leaf import flags, is_leaf_call, without_flag
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
+from explainer.source.anew import PARAMETER
 from explainer.source.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.module import inherits_module
@@ -145,7 +146,7 @@ def _edits(result: ast.expr, statement: ast.stmt, file: SourceFile, program: Pro
     inner = [
         one for one in walk(result) if isinstance(one, ast.Call) and one is not result and is_leaf_call(one, names)
     ]
-    if len(inner) > 1 or any(names.is_call(one, *PARAMETERS) for one in inner):
+    if len(inner) > 1 or any(names.is_call(one, *PARAMETER) for one in inner):
         return None
     if inner and _name_flagged(inner[0]) is None:
         return _moved(result, inner[0], file)
@@ -207,7 +208,7 @@ def _makes_leaf(statement: ast.stmt, name: str, names: Names) -> bool:
         return True
     is_bound = isinstance(statement, ast.Assign) and dotted_name(statement.targets[0]) == name
     value = statement.value if isinstance(statement, ast.Assign) and is_bound else None
-    if not isinstance(value, ast.Call) or not is_leaf_call(value, names) or names.is_call(value, *PARAMETERS):
+    if not isinstance(value, ast.Call) or not is_leaf_call(value, names) or names.is_call(value, *PARAMETER):
         return False
     return not _is_flag(value) or _name_flagged(value) in (None, name)
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
+from explainer.source.loss import Loss
 from explainer.source.name import Names, dotted_name
 from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
+IGNORES = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
 _MARKS = re.compile(
     r"(?:^|_)(?:ignored?|void|unlabell?ed|unknown|unannotated|pad(?:ding)?|skip|missing|no_?label|dont_?care)(?:_|$)",
     re.IGNORECASE,
@@ -33,6 +35,11 @@ class Mark:
     file: SourceFile
     node: ast.AST
     name: str | None = None
+
+
+def leaves_labels_out(loss: Loss) -> bool:
+    """Whether a loss is given an `ignore_index`, or options that may hold one."""
+    return "ignore_index" in loss.options or any(one.arg is None for one in loss.made.keywords)
 
 
 def marks_of(value: int, program: Program) -> Iterator[Mark]:

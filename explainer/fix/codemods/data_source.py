@@ -11,15 +11,10 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.data_cell import MAX_LINES, cells
+from explainer.fix.data_cell import MAX_LINES, READERS, cells
 from explainer.source.file import SourceFile
 from explainer.source.place import place_of
 
-READERS = (
-    "pandas.read_", "polars.read_", "polars.scan_", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile",
-    "numpy.memmap", "datasets.load_", "torch.load", "h5py.File", "scipy.io.", "pyarrow.", "csv.reader", "csv.DictReader",
-    "json.load", "pickle.load", "tifffile.", "soundfile.read", "torchaudio.load", "zarr.open",
-)  # fmt: skip
 _ANYTHING = ("torch.load", "json.load", "pickle.load", "numpy.load")  # which read settings and checkpoints as well
 _WARNED = re.compile(r"(divide by zero|invalid value) encountered in (\w+)")
 _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "state", "ckpt", "yaml")

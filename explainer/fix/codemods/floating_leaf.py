@@ -12,13 +12,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.model.patch import Edit
+from explainer.source.anew import PARAMETER
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
 
 _LITERALS = ("torch.tensor", "torch.as_tensor")
 _INTEGER = ("torch.arange", "torch.randint", "torch.full", "torch.randperm")
-_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -43,7 +43,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _call(node: ast.Call, statement: ast.stmt, file: SourceFile, names: Names) -> Iterator[Proposal]:
     why = "asks for the gradient of integers"
-    if names.is_call(node, *_PARAMETERS) and node.args and not _is_off(node):
+    if names.is_call(node, *PARAMETER) and node.args and not _is_off(node):
         buffer = _buffer(node, statement, file)
         edits = (buffer,) if buffer is not None else _floating(node.args[0], file, names)
         if edits:

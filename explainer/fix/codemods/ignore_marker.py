@@ -14,19 +14,18 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.source.file import SourceFile
-from explainer.source.label_marker import marks_of
+from explainer.source.label_marker import IGNORES, leaves_labels_out, marks_of
 from explainer.source.loss import Loss, find_losses
 from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.program import Program
 
-REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
-IGNORES = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
+_REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the loss that refused a label which the program marks as none."""
-    refused = REFUSED.search(message_of(context))
+    refused = _REFUSED.search(message_of(context))
     if refused is None:
         return
     value, program = int(refused[1]), context.program
@@ -43,11 +42,6 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(loss.file, loss.call, f"takes {marker}, which marks what has no label, for a class"),
             belief=2.4,
         )
-
-
-def leaves_labels_out(loss: Loss) -> bool:
-    """Whether a loss is given an `ignore_index`, or options that may hold one."""
-    return "ignore_index" in loss.options or any(one.arg is None for one in loss.made.keywords)
 
 
 def _marker(value: int, loss: Loss, program: Program) -> str | None:

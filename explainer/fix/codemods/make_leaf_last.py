@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
-from explainer.fix.leaf import PARAMETERS, flags, inner_leaf, is_leaf_call, leaf_last
+from explainer.fix.leaf import flags, inner_leaf, is_leaf_call, leaf_last
 from explainer.fix.lost_leaf import of_gradients
 from explainer.fix.optimized_leaf import REFUSED, of_optimizers
 from explainer.fix.rewrite import put_method
+from explainer.source.anew import PARAMETER
 from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.cut import grad_mode_cut
 from explainer.source.file import SourceFile
@@ -61,7 +62,7 @@ def _nameless(seen: set[ast.AST], context: Context) -> Iterator[Proposal]:
             leaf, above = inner_leaf(node, names), file.parents.get(node)
             above = file.parents.get(above) if isinstance(above, ast.Attribute) else above
             is_part = isinstance(above, (ast.BinOp, ast.Call)) and inner_leaf(above, names) is leaf
-            if leaf is None or leaf is node or is_part or node in seen or names.is_call(leaf, *PARAMETERS):
+            if leaf is None or leaf is node or is_part or node in seen or names.is_call(leaf, *PARAMETER):
                 continue
             edits = leaf_last(node, leaf, file, names)
             if edits is not None and any(one.arg == "requires_grad" for one in leaf.keywords):
@@ -75,7 +76,7 @@ def _flagged_early(node: ast.Assign, file: SourceFile, names: Names, context: Co
     if name is None or leaf is None or leaf is node.value:
         return
     # A module trains its parameters; what is computed from one it keeps as a plain tensor.
-    is_meant = name.startswith("self.") and names.is_call(leaf, *PARAMETERS) and names.class_of(node) is not None
+    is_meant = name.startswith("self.") and names.is_call(leaf, *PARAMETER) and names.class_of(node) is not None
     if not is_meant and not _is_trained(name, node, file, context):
         return
     edits = leaf_last(node.value, leaf, file, names)

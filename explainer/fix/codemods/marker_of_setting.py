@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.codemods.ignore_marker import IGNORES, REFUSED, leaves_labels_out
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.seen import seen_tensors
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.label_marker import is_name_of_marker, marks_of
+from explainer.source.label_marker import IGNORES, is_name_of_marker, leaves_labels_out, marks_of
 from explainer.source.loss import Loss, find_losses
 from explainer.source.program import Program
 from explainer.source.setting import Setting
 from explainer.source.setting_flow import members_behind, settings_behind
 from explainer.source.setting_python import read_python
 
+_REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
 _NAMES = re.compile(r"ignored?_(?:index|idx|label|id)", re.IGNORECASE)
 _USUAL = 255  # what the masks of images hold where nobody labelled a pixel
 _MANY = 200  # a model of as many classes may have one of that number
@@ -29,7 +29,7 @@ _MANY = 200  # a model of as many classes may have one of that number
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the setting from which the loss that failed takes its marker."""
-    refused = REFUSED.search(message_of(context))
+    refused = _REFUSED.search(message_of(context))
     if refused is None:
         return
     value, program = int(refused[1]), context.program

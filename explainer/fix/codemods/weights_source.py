@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.codemods.data_source import READERS
-from explainer.fix.data_cell import cells
+from explainer.fix.data_cell import READERS, cells
 from explainer.source.anew import PARAMETER
 from explainer.source.binding import Value
 from explainer.source.file import SourceFile
