@@ -10,6 +10,7 @@ from explainer.fix.codemod import culprit_at, culprit_of
 from explainer.fix.setting_edit import rename_key, set_value
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
+from explainer.source.binding import all_parameters
 from explainer.source.event import Event
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
@@ -75,6 +76,53 @@ def rename_method(listener: Listener, method: ast.FunctionDef, name: str) -> Edi
     """The edit that gives a method of the listener's another name."""
     start = listener.file.text.index(method.name, listener.file.span(method)[0])
     return Edit(file=listener.file.path, start=start, end=start + len(method.name), new=name)
+
+
+def later_name(method: str, event: Event, later: Event, program: Program) -> str | None:
+    """The method that the later event runs: its name, or `on_after_step` where the loop asks for `f"on_{event}"`."""
+    for before, behind in (("", ""), *_spellings(program)):
+        if method == f"{before}{event.name}{behind}":
+            return f"{before}{later.name}{behind}"
+    return None
+
+
+def _spellings(program: Program) -> Iterator[tuple[str, str]]:
+    for file in program.parsed():
+        for node in file.walk():
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            texts = [str(one.value) if isinstance(one, ast.Constant) else None for one in parts]
+            if texts.count(None) == 1 and len(texts) <= 3:
+                at = texts.index(None)
+                yield "".join(map(str, texts[:at])), "".join(map(str, texts[at + 1 :]))
+
+
+def later_parameters(
+    event: Event, later: Event, method: ast.FunctionDef, listener: Listener, program: Program
+) -> str | None:
+    """The parameters of the later method, as the loop gives them; None where they are not known, or the body reads others."""
+    name = later_name(method.name, event, later, program) or ""
+    present = method_of(listener.owner, name)
+    if present is None and event.call == later.call:
+        return ast.unparse(method.args)
+    others = [
+        one
+        for where in program.parsed()
+        for owner in program.names(where).classes.values()
+        if (one := method_of(owner, name))
+    ]
+    known = present or next(iter(others), None)
+    if known is None:
+        return None
+    lost = set(all_parameters(method)) - set(all_parameters(known))
+    used = {one.id for part in method.body for one in walk(part) if isinstance(one, ast.Name)}
+    return ast.unparse(known.args) if not lost & used else None
+
+
+def replace_parameters(method: ast.FunctionDef, given: str, file: SourceFile) -> Edit:
+    """The edit that gives a method other parameters."""
+    every = [one for one in walk(method.args) if isinstance(one, ast.arg)]
+    start = min(file.span(one)[0] for one in every)
+    return Edit(file=file.path, start=start, end=max(file.span(one)[1] for one in every), new=given)
 
 
 def _in_documents(old: str, new: str, listener: Listener, program: Program) -> Iterator[tuple[Setting, Edit]]:

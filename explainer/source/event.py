@@ -99,7 +99,15 @@ def event_of(statement: ast.stmt) -> Event | None:
     return Event(name=func.attr, call=("method", ast.dump(func.value), *rest), node=func)
 
 
-def later_event(event: Event, gap: Gap) -> Event | None:
-    """The first event of the same kind that the loop calls behind the step."""
+def later_event(event: Event, gap: Gap, *, alike: bool = True) -> Event | None:
+    """The first event of the same kind that the loop calls behind the step; unless `alike`, its arguments may be others."""
     found = (event_of(one) for one in gap.after)
-    return next((one for one in found if one is not None and one.call == event.call and one.name != event.name), None)
+    return next(
+        (one for one in found if one is not None and is_kin(one, event) and (one.call == event.call or not alike)), None
+    )
+
+
+def is_kin(one: Event, other: Event) -> bool:
+    """Whether two events of different names are called by the same, their other arguments aside."""
+    lead = 5 if other.call[0] == "for" else 2
+    return one.name != other.name and one.call[:lead] == other.call[:lead]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.source.callee import callees_of
-from explainer.source.event import Event, event_of
+from explainer.source.event import Event, event_of, is_kin
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -121,12 +121,7 @@ def _rest(statement: ast.stmt, file: SourceFile) -> Sequence[ast.stmt]:
 def _next_of(event: Event, statements: Sequence[ast.stmt]) -> Event | None:
     """The first event of statements that the same call makes, its other arguments aside."""
     found = (event_of(one) for one in statements)
-    return next((one for one in found if one is not None and _is_same(one, event)), None)
-
-
-def _is_same(one: Event, other: Event) -> bool:
-    lead = 5 if other.call[0] == "for" else 2
-    return one.name != other.name and one.call[:lead] == other.call[:lead]
+    return next((one for one in found if one is not None and is_kin(one, event)), None)
 
 
 def _steps_anyway(choice: ast.If, step: Act) -> bool:

@@ -73,7 +73,30 @@ class Ball(Callback):
 """
 TABLE = 'CALLBACKS = {"ball": Ball, "log": Log}\n'
 LATE = LOOP.replace('            self.fire("loss")\n', "").replace('.fire("stepped")', '.fire("loss")')
+GIVEN = """import torch
+class Callback:
+    def on_loss(self, trainer, loss):
+        pass
+    def on_step(self, trainer):
+        pass
+class Trainer:
+    def fire(self, event, *args):
+        for callback in self.callbacks:
+            getattr(callback, event)(self, *args)
+    def fit(self, loader):
+        for x, y in loader:
+            loss = self.criterion(self.model(x), y)
+            self.fire("on_loss", loss)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+            self.fire("on_step")
+"""
 RIGHT = {
+    "what the later event does not give is read": {
+        "train.py": GIVEN,
+        "ball.py": METHOD.replace("(self, trainer)", "(self, trainer, loss)").replace("(-1, 1)", "(-loss, loss)"),
+    },
     "the event is behind the backward already": {"train.py": LATE, "ball.py": CLASS, "run.py": 'Ball(event="loss")\n'},
     "no event behind the step": {
         "train.py": LOOP.replace('            self.fire("stepped")\n', ""),
@@ -159,6 +182,11 @@ WRONG = {
         "ball.py",
         ["-    def on_loss(self, trainer):", "+    def on_step(self, trainer):"],
     ),
+    "a later event that is given less": (
+        {"train.py": GIVEN, "ball.py": METHOD.replace("(self, trainer)", "(self, trainer, loss)")},
+        "ball.py",
+        ["-    def on_loss(self, trainer, loss):", "+    def on_step(self, trainer):"],
+    ),
 }  # fmt: skip
 
 
@@ -174,9 +202,10 @@ def mended(folder: pathlib.Path, files: Mapping[str, str]) -> dict[str, str]:
     assert {one.applicability for one in found} <= {"unsafe"}
     best = max(found, key=lambda one: one.belief, default=None)
     texts = program.editable(edit.file for edit in best.edits) if best else {}
+    edits = best.edits if best else ()
     return {
-        pathlib.Path(edit.file).name: splice(texts[edit.file].text, [edit]) or ""
-        for edit in (best.edits if best else ())
+        pathlib.Path(path).name: splice(texts[path].text, [edit for edit in edits if edit.file == path]) or ""
+        for path in dict.fromkeys(edit.file for edit in edits)
     }
 
 

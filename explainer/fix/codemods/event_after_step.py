@@ -14,10 +14,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.listener import (
     Listener,
     is_asked_for,
+    later_parameters,
     listener_at,
     method_of,
     registered,
     rename_method,
+    replace_parameters,
     told_by_word,
 )
 from explainer.fix.trace import traced_places
@@ -41,14 +43,14 @@ def propose(context: Context) -> Iterator[Proposal]:
         for gap in find_gaps(program):
             for one in gap.between:
                 event = event_of(one)
-                later = later_event(event, gap) if event is not None else None
+                later = later_event(event, gap, alike=False) if event is not None else None
                 if event is None or later is None:
                     continue
                 place = f"{os.path.basename(gap.file.path)}:{one.lineno}"
                 for listener in _listeners(file, statement, event, program):
-                    for edit, culprit, belief in _subscriptions(event, later, listener, place, program):
+                    for edits, culprit, belief in _subscriptions(event, later, listener, place, program):
                         yield Proposal(
-                            edits=(edit,),
+                            edits=edits,
                             culprit=culprit,
                             belief=belief,
                             applicability="unsafe",
@@ -74,11 +76,17 @@ def _listeners(file: SourceFile, statement: ast.stmt, event: Event, program: Pro
 
 def _subscriptions(
     event: Event, later: Event, listener: Listener, place: str, program: Program
-) -> Iterator[tuple[Edit, Culprit, float]]:
+) -> Iterator[tuple[tuple[Edit, ...], Culprit, float]]:
     """Every edit that moves the listener to the later event: of a word, or of the name of its method."""
     why = f"runs at `{event.name}`, which {place} calls between a forward and its backward"
-    yield from told_by_word(event, later, listener, why, program)
+    if event.call == later.call:
+        for edit, culprit, belief in told_by_word(event, later, listener, why, program):
+            yield (edit,), culprit, belief
     method = method_of(listener.owner, event.name)
     is_free = method_of(listener.owner, later.name) is None and not is_asked_for(listener.owner, event.name, program)
-    if method is not None and is_free:
-        yield rename_method(listener, method, later.name), culprit_of(listener.file, method, why), 1.8
+    given = later_parameters(event, later, method, listener, program) if method is not None else None
+    if method is not None and given is not None and is_free:
+        edits = [rename_method(listener, method, later.name)]
+        if given != ast.unparse(method.args):
+            edits.append(replace_parameters(method, given, listener.file))
+        yield tuple(edits), culprit_of(listener.file, method, why), 1.8

@@ -12,11 +12,19 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.listener import Listener, is_asked_for, listener_at, method_of, rename_method, told_by_word
+from explainer.fix.listener import (
+    Listener,
+    is_asked_for,
+    later_name,
+    later_parameters,
+    listener_at,
+    method_of,
+    rename_method,
+    replace_parameters,
+    told_by_word,
+)
 from explainer.model.incident import Incident
 from explainer.model.patch import Edit
-from explainer.source.binding import all_parameters
-from explainer.source.file import SourceFile
 from explainer.source.lineage import root_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
@@ -85,8 +93,8 @@ def _moved(
     file, owner, method = listener.file, listener.owner, listener.function
     if owner is None or not isinstance(method, ast.FunctionDef) or method not in owner.body:
         return
-    name = _later_name(early, method.name, program)
-    given = _parameters(early, method, name, listener, program) if name else None
+    name = later_name(method.name, early.event, early.later, program)
+    given = later_parameters(early.event, early.later, method, listener, program) if name else None
     statement = _whole(method, act, owner)
     if name is None or given is None or statement is None or is_asked_for(owner, method.name, program):
         return
@@ -105,55 +113,10 @@ def _moved(
     elif _does_only(method, act, owner) and _may_lack(method.name, listener, program):
         edits = [rename_method(listener, method, name)]
         if given != ast.unparse(method.args):
-            edits.append(_replace_parameters(method, given, file))
+            edits.append(replace_parameters(method, given, file))
         yield tuple(edits), 2.0
     else:
         yield (removal, insert_after(file, method, f"\ndef {name}({given}):\n{_STEP}{text}")), 1.8
-
-
-def _later_name(early: EarlyEvent, method: str, program: Program) -> str | None:
-    """The method that the later event runs: its name, or `on_after_step` where the loop asks for `f"on_{event}"`."""
-    for before, behind in (("", ""), *_spellings(program)):
-        if method == f"{before}{early.event.name}{behind}":
-            return f"{before}{early.later.name}{behind}"
-    return None
-
-
-def _spellings(program: Program) -> Iterator[tuple[str, str]]:
-    for file in program.parsed():
-        for node in file.walk():
-            parts = node.values if isinstance(node, ast.JoinedStr) else []
-            texts = [str(one.value) if isinstance(one, ast.Constant) else None for one in parts]
-            if texts.count(None) == 1 and len(texts) <= 3:
-                at = texts.index(None)
-                yield "".join(map(str, texts[:at])), "".join(map(str, texts[at + 1 :]))
-
-
-def _parameters(
-    early: EarlyEvent, method: ast.FunctionDef, name: str, listener: Listener, program: Program
-) -> str | None:
-    """The parameters of the later method, as the loop gives them; None where they are not known, or the step needs others."""
-    present = method_of(listener.owner, name)
-    if present is None and early.event.call == early.later.call:
-        return ast.unparse(method.args)
-    others = [
-        one
-        for where in program.parsed()
-        for owner in program.names(where).classes.values()
-        if (one := method_of(owner, name))
-    ]
-    known = present or next(iter(others), None)
-    if known is None:
-        return None
-    lost = set(all_parameters(method)) - set(all_parameters(known))
-    used = {one.id for part in method.body for one in walk(part) if isinstance(one, ast.Name)}
-    return ast.unparse(known.args) if not lost & used else None
-
-
-def _replace_parameters(method: ast.FunctionDef, given: str, file: SourceFile) -> Edit:
-    every = [one for one in walk(method.args) if isinstance(one, ast.arg)]
-    start = min(file.span(one)[0] for one in every)
-    return Edit(file=file.path, start=start, end=max(file.span(one)[1] for one in every), new=given)
 
 
 def _does_only(function: Function, act: Act, owner: ast.ClassDef | None) -> bool:
