@@ -353,6 +353,15 @@ def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterat
                 yield from with_silent([_of_failure(each.failure)], [each.says])
 
 
+def _caught_before(processes: Sequence[ProcessReport], root: str) -> Iterator[Incident]:
+    """What a program caught again and again, of each process by itself, whatever became of it afterwards."""
+    for one in processes:
+        if not any(count for _, count in one.steps):
+            yield from _swallowed(one)
+        for each in given_up([one], root):
+            yield from with_silent([_of_failure(each.failure)], [each.says])
+
+
 def _swallowed(process: ProcessReport) -> Iterator[Incident]:
     """The exception that operations raised again and again, of a process that made no step: each batch is skipped for it."""
     raised = Counter((one.type, one.message) for one in process.failures if one.text)
@@ -379,7 +388,10 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         return _before_the_kernel(incident, processes)
     if incident is not None and incident.exceptions:
         traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
-        return traced if traced.traced or any(one.name == GROWTH for one in traced.facts) else None
+        if traced.traced or any(one.name == GROWTH for one in traced.facts):
+            return traced
+        # An exception without a known cause may be what came of others that the program had caught.
+        return next(_caught_before(processes, root), None) if run.report is None or not run.report.findings else None
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised

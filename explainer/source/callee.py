@@ -12,6 +12,7 @@ from explainer.source.binding import Value, bind_call, parameters_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
+from explainer.source.registry import members_of
 from explainer.source.resolve import Resolver, resolver_of
 from explainer.source.tree import walk
 
@@ -96,6 +97,10 @@ def _callees(value: Value, resolver: Resolver, depth: int) -> Iterator[Callee]:
     elif isinstance(node, ast.IfExp):
         for branch in (node.body, node.orelse):
             yield from _callees(replace(value, node=branch), resolver, depth + 1)
+    elif members := members_of(node, value.file, resolver.program):
+        for file, member in members:
+            if not isinstance(member, ast.ClassDef):
+                yield Callee(file=file, function=member)
     elif isinstance(node, ast.Call):
         yield from _returned(node, value, resolver, depth)
     elif isinstance(node, (ast.Name, ast.Attribute)):
@@ -113,10 +118,10 @@ def _returned(node: ast.Call, value: Value, resolver: Resolver, depth: int) -> I
             yield replace(one, given=one.given + len(node.args) - 1)
         return
     owner = resolver.find_class(node.func, value.file)
-    if owner is not None:
-        method = resolver.method(owner[1], "__call__", owner[0])
-        if method is not None:
-            yield Callee(file=method[0], function=method[1])
+    owners = [owner] if owner is not None else resolver.classes_in_table(node.func, value.file)
+    if owners:
+        found = [resolver.method(one, "__call__", file) for file, one in owners]
+        yield from (Callee(file=one[0], function=one[1]) for one in found if one is not None)
         return
     for factory in _callees(replace(value, node=node.func), resolver, depth + 1):
         arguments = bind_call(node, factory.function, value)

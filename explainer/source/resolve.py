@@ -22,6 +22,7 @@ from explainer.source.fields import fields_of, given_field
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.registry import members_of
 
 DEPTH = 14
 _BUDGET = 40_000  # steps a program: a large one is read in part rather than for minutes
@@ -265,11 +266,17 @@ class Resolver:
 
     def classes_of(self, value: Value, depth: int = 0) -> list[tuple[SourceFile, ast.ClassDef]]:
         """The project's classes that the object behind an expression may be an instance of."""
-        return [
-            found
-            for call in self.constructors_of(value, depth)
-            if isinstance(call.node, ast.Call) and (found := self.find_class(call.node.func, call.file)) is not None
-        ]
+        found: list[tuple[SourceFile, ast.ClassDef]] = []
+        for made in self.constructors_of(value, depth):
+            if isinstance(made.node, ast.Call):
+                one = self.find_class(made.node.func, made.file)
+                found += [one] if one is not None else self.classes_in_table(made.node.func, made.file)
+        return found
+
+    def classes_in_table(self, func: ast.expr, file: SourceFile) -> list[tuple[SourceFile, ast.ClassDef]]:
+        """The classes of which a call makes one whose class it takes out of a table."""
+        found = members_of(func, file, self.program)
+        return [(where, one) for where, one in found if isinstance(one, ast.ClassDef)]
 
     def constructors_of(self, value: Value, depth: int = 0) -> list[Value]:
         """The calls that made the object behind an expression, seen through wrappers, `.to(device)` and factories."""
@@ -305,7 +312,7 @@ class Resolver:
     def _constructed(self, node: ast.Call, value: Value, depth: int) -> list[Value]:
         called = self.program.names(value.file).qualified(node.func) or ""
         last = called.rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
-        if self.find_class(node.func, value.file) is not None:
+        if self.find_class(node.func, value.file) is not None or self.classes_in_table(node.func, value.file):
             return [value]
         function = self.function_of(node, value)
         if function is not None:
@@ -321,7 +328,7 @@ class Resolver:
             at = value.pick if isinstance(value.pick, int) and value.pick < len(node.args) else 0
             inner = self.constructors_of(Value(node.args[at], value.file, value.arguments), depth + 1)
             return inner or [value]
-        if last in ("ModuleList", "Sequential", "ModuleDict", "list", "values", "children") and (
+        if last in ("ModuleList", "Sequential", "ModuleDict", "list", "values", "items", "children") and (
             value.is_element or last in ("list", "values")
         ):
             parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]

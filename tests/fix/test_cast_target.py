@@ -31,6 +31,20 @@ RIGHT = {
     "no loss of torch": (HEAD + "y = torch.ones(6)\nloss = my_loss(out, y)\n", "loss =", {}),
 }
 WRONG = {
+    "values with an integer dtype": (
+        HEAD
+        + "def hot():\n    made = torch.zeros(6, 2, dtype=torch.long)\n    made[0] = 1\n    return made\n"
+        + "loss = F.binary_cross_entropy_with_logits(out, hot())\n",
+        "loss =",
+        {},
+        ["made = torch.zeros(6, 2, dtype=torch.float32)"],
+    ),
+    "values made integers": (
+        HEAD + "y = (out > 0).long()\nloss = F.binary_cross_entropy_with_logits(out, y)\n",
+        "loss =",
+        {},
+        ["y = (out > 0).float()"],
+    ),
     "labels made floats": (
         HEAD + "y = (x[:, 0] > 0).float()\nloss = F.cross_entropy(out, y)\n",
         "loss =",

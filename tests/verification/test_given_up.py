@@ -122,3 +122,38 @@ def test_it_is_suspect_and_mended(tmp_path: pathlib.Path) -> None:
     told = json.loads(done.stdout)
     assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "precision/dtype-mismatch")
     assert (tmp_path / "train.py").read_text() != PROGRAM
+
+
+ALL_SKIPPED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(6, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+losses = []
+for x in torch.randn(8, 5, 6):
+    try:
+        tags = torch.zeros(5, 3, dtype=torch.long)
+        tags[0] = 1
+        loss = nn.functional.binary_cross_entropy_with_logits(model(x), tags)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    except RuntimeError:
+        continue
+print(sum(losses) / len(losses))
+"""
+
+
+@pytest.mark.torch
+def test_what_came_of_it_is_not_the_cause(tmp_path: pathlib.Path) -> None:
+    """A run in which every batch was left out fails elsewhere, of a count that is 0: the exception that was caught is explained."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(ALL_SKIPPED)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    finding = told["report"]["findings"][0]
+    line = line_of(ALL_SKIPPED, "dtype=torch.long")
+    assert (told["status"], finding["cause"], finding["culprits"][0]["line"]) == ("verified", "precision/target-dtype", line)  # fmt: skip
+    assert "dtype=torch.float32" in (tmp_path / "train.py").read_text()

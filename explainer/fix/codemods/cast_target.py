@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.rewrite import put_method, spell, with_method
 from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
 from explainer.source.file import SourceFile
@@ -139,6 +139,7 @@ def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:
         yield from _at_float_origin(value, program)
     else:
         yield from (_at_birth(one, program) for one in float64_births(value, program))
+        yield from _at_integer_origin(value, program)
     takes = "class indices" if loss.takes_classes else "floating-point targets"
     yield Proposal(
         edits=(put_method(loss.file, loss.target, method),),
@@ -170,6 +171,23 @@ def _at_float_origin(value: Value, program: Program) -> Iterator[Proposal]:
                 )
         elif _is_tensor(one, program) or any(not each.is_array for each in float64_births(one, program)):
             yield Proposal(edits=(put_method(file, node, ".long()"),), culprit=culprit, belief=1.2)
+
+
+def _at_integer_origin(value: Value, program: Program) -> Iterator[Proposal]:
+    """Values that were made integers by a word: `torch.zeros(n, dtype=torch.long)` becomes float32, `.long()` `.float()`."""
+    for one in origins(value, program):
+        node, names = one.node, program.names(one.file)
+        if one.pick is not None or not isinstance(node, ast.Call) or stated_dtype(node, names) != INTEGER:
+            continue
+        dtype = next((each.value for each in node.keywords if each.arg == "dtype"), None)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("long", "int"):
+            edit = edit_of(one.file, node, with_method(one.file, node.func.value, ".float()"))
+        elif dtype is not None and (names.qualified(node.func) or "").startswith("torch."):
+            edit = edit_of(one.file, dtype, spell(names, "torch.float32"))
+        else:
+            continue
+        culprit = culprit_of(one.file, node, "makes integers of what the loss compares with probabilities or values")
+        yield Proposal(edits=(edit,), culprit=culprit, belief=1.3, title=_AS_FLOATS, because=_ROUNDED)
 
 
 def _is_tensor(value: Value, program: Program) -> bool:

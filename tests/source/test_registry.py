@@ -1,0 +1,145 @@
+"""What a call runs that takes its class or function out of a table."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+from collections.abc import Mapping
+
+import pytest
+
+from explainer.source.binding import Value
+from explainer.source.callee import callees_of
+from explainer.source.program import Program, read_program
+from explainer.source.registry import members_of
+from explainer.source.resolve import resolver_of
+
+CLASSES = "class A:\n    pass\n\n\nclass B:\n    pass\n\n\n"
+BY_DECORATOR = """TABLE = {}
+
+
+def register(name):
+    def add(one):
+        TABLE[name] = one
+        return one
+    return add
+
+
+@register("a")
+class A:
+    pass
+
+
+@register("b")
+class B:
+    pass
+
+
+"""
+BY_OBJECT = """from registry import MODELS
+
+
+@MODELS.register("a")
+class A:
+    pass
+
+
+@MODELS.register()
+class B:
+    pass
+"""
+REGISTRY = "class Registry(dict):\n    pass\n\n\nMODELS = Registry()\n"
+PROBE = "def run(name, cfg):\n    made = {}\n    return made\n"
+
+
+def one(parts: str, call: str) -> dict[str, str]:
+    """A program of one file that makes an object by a call."""
+    return {"train.py": f"{parts}{PROBE.format(call)}"}
+
+
+CASES: dict[str, tuple[Mapping[str, str], list[str]]] = {
+    "a dictionary": (one(CLASSES + 'TABLE = {"a": A, "b": B}\n', "TABLE[name](cfg)"), ["A", "B"]),
+    "its get": (one(CLASSES + 'TABLE = {"a": A, "b": B}\n', "TABLE.get(name)(cfg)"), ["A", "B"]),
+    "keywords": (one(CLASSES + "TABLE = dict(a=A, b=B)\n", "TABLE[name](cfg)"), ["A", "B"]),
+    "classes by their names": (
+        one(CLASSES + "TABLE = {x.__name__: x for x in (A, B)}\n", "TABLE[name](cfg)"), ["A", "B"],
+    ),
+    "stored one by one": (one(CLASSES + 'TABLE = {}\nTABLE["a"] = A\nTABLE[3] = B\n', "TABLE[name](cfg)"), ["A", "B"]),
+    "a decorator": (one(BY_DECORATOR, "TABLE[name](cfg)"), ["A", "B"]),
+    "a word of the program": (one(BY_DECORATOR, "TABLE[name](cfg)") | {"run.py": "import train\ntrain.run('b', {})\n"}, ["B"]),
+    "a word of a configuration": (one(BY_DECORATOR, "TABLE[name](cfg)") | {"config.yaml": "model:\n  name: a\n"}, ["A"]),
+    "a name of a class in a configuration": (
+        one(CLASSES + "TABLE = {x.__name__: x for x in (A, B)}\n", "TABLE[name](cfg)") | {"config.yaml": "model: B\n"}, ["B"],
+    ),
+    "an object that registers": (
+        {"registry.py": REGISTRY, "parts.py": BY_OBJECT, "train.py": "import parts\nfrom registry import MODELS\n" + PROBE.format("MODELS.build(cfg)")},
+        ["A", "B"],
+    ),
+    "a table of another module": (
+        {"parts.py": CLASSES + 'TABLE = {"a": A}\n', "train.py": "import parts\n" + PROBE.format("parts.TABLE[name](cfg)")}, ["A"],
+    ),
+    "a table that holds none": (one(CLASSES + 'TABLE = {"a": 1}\n', "TABLE[name](cfg)"), []),
+    "a method of another name": (one(BY_DECORATOR, "TABLE.keys()"), []),
+    "a local dictionary": (one(CLASSES, "cfg[name](cfg)"), []),
+}  # fmt: skip
+
+
+def read(folder: pathlib.Path, files: Mapping[str, str]) -> Program:
+    """The program of some files."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return read_program(str(folder), [name for name in files if name.endswith(".py")])
+
+
+def made_in(program: Program) -> Value:
+    """The value that the probe makes."""
+    for file in program.order:
+        for node in file.walk():
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "made":
+                return Value(node.value, file)
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("files", "wanted"), CASES.values(), ids=CASES)
+def test_classes_of_a_table(files: Mapping[str, str], wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """The object may be of each class of the table, or of those that are named."""
+    program = read(tmp_path, files)
+    assert [owner.name for _, owner in resolver_of(program).classes_of(made_in(program))] == wanted
+
+
+def test_functions_of_a_table(tmp_path: pathlib.Path) -> None:
+    """A table may hold functions as well."""
+    parts = "def tiny(cfg):\n    pass\n\n\nTABLE = {'tiny': tiny}\n"
+    program = read(tmp_path, one(parts, "TABLE[name](cfg)"))
+    made = made_in(program)
+    assert isinstance(made.node, ast.Call)
+    assert [member.name for _, member in members_of(made.node.func, made.file, program)] == ["tiny"]
+    assert [each.function.name for each in callees_of(made.node.func, made.file, program)] == ["tiny"]
+
+
+def test_parts_of_a_module_dict(tmp_path: pathlib.Path) -> None:
+    """What a loop over a `ModuleDict` calls is of the classes that were put into it."""
+    text = """from torch import nn
+
+class A(nn.Module):
+    def forward(self, x):
+        return x
+
+KINDS = {"a": A}
+
+class Sum(nn.Module):
+    def __init__(self, specs):
+        super().__init__()
+        self.parts = nn.ModuleDict()
+        for spec in specs:
+            self.parts[spec["name"]] = KINDS[spec["kind"]](spec)
+
+    def forward(self, x):
+        for name, part in self.parts.items():
+            made = part(x)
+        return made
+"""
+    program = read(tmp_path, {"train.py": text})
+    made = made_in(program)
+    assert isinstance(made.node, ast.Call)
+    assert [owner.name for _, owner in resolver_of(program).classes_of(Value(made.node.func, made.file))] == ["A"]
