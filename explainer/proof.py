@@ -194,7 +194,8 @@ def prove(
         CannotStart: there is no such program.
         Stopped: `job.watch.is_stopped` said so.
     """
-    watch = replace(job.watch, past=target.past, first_backward=bool(target.before) and not target.past)
+    is_first = bool(target.before) and not target.past
+    watch = replace(job.watch, past=target.past, is_silent=target.is_silent, first_backward=is_first)
     proof = verify_command(job.command, job.root, replace(watch, run_on=RUN_ON), on_output, on_step)
     if proof.verdict == GREEN and target.meant and _is_of_saved(target, choice):
         proof = verify_meant(job.command, job.root, watch, target.meant, proof)

@@ -39,6 +39,7 @@ from explainer.model.verification import (
 from explainer.verification.command import Ended
 
 MAX_NAMES = 3
+LEAST_SHARE = 0.25  # of the steps of a whole run: a policy that learns to end its episodes makes fewer
 _MISSCALED = {  # by the kinds of `live.misscaled`
     "clipped": f"{CLIPS_SCALED} of {{factor}}",
     "unscaled": f"{LACKS_FACTOR} of {{factor}}, by which the step divides its gradients beside the scaled ones",
@@ -56,13 +57,14 @@ SEGMENT_WITHOUT_INPUTS = "checkpoint without inputs"
 
 
 def judge(
-    ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]] = ()
+    ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]] = (), *, is_silent: bool = False
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The verdict, its reasons, and notes that change nothing about it.
 
     Red: an exception, a loss or gradient that is not finite and that a step was made with, an optimizer none of whose
     parameters has a gradient, or all of whose gradients are zero over two steps and more. Inconclusive: out of time, not
-    past the steps that the optimizers had made when it failed (`past`), or zero gradients where another optimizer trains.
+    past the steps that the optimizers had made when it failed (`past`; of a program that did not, `is_silent`, a whole run with
+    a share of them is enough), or zero gradients where another optimizer trains.
     """
     reasons = [reason for one in processes for reason in _faults(one)]
     if not ended.status:
@@ -72,7 +74,7 @@ def judge(
         reasons.insert(0, _failure(ended, processes))
     if reasons:
         return RED, tuple(dict.fromkeys(reasons)), _notes(processes)
-    doubts = list(_doubts(ended, processes, past))
+    doubts = list(_doubts(ended, processes, past, is_silent=is_silent))
     return (INCONCLUSIVE if doubts else GREEN), tuple(doubts), _notes(processes)
 
 
@@ -222,7 +224,9 @@ def _may_come(process: ProcessReport) -> bool:
     return process.is_stopped and any(one.moved for one in process.parameters)
 
 
-def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]]) -> Iterator[str]:
+def _doubts(
+    ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tuple[str, int]], *, is_silent: bool
+) -> Iterator[str]:
     """What keeps a run without fault from being green."""
     if ended.is_late:
         yield f"it ran out of time after {ended.seconds:.0f} s"
@@ -241,7 +245,8 @@ def _doubts(ended: Ended, processes: Sequence[ProcessReport], past: Sequence[tup
     # A program that ran to its own end went past the failure, also where it makes no further step.
     is_past = is_whole or not past or sum(made.values()) > sum(before for _, before in past)
     for name, before in past:
-        if made.get(name, 0) < before or not is_past:
+        enough = before * LEAST_SHARE if is_silent and is_whole else before
+        if made.get(name, 0) < enough or not is_past:
             yield f"{plain_name(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"
 
 

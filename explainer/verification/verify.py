@@ -42,11 +42,13 @@ class Watch:
     checkpointing, on copies of saved tensors; `exact` has compiled code draw the random numbers that eager code draws.
     `first_backward` keeps the gradients that the first backward leaves, which is before the first step. With `run_on` the
     program goes on for that many seconds once it has made its steps, unless it ends before. `place` are variables that choose
-    the devices; `is_stopped` is asked several times a second whether to end.
+    the devices; `is_silent` that the program had ended well: a whole run is past any failure, and may have fewer steps where it
+    learns when to end. `is_stopped` is asked several times a second whether to end.
     """
 
     steps: int = STEPS
     past: tuple[tuple[str, int], ...] = ()
+    is_silent: bool = False
     timeout: float = TIMEOUT
     allow_writes: bool = False
     place: tuple[tuple[str, str], ...] = ()
@@ -99,7 +101,7 @@ def verify_command(
     finally:
         lost = guard.restore() if guard is not None else ()
         shutil.rmtree(folder, ignore_errors=True)
-    verdict, reasons, notes = judge(ended, processes, watch.past)
+    verdict, reasons, notes = judge(ended, processes, watch.past, is_silent=watch.is_silent)
     unwatched = None if processes else why_unwatched(command)
     if unwatched is not None and verdict == INCONCLUSIVE:
         reasons = (*reasons, unwatched)

@@ -12,6 +12,8 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+import gradfix  # noqa: E402
+from explainer.model.trace import TracedLine  # noqa: E402
 from tests.live.tracing import lines, shown  # noqa: E402
 
 
@@ -319,3 +321,44 @@ def test_weights_that_another_network_makes() -> None:
 
     found = lines(main, fails=False)
     assert [(one.kind, one.operation, one.is_guess) for one in found] == [("starving-cut", "data =", False)] * 2
+
+
+def cut_student(*, frozen: bool = False, cut: bool = True) -> Callable[[], None]:
+    """A program that reads the gradients of a part before its first step; the part is cut off, or frozen on purpose."""
+    student, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    student.requires_grad_(not frozen)
+    kept: dict[str, torch.Tensor] = {}
+    student.register_forward_hook(
+        lambda *given: kept.update(out=given[2].detach()) if cut else kept.update(out=given[2])
+    )
+
+    def train() -> None:
+        optimizer = torch.optim.SGD([*student.parameters(), *head.parameters()], lr=0.1)
+        student(torch.randn(2, 3))
+        loss = head(kept["out"]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.stack([one.grad.norm() for one in student.parameters()]).norm()  # type: ignore[union-attr]
+        print(float(norm))
+
+    return train
+
+
+def traced(program: Callable[[], None]) -> tuple[TracedLine, ...]:
+    """What tracing a program shows that fails of a gradient which is None."""
+    with pytest.raises(AttributeError, match="NoneType"), gradfix.trace() as seen:
+        program()
+    return seen.lines
+
+
+def test_a_gradient_that_is_read_before_the_first_step() -> None:
+    """The program fails of a gradient that is None: the cut is told, as it would be after some steps."""
+    (found,) = (one for one in traced(cut_student()) if one.kind == "starving-cut")
+    assert (found.operation, found.says) == (
+        "detach", "`detach` keeps 2 parameters of the optimizer from ever getting a gradient",
+    )  # fmt: skip
+
+
+def test_frozen_parameters_are_not_starved() -> None:
+    """A frozen part has no gradient to be cut off from."""
+    assert [one for one in traced(cut_student(frozen=True, cut=False)) if one.kind == "starving-cut"] == []

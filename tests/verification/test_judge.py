@@ -118,3 +118,13 @@ def test_an_exception_that_the_status_tells_is_one_reason() -> None:
     failed = ProcessReport(pid=1, failures=(failure,))
     assert judge(Ended(status=1, seconds=1.0), [failed])[1] == ("it failed: RuntimeError: it broke",)
     assert judge(Ended(status=0, seconds=1.0), [failed])[1] == ("a process of it was ended by RuntimeError: it broke",)
+
+
+@pytest.mark.parametrize(
+    ("made", "is_silent", "is_stopped", "verdict"),
+    [(40, True, False, "green"), (40, False, False, "inconclusive"), (40, True, True, "inconclusive"), (5, True, False, "inconclusive")],
+)  # fmt: skip
+def test_a_program_that_learns_when_to_end(made: int, is_silent: bool, is_stopped: bool, verdict: str) -> None:
+    """What had ended well is past any failure once it has run to its end, unless hardly a step is left of it."""
+    one = ProcessReport(pid=1, is_stopped=is_stopped, steps=((FIRST, made),), **TRAINS, losses=(1.0, 0.9, 0.8))
+    assert judge(DONE, (one,), ((FIRST, 100),), is_silent=is_silent)[0] == verdict

@@ -68,6 +68,7 @@ def _watch_steps(torch: Any, tracer: Tracer, undo: ExitStack) -> None:
     @functools.wraps(make)
     def made(self: Any, *args: Any, **keywords: Any) -> None:
         tracer.has_optimizer = True
+        tracer.starved.saw_optimizer(self)
         make(self, *args, **keywords)
 
     def updated(self: Any, *args: Any, **keywords: Any) -> Any:

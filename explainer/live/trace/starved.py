@@ -58,12 +58,30 @@ class Starved:
             set()
         )  # lines whose parameters an optimizer steps: a graph ends there on purpose
         self._held: dict[int, Any] = {}  # the function that made the model may be over when it is asked for
+        self._optimizers: list[weakref.ref[Any]] = []
         self.has_flat = False  # whether an operation with a gradient of 0 took what a graph computes
 
     @property
     def has_stepped(self) -> bool:
         """Whether an optimizer has made a step: what is made before is the model."""
         return bool(self._owned)
+
+    def saw_optimizer(self, optimizer: Any) -> None:
+        """An optimizer is being made."""
+        self._optimizers.append(weakref.ref(optimizer))
+
+    def saw_none(self) -> None:
+        """The program failed of a gradient that is None: it may be one of its parameters', while others have theirs."""
+        made = [one for kept in self._optimizers if (one := kept()) is not None]
+        owned = [one for each in made for group in each.param_groups for one in group["params"]]
+        if all(one.grad is None for one in owned):
+            return  # no backward has come by, or another one gives them theirs
+        for one in owned:
+            known = self._owned.setdefault(id(one), _Owned(weakref.ref(one), _total(one)))
+            if one.grad is None:
+                known.steps, known.stepped = max(known.steps, LEAST_STEPS), len(self._flow)
+            else:
+                known.given += 1
 
     def saw_new_leaf(self, data: Any, parameter: Any, place: Place | None) -> None:
         """A parameter is made of what requires grad: an operation that takes a graph and gives none."""

@@ -561,6 +561,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad}
         told["fault"] = self.fault or self.new_leaves.fault
         told["grown"] = self._growth.told()
+        if "NoneType" in message:
+            self.starved.saw_none()
         if loss is None:
             told.update(self._silent())
         else:
