@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.source.binding import bounds_of
+from explainer.source.binding import bounds_of, find_calls
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
@@ -42,6 +42,22 @@ def members_of(func: ast.expr, file: SourceFile, program: Program) -> tuple[tupl
         one for one in entries if one.key is not None and program.once(_words)[0][one.key] > _said(one.key, entries)
     ]
     return tuple({id(one.member): (one.file, one.member) for one in named or entries}.values())
+
+
+def calls_out_of_tables(member: Member, program: Program) -> list[tuple[SourceFile, ast.Call]]:
+    """The calls that may run a class or function which they take out of a table."""
+    return [(file, call) for file, call, one in program.once(_calls) if one is member]
+
+
+def keys_of(member: Member, program: Program) -> frozenset[str]:
+    """The keys under which tables of the program hold a class or function."""
+    return frozenset(one.key for _, one in program.once(_tables) if one.member is member and one.key is not None)
+
+
+def _calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call, Member]]:
+    for file, call in find_calls(program):
+        for _, member in members_of(call.func, file, program):
+            yield file, call, member
 
 
 def _said(key: str, entries: list[Entry]) -> int:

@@ -22,7 +22,7 @@ from explainer.source.fields import fields_of, given_field
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.registry import members_of
+from explainer.source.registry import calls_out_of_tables, members_of
 
 DEPTH = 14
 _BUDGET = 40_000  # steps a program: a large one is read in part rather than for minutes
@@ -161,6 +161,11 @@ class Resolver:
         return self._callers[function]
 
     def _find_calls(self, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
+        yield from self._plain_calls(function, file)
+        owner = self.program.names(file).class_of(function) if function.name == "__init__" else None
+        yield from calls_out_of_tables(function if owner is None else owner, self.program)
+
+    def _plain_calls(self, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.Call]]:
         owner = self.program.names(file).class_of(function)
         direct = owner is None or file.parents.get(function) is not owner
         if direct:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
+from explainer.source.origin import walked_dictionary
 from explainer.source.program import Program, module_name
+from explainer.source.registry import calls_out_of_tables, keys_of
 from explainer.source.setting import ARGPARSE, COMMAND, DEFAULT, JSON, Document, Path, Setting
 from explainer.source.setting_binding import (
     argument_of,
@@ -67,6 +69,7 @@ class _Composed(NamedTuple):
     documents: tuple[Document, ...]
 
 
+_Call = tuple[SourceFile, ast.Call]
 _Value = _Entry | _Written | _Parsed | _Composed
 
 
@@ -150,6 +153,8 @@ class _Flow:
             return [one for value in node.values for one in self.values(value, file)]
         if isinstance(node, ast.Call):
             return self._call(node, file)
+        if isinstance(node, ast.DictComp) and (walked := walked_dictionary(node)) is not None:
+            return self.values(walked, file)
         return [_Written(node, file)]
 
     def members(self, values: list[_Value], key: str) -> list[_Value]:
@@ -185,6 +190,9 @@ class _Flow:
 
     def _name(self, node: ast.Name, file: SourceFile) -> list[_Value]:
         names = self.program.names(file)
+        walked = _walked(node, file)
+        if walked is not None:
+            return [one for value in self.values(walked, file) for one in self._elements(value)]
         function = names.function_of(node)
         while function is not None:
             bound = self._bound(node, function, file)
@@ -199,6 +207,19 @@ class _Flow:
         if bound:
             return [one for value in bound for one in self.values(value, file)]
         return self._imported(names.imports.get(node.id, ""))
+
+    def _elements(self, value: _Value) -> list[_Value]:
+        """What a loop over a list hands out, or over the items of a mapping."""
+        if isinstance(value, _Entry):
+            depth = len(value.path)
+            own = [one.path for one in value.document.settings if one.group == value.group]
+            parts = {path[: depth + 1] for path in own if path[:depth] == value.path and len(path) > depth}
+            return [_Entry(value.document, path, value.group) for path in sorted(parts)]
+        if isinstance(value, _Written) and isinstance(value.node, (ast.List, ast.Tuple)):
+            return [one for node in value.node.elts for one in self._kept(node, value.file)]
+        if isinstance(value, _Written) and isinstance(value.node, ast.Dict):
+            return [one for node in value.node.values for one in self._kept(node, value.file)]
+        return []
 
     def _bound(self, node: ast.Name, scope: Function | ast.Module, file: SourceFile) -> list[ast.expr]:
         """What a name is bound to in a scope: before its use in a function, anywhere in a module."""
@@ -298,19 +319,23 @@ class _Flow:
         ):
             return [_Composed(self.program.documents())]
         found: list[_Value] = []
-        calls = self._calls_of(function, file)
-        for where, call in calls:
-            found.extend(self._passed(name, function, call, where))
+        keys = keys_of(self._made_by(function, file), self.program)
+        for where in self._calls_of(function, file):
+            found.extend(self._passed(name, function, where, keys))
         default = default_of(name, function)
         return found or (self._kept(default, file) if default is not None else [])
 
-    def _passed(self, name: str, function: Function, call: ast.Call, file: SourceFile) -> list[_Value]:
-        """What one call gives to a parameter."""
+    def _passed(self, name: str, function: Function, where: _Call, keys: frozenset[str]) -> list[_Value]:
+        """What one call gives to a parameter of what tables hold under these keys."""
+        file, call = where
         value = argument_of(name, function, call)
         if value is not None:
             return self._kept(value, file)
         spread = [one.value for one in call.keywords if one.arg is None]
-        return [found for one in spread for found in self.members(self.values(one, file), name)]
+        given = [found for one in spread for found in self.values(one, file)]
+        # Of several those that name what the call takes out of a table: `{"type": "Freeze", "keep": [...]}`.
+        named = [one for one in given if _names(one, keys)] if len(given) > 1 else []
+        return self.members(named or given, name)
 
     def _arguments(self, name: str, function: Function, file: SourceFile) -> Iterator[tuple[SourceFile, ast.expr]]:
         for where, call in self._calls_of(function, file):
@@ -322,9 +347,13 @@ class _Flow:
             yield file, default
 
     def _calls_of(self, function: Function, file: SourceFile) -> list[tuple[SourceFile, ast.Call]]:
-        owner = self.program.names(file).class_of(function)
-        name = owner.name if owner is not None and function.name == "__init__" else function.name
-        return calls_by_name(self.program).get(name, [])
+        made = self._made_by(function, file)
+        return [*calls_by_name(self.program).get(made.name, []), *calls_out_of_tables(made, self.program)]
+
+    def _made_by(self, function: Function, file: SourceFile) -> ast.ClassDef | Function:
+        """What a call names that runs a function: of a constructor the class."""
+        owner = self.program.names(file).class_of(function) if function.name == "__init__" else None
+        return function if owner is None else owner
 
     def _flag(self, parsed: _Parsed, key: str) -> list[_Value]:
         """A flag: as a script gives it, as a configuration file does, or by its default."""
@@ -371,6 +400,40 @@ class _Flow:
                 if name == key:
                     return self._kept(value, file)
         return []
+
+
+def _walked(node: ast.Name, file: SourceFile) -> ast.expr | None:
+    """What the loop or comprehension around a name goes through whose elements it stands for, or whose items' values."""
+    below: ast.AST = node
+    while (above := file.parents.get(below)) is not None and not isinstance(
+        above, (ast.FunctionDef, ast.AsyncFunctionDef)
+    ):
+        loops: list[ast.For | ast.comprehension] = list(getattr(above, "generators", ()))
+        if isinstance(above, ast.For) and below in above.body:
+            loops.append(above)
+        for one in loops:
+            source, target = one.iter, one.target
+            is_items = (
+                isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
+            )
+            if is_items and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+                source, target = source.func.value, target.elts[-1] if isinstance(target, ast.Tuple) else target
+            if isinstance(target, ast.Name) and target.id == node.id and below is not one:
+                return source
+        below = above
+    return None
+
+
+def _names(value: _Value, keys: frozenset[str]) -> bool:
+    """Whether a mapping holds one of these words, or stands under it."""
+    if isinstance(value, _Entry):
+        own = [one for one in value.document.settings if one.path[:-1] == value.path and one.group == value.group]
+        return bool(keys & set(value.path[-1:])) or any(one.value in keys for one in own if isinstance(one.value, str))
+    if not isinstance(value, _Written):
+        return False
+    node = value.node
+    parts = node.values if isinstance(node, ast.Dict) else [one.value for one in getattr(node, "keywords", ())]
+    return any(isinstance(one, ast.Constant) and one.value in keys for one in parts)
 
 
 def _composed(value: _Composed, key: str) -> list[_Value]:

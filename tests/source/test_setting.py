@@ -173,3 +173,44 @@ def test_not_followed(code: str, tmp_path: pathlib.Path) -> None:
 def test_followed(code: str, wanted: list, tmp_path: pathlib.Path) -> None:
     """A value is followed from its use to the line where it is written."""
     assert behind(code, tmp_path) == wanted
+
+
+TABLE = """import json
+cfg = json.load(open("config.json"))
+class Clip:
+    def __init__(self, limit):
+        use(limit)
+class Log:
+    def __init__(self, limit=0):
+        print(limit)
+KINDS = {"clip": Clip, "log": Log}
+def make(specs):
+    return [KINDS[one["kind"]](**{k: v for k, v in one.items() if k != "kind"}) for one in specs]
+"""
+HOOKS = '{"hooks": [\n{"kind": "log", "limit": 1},\n{"kind": "clip", "limit": 2}\n]}'
+# What train.py says of a class that is taken out of a table, the configuration, and which setting its argument is.
+BY_NAME = {
+    "a list of mappings": (TABLE + 'make(cfg["hooks"])\n', HOOKS, [("config.json", 3, 2)]),
+    "mappings in the program": (
+        TABLE + 'make([{"kind": "log", "limit": 1}, dict(kind="clip", limit=3)])\n', HOOKS, [("train.py", 12, 3)],
+    ),
+    "a loop": (
+        TABLE + 'for one in cfg["hooks"]:\n    one = dict(one)\n    KINDS[one.pop("kind")](**one)\n', HOOKS, [("config.json", 3, 2)],
+    ),
+    "items by name": (
+        TABLE + 'for kind, one in cfg["hooks"].items():\n    KINDS[kind](**one)\n',
+        '{"hooks": {\n"log": {"limit": 1},\n"clip": {"limit": 2}}}', [("config.json", 3, 2)],
+    ),
+    "one mapping": (TABLE + 'KINDS[cfg["kind"]](limit=cfg["limit"])\n', '{"kind": "clip",\n"limit": 4}', [("config.json", 2, 4)]),
+    "nobody makes one": (TABLE, HOOKS, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "config", "wanted"), BY_NAME.values(), ids=BY_NAME)
+def test_what_is_made_by_name(code: str, config: str, wanted: list, tmp_path: pathlib.Path) -> None:
+    """Of several mappings that one call hands on, the one that names the class is that of its arguments."""
+    program = project(tmp_path, {"train.py": code, "config.json": config})
+    file = program.order[0]
+    (call,) = [node for node in file.walk() if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "use"]
+    found = settings_behind(call.args[0], file, program)
+    assert sorted((pathlib.Path(one.file.path).name, one.line, one.value) for one in found) == wanted
