@@ -11,12 +11,15 @@ from collections.abc import Iterator
 
 from explainer.source.binding import Value, parameters_of
 from explainer.source.file import SourceFile
+from explainer.source.owner import calls_of_owner
 from explainer.source.program import Program
 from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 OPTION = "remove_unused_columns"
-ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
+ARGUMENTS = (
+    "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "KTOConfig", "RewardConfig", "CPOConfig", "ORPOConfig",
+)  # fmt: skip
 _KEPT = frozenset(
     {"label", "labels", "label_ids", "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds"}
     | {"pixel_values", "input_values", "input_features", "decoder_input_ids", "past_key_values", "start_positions"}
@@ -54,20 +57,37 @@ def drops(column: str, program: Program) -> bool | None:
 
 def arguments_calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
     """The calls that make the options of a Trainer."""
+    yield from calls_of_owner(ARGUMENTS, program)
+
+
+def trainer_calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls that make a Trainer, or one of the program's that inherits it."""
     for file in program.parsed():
         for node in file.walk():
-            called = (program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and called.rpartition(".")[2] in ARGUMENTS:
+            if isinstance(node, ast.Call) and _is_trainer(node.func, file, program):
                 yield file, node
+
+
+def columns_named(column: str, program: Program) -> Iterator[tuple[SourceFile, ast.AST]]:
+    """The places in which rows, or a data set, get a column of that name; those of rows with a model's input come first."""
+    found = [(file, node) for file in program.parsed() for node in file.walk() if _is_named(column, node)]
+    for file, node in sorted(found, key=lambda one: not _KEPT & _keys(one[1])):
+        names = [one for one in walk(node) if _is(one, column) or (isinstance(one, ast.keyword) and one.arg == column)]
+        yield file, names[0] if names else node
+
+
+def _keys(node: ast.AST) -> set[str]:
+    """The keys of a row."""
+    if isinstance(node, ast.Dict):
+        return {str(one.value) for one in node.keys if isinstance(one, ast.Constant)}
+    return {str(one.arg) for one in node.keywords} if isinstance(node, ast.Call) else set()
 
 
 def _models(program: Program) -> Iterator[Value]:
     """What Trainers get as their model, in a call or handed on by a subclass."""
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call) and _is_trainer(node.func, file, program):
-                given = [one.value for one in node.keywords if one.arg == "model"] or node.args[:1]
-                yield from (Value(one, file) for one in given)
+    for file, call in trainer_calls(program):
+        given = [one.value for one in call.keywords if one.arg == "model"] or call.args[:1]
+        yield from (Value(one, file) for one in given)
 
 
 def _is_trainer(called: ast.expr, file: SourceFile, program: Program, depth: int = 0) -> bool:
@@ -127,5 +147,5 @@ def _is_named(column: str, node: ast.AST) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and any(_is(one, column) for one in given)
 
 
-def _is(node: ast.expr | None, column: str) -> bool:
+def _is(node: ast.AST | None, column: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == column

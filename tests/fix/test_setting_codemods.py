@@ -23,6 +23,7 @@ NO_CACHE = {
     "add": "-> use_cache=false",
     "owner": ["Auto.from_pretrained"],
 }
+KEEP = {"add": "-> keep=true", "owner": ["Args", "Conf"], "beside": ["batch"], "only_with": ["collator"]}
 BEST = {"swap": ["best=true, save=* -> eval=@save"]}
 CHANGES = {
     "evaluation_strategy": Change(library="l", kind="argument", of="Args", old="evaluation_strategy", new="eval_strategy", write="x", checked="run"),
@@ -49,6 +50,10 @@ STAYS = {
     "two settings in two calls": (ONE, {"train.py": "f(bf16=True)\ng(fp16=True)\n"}, None),
     "a loader that is no model's": (NO_CACHE, {"train.py": "Tok.from_pretrained('x', a=1)\n"}, None),
     "a loader with another setting elsewhere": (NO_CACHE, {"train.py": "Auto.from_pretrained('x', a=1)\n", "config.yaml": "use_cache: false\n"}, None),
+    "a call without what needs it": (KEEP, {"train.py": "from lib import Args\nArgs(a=1)\n"}, None),
+    "a class of the program that is only called so": (KEEP, {"train.py": "class Args:\n    pass\nf(Args(a=1), collator=g)\n"}, None),
+    "a setting that is in the dictionary": (KEEP, {"train.py": "from lib import Args\nOPT = dict(keep=False)\nf(Args(**OPT), collator=g)\n"}, None),
+    "a file that no parser reads": (KEEP, {"a.yaml": "batch: 2\n", "train.py": "from lib import Args\nopen('a.yaml')\nf(Args, collator=g)\n"}, None),
     "a file that does not load": (TO_BF16, {"a.yaml": "fp16: true\n  x: [\n"}, True),
 }  # fmt: skip
 # ... and what is proposed: the file and its new text.
@@ -65,6 +70,13 @@ CHANGED = {
     "one of two arguments": (ONE, {"train.py": "f(bf16=True, fp16=True)\n"}, None, ("train.py", "f(bf16=True)\n")),
     "the value of another": (BEST, {"a.yaml": "best: true\nsave: epoch\n"}, None, ("a.yaml", "best: true\nsave: epoch\neval: epoch\n")),
     "the value of another, changed": (BEST, {"a.yaml": "eval: 'no'\nbest: true\nsave: epoch\n"}, None, ("a.yaml", "eval: 'epoch'\nbest: true\nsave: epoch\n")),
+    "a call with what needs it": (KEEP, {"train.py": "from lib import Args\nf(Args(a=1), collator=g)\n"}, None, ("train.py", "from lib import Args\nf(Args(a=1, keep=True), collator=g)\n")),
+    "a call with a place alone": (KEEP, {"train.py": "import lib\nf(lib.Conf('out'), collator=g)\n"}, None, ("train.py", "import lib\nf(lib.Conf('out', keep=True), collator=g)\n")),
+    "a class of the program's that inherits the owner": (KEEP, {"train.py": "from lib import Args\nclass Own(Args):\n    x: int = 1\nf(Own(a=1), collator=g)\n"}, None, ("train.py", "from lib import Args\nclass Own(Args):\n    x: int = 1\nf(Own(a=1, keep=True), collator=g)\n")),
+    "the dictionary behind a call": (KEEP, {"train.py": "from lib import Args\nOPT = dict(a=1)\nf(Args(**OPT), collator=g)\n"}, None, ("train.py", "from lib import Args\nOPT = dict(a=1, keep=True)\nf(Args(**OPT), collator=g)\n")),
+    "the section behind a call": (KEEP, {"a.yaml": "model: {a: 1}\ntrainer:\n  batch: 2\n", "train.py": "import yaml\nfrom lib import Args\ncfg = yaml.safe_load(open('a.yaml'))\nf(Args(**cfg['trainer']), collator=g)\n"}, None, ("a.yaml", "model: {a: 1}\ntrainer:\n  batch: 2\n  keep: true\n")),
+    "the JSON file of a parser": (KEEP, {"a.json": '{\n  "out": "x",\n  "batch": 2\n}\n', "train.py": "from lib import Args, ArgumentParser\nargs = ArgumentParser(Args).parse_json_file('a.json')\nf(args, collator=g)\n"}, None, ("a.json", '{\n  "out": "x",\n  "batch": 2,\n  "keep": true\n}\n')),
+    "the script of a parser of several classes": (KEEP, {"run.sh": "python train.py --out x --batch 2\n", "train.py": "from lib import Conf, OwnParser\nclass Script:\n    pass\nscript, args = OwnParser((Script, Conf)).parse()\nf(args, collator=g)\n"}, None, ("run.sh", "python train.py --out x --batch 2 --keep True\n")),
     "a new argument": (NO_CACHE, {"train.py": "Auto.from_pretrained('x', a=1)\n"}, None, ("train.py", "Auto.from_pretrained('x', a=1, use_cache=False)\n")),
 }  # fmt: skip
 # The name that the message complains of, files: what the renamed argument becomes; None for nothing.

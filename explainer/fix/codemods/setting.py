@@ -3,8 +3,9 @@
 The rule's options:
 
 - `swap`: what must be written and what is to be written for it (`explainer/fix/setting_choice.py` says how);
-- `add` with `owner`: a setting that is added to the one call of an owner (`TrainingArguments`), or to the file from which
-  that call takes its `**options`, where it is not written anywhere;
+- `add` with `owner`: a setting that is added to the calls of an owner (`TrainingArguments`), or of a class that inherits it, or
+  where such a call takes its `**options` from, where it is not written anywhere; `beside`: other settings of the owner, behind
+  which it goes in a file that a parser reads;
 - `only_with`: names of which the program must have one, as an argument, a function or a method that it calls;
 - `not_in_place`: the fix is refused where the program's modules write in place (non-reentrant checkpointing does not notice);
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
@@ -23,11 +24,12 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
 from explainer.fix.setting_edit import add_key, remove, set_value
+from explainer.fix.setting_owner import setting_in_call, settings_of_parser
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.owner import calls_of_owner
 from explainer.source.segment_code import may_run_in_model
-from explainer.source.setting import ASSIGNED, IN_CODE, KEYWORD, Setting
-from explainer.source.setting_flow import documents_behind
+from explainer.source.setting import ASSIGNED, IN_CODE, Setting
 from explainer.source.setting_python import read_python
 from explainer.source.write import find_writes
 
@@ -179,36 +181,20 @@ def _value(result: Wanted, swap: Swap, met: tuple[Setting, ...]) -> object:
 
 def _added(context: Context) -> Iterator[Proposal]:
     """A new argument beside the others of an owner's call, or in the file that the call takes its arguments from."""
+    owners = _words(context.options.get("owner"))
+    why = str(context.options.get("why", "leaves it at its default"))
     for swap in read_swaps([context.options.get("add", "")]):
         if len(swap.results) != 1 or _written(swap.names, context):
             return
-        for file, call in _calls(context, _words(context.options.get("owner"))):
-            last = _last_given(call, file, context)
-            edit = add_key(last, swap.results[0].name, swap.results[0].value) if last is not None else ""
-            if last is not None and isinstance(edit, Edit):
+        name, value = swap.results[0].name, swap.results[0].value
+        calls = list(calls_of_owner(owners, context.program))
+        for file, call in calls:
+            found = setting_in_call(call, name, value, file, context.program)
+            if found is not None:
                 # What lacks the setting is the call, wherever its arguments are written.
-                why = str(context.options.get("why", "leaves it at its default"))
-                yield replace(_proposal(context, [edit], last, 0.3), culprit=culprit_of(file, call, why))
-
-
-def _calls(context: Context, owners: list[str]) -> Iterator[tuple[SourceFile, ast.Call]]:
-    """The calls of the owners: a class by its name, a method with that of its class."""
-    for file in context.program.parsed():
-        names = context.program.names(file)
-        for node in file.walk():
-            called = (names.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and any(called == one or called.endswith(f".{one}") for one in owners):
-                yield file, node
-
-
-def _last_given(call: ast.Call, file: SourceFile, context: Context) -> Setting | None:
-    """The setting after which a new one goes: the last entry of the file behind `**options`, else the last argument."""
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            for document, path, group in documents_behind(keyword.value, file, context.program):
-                own = [one for one in document.settings if one.path[:-1] == path and one.group == group]
-                if own and not own[-1].hold:
-                    return own[-1]
-    given = {file.span(one.value) for one in call.keywords if one.arg is not None}
-    own = [one for one in read_python(file) if one.span in given and one.kind == KEYWORD]
-    return own[-1] if own else None
+                yield Proposal(edits=(found,), culprit=culprit_of(file, call, why), belief=0.3)
+        known = _words(context.options.get("beside"))
+        for one in settings_of_parser(owners, known, context.program) if not calls else ():
+            edit = add_key(one, name, value)
+            if isinstance(edit, Edit):
+                yield _proposal(context, [edit], one, 0.3)

@@ -1,0 +1,69 @@
+"""Where a new setting of an owner goes: into the file or the dictionary behind its `**options`, else among its arguments.
+
+Where a parser makes it, into the file in which its other settings stand: `TrlParser((Script, SFTConfig)).parse_args_and_config()`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from explainer.fix.rewrite import add_argument
+from explainer.fix.setting_edit import add_key
+from explainer.fix.setting_spread import set_in_options
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.owner import is_owner
+from explainer.source.program import Program
+from explainer.source.setting import KEYWORD, Setting
+from explainer.source.setting_flow import documents_behind
+from explainer.source.setting_python import read_python
+
+_PARSER = "Parser"
+
+
+def setting_in_call(call: ast.Call, name: str, value: object, file: SourceFile, program: Program) -> Edit | None:
+    """The edit that gives a call a setting which is not written anywhere."""
+    last = _last_given(call, file, program)
+    edit = add_key(last, name, value) if last is not None else None
+    if isinstance(edit, Edit):
+        return edit
+    spread = set_in_options(call, name, value, file, program)
+    if spread is not None:
+        return spread
+    return add_argument(file, call, f"{name}={value!r}") if call.args or call.keywords else None
+
+
+def settings_of_parser(owners: Sequence[str], known: Sequence[str], program: Program) -> Iterator[Setting]:
+    """The settings of an owner that a parser reads: those of `known` in files and scripts, one for each place in which they stand."""
+    if not any(_is_parsed(node, owners, file, program) for file in program.parsed() for node in file.walk()):
+        return
+    places = set()
+    for one in (one for name in known for document in program.documents() for one in document.named(name)):
+        place = (one.file.path, one.group, one.path[:-1])
+        if place not in places:
+            places.add(place)
+            yield one
+
+
+def _is_parsed(node: ast.AST, owners: Sequence[str], file: SourceFile, program: Program) -> bool:
+    """Whether a parser is given an owner, alone or among others."""
+    called = (program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or not called.endswith(_PARSER):
+        return False
+    given = [*node.args, *(one.value for one in node.keywords)]
+    classes = [each for one in given for each in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
+    return any(is_owner(one, owners, file, program) for one in classes)
+
+
+def _last_given(call: ast.Call, file: SourceFile, program: Program) -> Setting | None:
+    """The setting after which a new one goes: the last entry of the file behind `**options`, else the last argument."""
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            for document, path, group in documents_behind(keyword.value, file, program):
+                own = [one for one in document.settings if one.path[:-1] == path and one.group == group]
+                if own and not own[-1].hold:
+                    return own[-1]
+    given = {file.span(one.value) for one in call.keywords if one.arg is not None}
+    own = [one for one in read_python(file) if one.span in given and one.kind == KEYWORD]
+    return own[-1] if own else None
