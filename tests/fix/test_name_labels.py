@@ -46,3 +46,25 @@ def test_they_are_named(tmp_path: pathlib.Path) -> None:
 def test_labels_that_are_called_so(name: str, tmp_path: pathlib.Path) -> None:
     source = PROGRAM.replace("NAME", name)
     assert rewritten(tmp_path, "name_labels", source, message=MESSAGE) == source
+
+
+NAMED = """from transformers import BertForSequenceClassification, Trainer, TrainingArguments
+
+arguments = TrainingArguments("out", label_names=["NAME"], load_best_model_at_end=True)
+Trainer(model=BertForSequenceClassification.from_pretrained("x"), args=arguments).train()
+"""
+
+
+@pytest.mark.parametrize("name", ["label", "label_ids"])
+def test_the_name_of_the_column(name: str, tmp_path: pathlib.Path) -> None:
+    """The collator calls it `labels`, and a model of transformers takes that."""
+    source = NAMED.replace("NAME", name)
+    assert rewritten(tmp_path, "name_labels", source, message=MESSAGE) == NAMED.replace("NAME", "labels")
+    assert rewritten(tmp_path, "name_labels", source, message="it failed") == source
+
+
+def test_other_names_of_labels(tmp_path: pathlib.Path) -> None:
+    """What the batch calls so, what a forward of the program's takes, and a name that says nothing of it."""
+    own = PROGRAM.replace("NAME", "label").replace('"out"', '"out", label_names=["label"]')
+    for source in (NAMED.replace("NAME", "labels"), NAMED.replace("NAME", "start_positions"), own):
+        assert rewritten(tmp_path, "name_labels", source, message=MESSAGE) == source
