@@ -1,7 +1,7 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
 Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities,
-float64 values that float32 takes for the same.
+float64 values that float32 takes for the same; of a Trainer's column whether it can hold the labels.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from .columns import columns
 from .compare import compared
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
@@ -64,6 +65,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         facts["coarse"] = " ".join(alike)
     if idle := idle_optimizer(frames, names.roots, steps_of):
         facts["idle_optimizer"] = idle
+    if of_trainer := columns(frames, error):
+        facts["columns"] = of_trainer
     if loss is not None:
         facts["loss"] = _tensor(loss)
         if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):

@@ -105,6 +105,8 @@ IDLE_OPTIMIZER = "live_idle_optimizer"
 """The fact of the optimizer that a scaler could not step: `SGD: frozen, 16 steps before`."""
 TOLD_NO = "told_no"
 """The fact of an option of the command line that was given a word for no."""
+LABEL_COLUMN = "live_labels_column"
+"""The fact of the columns that can only be the labels, by what a Trainer was given: `eval_dataset: kind -> labels`."""
 EARLY_CLIP = "live_early_clip"
 """The fact of a line that clips gradients before the backward that makes them: `train.py:12`."""
 

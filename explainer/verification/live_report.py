@@ -157,6 +157,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
     told = ("fractions", "scores", "coarse", "carried", "used_up")
     yield from ((f"live_{key}", seen[key]) for key in told if seen.get(key))
+    yield from ((f"live_{key}_column", one) for key, one in seen.get("columns", {}).items())
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"
         yield "live_reached", str(seen.get("reached", 0))

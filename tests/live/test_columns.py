@@ -1,0 +1,125 @@
+"""What is told of the columns that a Trainer dropped, at a failure in one of its methods."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+from typing import Any
+
+import pytest
+
+from explainer.live.columns import columns
+from explainer.live.crash import _frames
+from tests.live.test_dropped import program
+from tests.live.test_noting import run
+
+METHOD = "def evaluate(self, error):\n    raise error\n"
+
+
+def told(trainer: Any, error: BaseException, module: str = "transformers.trainer") -> dict[str, str]:
+    """What is seen where a method of the Trainer raises."""
+    space: dict[str, Any] = {"__name__": module}
+    exec(METHOD, space)  # noqa: S102 - a frame of the library's module
+    with pytest.raises(type(error)) as failed:
+        space["evaluate"](trainer, error)
+    return columns(list(_frames(failed.tb)), failed.value)
+
+
+def trainer(train: Any, held: Any = None, classes: int | None = None, *, is_kept: bool = False, **other: Any) -> Any:
+    kind = type("BertForSequenceClassification" if classes else "Net", (), {})
+    model = kind()
+    model.config = types.SimpleNamespace(num_labels=classes)
+    given = {"label_names": ["labels"], "_signature_columns": ["x", "labels", "label", "label_ids"], **other}
+    args = types.SimpleNamespace(remove_unused_columns=not is_kept)
+    return types.SimpleNamespace(model=model, args=args, train_dataset=train, eval_dataset=held, **given)
+
+
+def rows(**given: list[Any]) -> Any:
+    datasets = pytest.importorskip("datasets")
+    return datasets.Dataset.from_dict({"x": [0.0, 1.0, 2.0, 3.0]} | given)
+
+
+GOOD = {"labels": [0, 1, 2, 1]}
+LOST = ValueError("The model did not return a loss")
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (KeyError("trust"), {"missed": "trust"}),
+        (
+            KeyError("Caught KeyError in DataLoader worker process 0.\nTraceback\nKeyError: 'trust'"),
+            {"missed": "trust"},
+        ),
+        (KeyError("score"), {}),
+        (KeyError("x"), {}),
+        (KeyError(("trust",)), {}),
+        (ValueError("trust"), {}),
+    ],
+)
+def test_the_column_that_a_failure_asks_for(error: BaseException, wanted: dict[str, str]) -> None:
+    """A key that the rows had, and no other."""
+    assert told(trainer(rows(**GOOD, trust=[0.1, 0.2, 0.3, 0.4])), error) == wanted
+
+
+def test_only_what_a_trainer_has_dropped() -> None:
+    """None with `remove_unused_columns=False`, before the first loader, outside of a Trainer, or of rows of another kind."""
+    table, asked = rows(**GOOD, trust=[0.1, 0.2, 0.3, 0.4]), KeyError("trust")
+    assert told(trainer(table, is_kept=True), asked) == {}
+    assert told(trainer(table, _signature_columns=None), asked) == {}
+    assert told(trainer(table), asked, module="train") == {}
+    assert told(trainer([{"trust": 1}]), asked) == {}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"labels": [0, 2, 1, 0], "kind": [0, 1, 2, 0]},
+        {"label": [0, 2, 1, 0], "kind": [0, 1, 2, 0]},
+        {"fold": [0, 1, 2, 0]},
+        {"kind": [0, 1, 2, 7]},
+        {"kind": [1, 1, 1, 1]},
+        {"kind": [0.0, 1.0, 2.0, 0.0]},
+        {"kind": ["a", "b", "c", "a"]},
+        {"kind": [True, False, True, True]},
+        {"kind": [0, 1, 2, 0], "group": [1, 0, 0, 1]},
+        {"reader": [0, 1, 2, 0], "truth": ["yes", "no", "so", "no"]},
+        {"x": [0.0] * 60, "kind": [0, 1] * 30},
+    ],
+    ids=["labels", "a label", "beside the labels elsewhere", "other values", "one value", "numbers", "words", "flags", "two", "names of classes", "one class in none of many"],
+)  # fmt: skip
+def test_columns_that_need_not_be_the_labels(given: dict[str, list[Any]]) -> None:
+    """Nothing is told where a set has labels, or no column of it, or more than one, can only hold them."""
+    assert told(trainer(rows(**GOOD, fold=[0, 1, 0, 1]), rows(**given)), LOST) == {}
+
+
+def test_the_labels_by_their_values() -> None:
+    """Those of the other set, or all classes of a classifier; a token classifier or a language model has others."""
+    kind, number = {"kind": [0, 2, 1, 0]}, {"number": [5, 6, 7, 8]}
+    assert told(trainer(rows(**GOOD), rows(**kind, **number)), LOST) == {"labels": "eval_dataset: kind -> labels"}
+    many = {"x": [0.0] * 60, "kind": [0, 1, 2] * 20, "text": [str(one) for one in range(60)]}
+    assert told(trainer(rows(**GOOD), rows(**many)), LOST) == {"labels": "eval_dataset: kind -> labels"}
+    both = "train_dataset: kind -> labels, eval_dataset: kind -> labels"
+    assert told(trainer(rows(**kind, **number), rows(**kind), classes=3), LOST) == {"labels": both}
+    assert told(trainer(rows(**kind), rows(**kind), classes=4), LOST) == {}
+    assert told(trainer(rows(**kind), rows(**kind)), LOST) == {}
+    assert told(trainer(rows(**GOOD), rows(**kind), label_names=["labels", "next"]), LOST) == {}
+
+
+def test_rows_that_a_transform_makes() -> None:
+    """They have other columns than the table; what the transform asks for is told all the same."""
+    held = rows(kind=[0, 2, 1, 0]).with_transform(dict)
+    assert told(trainer(rows(**GOOD), held), LOST) == {}
+    assert told(trainer(rows(**GOOD), held), KeyError("kind")) == {"missed": "kind"}
+
+
+@pytest.mark.torch
+def test_the_failure_is_explained_by_it(tmp_path: pathlib.Path) -> None:
+    """A loss that asks for a column which the Trainer has dropped: certain."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("datasets")
+    (tmp_path / "train.py").write_text(program('weight = inputs["weight"]'))
+    done, _ = run(tmp_path, "train.py")
+    first = done.report.findings[0]
+    assert (first.cause, first.confidence) == ("trainer/columns-removed", "certain")
+    assert "live-dropped-column" in [one.id for one in first.evidence]
