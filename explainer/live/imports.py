@@ -9,14 +9,19 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 
 def after_import(name: str, then: Callable[[ModuleType], None]) -> None:
-    """Call back with a module, now or once it is imported."""
-    if name in sys.modules:
-        then(sys.modules[name])
-    else:
+    """Call back with a module, now or once it is imported.
+
+    A library that imports torch, as `transformers.trainer` does, is no more than begun while torch is: it has none of its names.
+    """
+    module = sys.modules.get(name)
+    if module is None:
         sys.meta_path.insert(0, AfterImport(name, lambda: then(sys.modules[name])))
+    elif not _Begun.wait_for(module, lambda: after_import(name, then)):
+        then(module)
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -51,11 +56,43 @@ class AfterImport(importlib.abc.MetaPathFinder):
             if self not in sys.meta_path:
                 return  # an import that failed and was tried again
             sys.meta_path.remove(self)
-            try:
-                self._then()
-            except Exception:  # the program must run, also where torch is one that we do not know
-                if os.environ.get("GRADFIX_DEBUG"):
-                    raise
+            _tell(self._then)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+
+class _Begun(importlib.machinery.ModuleSpec):
+    """The spec of a module that is being imported, which calls back once that has ended, well or not.
+
+    Python says so by an attribute of the spec, `_initializing`; no finder and no loader is asked by then.
+    """
+
+    waiting: list[Callable[[], None]]
+
+    @classmethod
+    def wait_for(cls, module: ModuleType, then: Callable[[], None]) -> bool:
+        """Whether a module is being imported, and calls back at the end of that."""
+        spec: Any = getattr(module, "__spec__", None)
+        if type(spec) not in (cls, importlib.machinery.ModuleSpec) or not getattr(spec, "_initializing", False):
+            return False
+        if type(spec) is not cls:
+            spec.waiting, spec.__class__ = [], cls
+        spec.waiting.append(then)
+        return True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            waiting, self.__class__ = self.waiting, importlib.machinery.ModuleSpec  # type: ignore[assignment]
+            del self.waiting
+            for then in waiting:
+                _tell(then)
+
+
+def _tell(then: Callable[[], None]) -> None:
+    try:
+        then()
+    except Exception:  # the program must run, also where torch is one that we do not know
+        if os.environ.get("GRADFIX_DEBUG"):
+            raise

@@ -47,6 +47,9 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     from torch.optim import optimizer as module
 
     watcher = Verifier(recorder, options) if options["mode"] == "verify" else Watcher(recorder, options)
+    # First: a release of a library that one of the others does not know keeps no step from being seen.
+    module.register_optimizer_step_post_hook(watcher.after_step)
+    module.register_optimizer_step_pre_hook(watcher.before_step)
     watcher.unowned.note_makers()
     watcher.skipped.watch()
     watcher.misscaled.watch()
@@ -59,8 +62,6 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.frozen_adapters.watch()
     watcher.switched_adapters.watch()
     watcher.segments.watch()
-    module.register_optimizer_step_post_hook(watcher.after_step)
-    module.register_optimizer_step_pre_hook(watcher.before_step)
 
 
 class Watcher:
