@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
 from explainer.model.trace import (
+    ADDED,
     CARRIED,
     CONSTANT,
     CROSSED,
@@ -40,7 +41,7 @@ _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
     "backward": (CARRIED, JOINED),
-    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, DEAD_TERM, EARLY),
+    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, ADDED, DEAD_TERM, EARLY),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -147,7 +148,7 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     for one in sorted(context.incident.traced, key=lambda line: _OF_ONE.get(line.kind) != cause):
         if cause != _OF_ONE.get(one.kind, cause):
             continue
-        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT, DEAD_TERM) or cause in _CUTS):
+        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT, DEAD_TERM, ADDED) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):
                 yield one, path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn", "once", "replayed", "expanded", "joined", "held",
+    "redrawn", "once", "replayed", "expanded", "joined", "held", "added",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -37,7 +37,8 @@ class TracedLine:
     - `joined` (takes up, for a loss, the graph of another network's, which is over), `held` (what a name, `operation`, holds of
       that graph in a running function; `node` is its form, `dict[tensor]`, the line that of the backward in this function)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
-    - `dead-term` (leaves a term of a loss without a graph: it trains nothing)
+    - `dead-term` (leaves a term of a loss without a graph: it trains nothing), `added` (adds the number that such a line,
+      then a guess, has read)
     - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)

@@ -11,6 +11,7 @@ from typing import Any
 
 from explainer.model.incident import Fact, Frame, Incident, LogLine, WarningRecord
 from explainer.model.trace import (
+    ADDED,
     AGAIN,
     CARRIED,
     CLEARED,
@@ -193,8 +194,13 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, and a term of the loss comes of it"
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
+        total = one.get("sum")
+        if total is not None:
+            read = f"{os.path.basename(one['file'] or '')}:{one['line']}"
+            says = f"adds the number that `{one['operation']}` read at {read} of another term, which trains nothing by that"
+            yield from _line(ADDED, total, says)
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
-        yield from _line(DEAD_TERM, one, says)
+        yield from _line(DEAD_TERM, {**one, "guess": total is not None}, says)
 
 
 def _replayed(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -73,6 +73,133 @@ DEAD = {
 LOG: list[float] = []
 
 
+def terms_of(layer: torch.nn.Linear, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    out = layer(x)
+    return {"mean": out.mean(), "size": out.square().mean(), "slope": layer.weight.norm()}
+
+
+def read_of(terms: dict[str, torch.Tensor]) -> dict[str, float]:
+    return {name: one.item() for name, one in terms.items()}
+
+
+def of_a_log(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    log = read_of(terms)
+    return terms["mean"] + 0.7 * log["size"]
+
+
+def of_a_name(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    size = float(terms["size"])
+    LOG.append(size)
+    return 0.3 * size + terms["mean"]
+
+
+def of_a_loop(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    log, total = read_of(terms), terms["mean"]
+    for name, weight in (("size", 0.5), ("slope", 0.25)):
+        total = total + weight * log[name]
+    return total
+
+
+def of_a_sum_in_place(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    size = terms["size"].item()
+    total = terms["mean"] * 2
+    total += size
+    return total
+
+
+def of_a_new_tensor(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    size = terms["size"].item()
+    return terms["mean"].clone() + torch.tensor(0.5 * size)
+
+
+def beside_a_share(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    size = terms["size"].item()
+    return (1.0 - terms["mean"]) + 0.5 * size
+
+
+NUMBERS = [of_a_log, of_a_name, of_a_loop, of_a_sum_in_place, of_a_new_tensor, beside_a_share]
+
+
+def weighed(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """An adaptive weight: what is added has a graph."""
+    terms = terms_of(layer, x)
+    log = read_of(terms)
+    return terms["mean"] + log["mean"] / log["size"] * terms["size"]
+
+
+def normalised(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    log = read_of(terms)
+    return sum(terms[name] / log[name] for name in terms)
+
+
+def averaged(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """A running average of what is trained is added, for the sake of the printed value."""
+    terms = terms_of(layer, x)
+    LOG.append(terms["size"].item())
+    return terms["mean"] + sum(LOG[-3:]) / 7 + 1.0
+
+
+def only_logged(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    LOG.append(0.7 * terms["size"].item())
+    return terms["mean"] + 0.1
+
+
+def a_part_of_the_sum(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    terms = terms_of(layer, x)
+    log = read_of(terms)
+    total = terms["mean"] + terms["size"]
+    return total + 0.1 * log["size"]
+
+
+def with_its_own_backward(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Each part goes backward at once, to save memory; the sum is told."""
+    size = layer(x).square().mean()
+    size.backward()
+    told = size.item()
+    return layer(x).mean() + told
+
+
+def logsumexp(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    scores = layer(x).flatten()
+    largest = scores.max().item()
+    total = (scores - largest).exp().sum().log()
+    return total + largest
+
+
+def value_of_another(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """A surrogate that is printed as what it stands for."""
+    terms = terms_of(layer, x)
+    log = read_of(terms)
+    surrogate = terms["mean"]
+    return surrogate - log["mean"] + log["size"]
+
+
+def multiplier(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    price = MULTIPLIER.item()
+    return layer(x).mean() + price * layer(x).square().mean() + 0.5 * price
+
+
+def without_a_graph(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        size = layer(x).square().mean().item()
+    return layer(x).mean() + 0.5 * size
+
+
+MULTIPLIER = torch.nn.Parameter(torch.tensor(0.5))
+QUIET = [
+    weighed, normalised, averaged, only_logged, a_part_of_the_sum, with_its_own_backward, logsumexp, value_of_another,
+    multiplier, without_a_graph,
+]  # fmt: skip
+
+
 def logged(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     loss = layer(x).mean()
     LOG.append(loss.item())
@@ -124,3 +251,30 @@ def test_a_term_that_is_computed_with_grad_mode_off() -> None:
 @pytest.mark.parametrize("name", ALIVE)
 def test_terms_that_are_as_they_should_be(name: str) -> None:
     assert lines(trained(ALIVE[name]), fails=False) == ()
+
+
+@pytest.mark.parametrize("loss_of", QUIET, ids=lambda one: one.__name__)
+def test_numbers_that_are_no_terms(loss_of: Callable[[torch.nn.Linear, torch.Tensor], torch.Tensor]) -> None:
+    assert lines(trained(loss_of), fails=False) == ()
+
+
+@pytest.mark.parametrize("loss_of", NUMBERS, ids=lambda one: one.__name__)
+def test_a_number_that_was_read_before(loss_of: Callable[[torch.nn.Linear, torch.Tensor], torch.Tensor]) -> None:
+    """Read for a log, and added further down: the sum is told, and the line that read it."""
+    found = lines(trained(loss_of), fails=False)
+    assert [one.kind for one in found][:2] == ["added", "dead-term"]
+    assert found[0].function == loss_of.__name__
+
+
+def test_a_term_that_trains_later() -> None:
+    """The sum is told to a log after its first part went backward, and then the other part does."""
+    layer = torch.nn.Linear(3, 2)
+
+    def train() -> None:
+        for _ in range(3):
+            terms = terms_of(layer, torch.randn(4, 3))
+            size = terms["size"].item()
+            (terms["mean"] + size).backward(retain_graph=True)
+            terms["size"].backward()
+
+    assert lines(train, fails=False) == ()

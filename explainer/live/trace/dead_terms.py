@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from .added import ADDS, Added, Read
 from .exits import Stack
 from .flow import Flow, Operation
 from .place import Place, describe
 
 MAX_LOOKED_AT = 200
 MAX_KEPT = 16
-_SUMS = frozenset(
-    ("add", "sub", "rsub", "__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__", "add_", "sub_", "stack")
-)  # fmt: skip
-# A constant that is taken off is a baseline more often than a term.
-_ADDS = frozenset(("add", "__add__", "__radd__", "__iadd__", "add_", "stack"))
+_TAKES_OFF = frozenset(("sub", "rsub", "__sub__", "__rsub__", "__isub__", "sub_"))
+_ADDS = ADDS | {"stack"}
+_SUMS = _ADDS | _TAKES_OFF
+GIVEN = ADDS | _TAKES_OFF | {"tensor", "as_tensor"}
+"""Calls that may be given a number which becomes a term."""
 _SCALED = frozenset(
     ("mul", "div", "neg", "__mul__", "__rmul__", "__truediv__", "true_divide", "mul_", "div_", "squeeze")
 )
@@ -32,11 +34,30 @@ class DeadTerms:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._found: dict[tuple[Place | None, str], Operation] = {}
-        self._left: deque[tuple[int, Stack]] = deque(maxlen=MAX_LOOKED_AT)
+        self._left: deque[tuple[int, Stack, object]] = deque(maxlen=MAX_LOOKED_AT)
+        self._given: dict[int, float] = {}
+        self._taken: deque[float] = deque(maxlen=MAX_LOOKED_AT)
+        self._added = Added(flow)
 
-    def left(self, number: int, stack: Stack) -> None:
+    def left(self, number: int, stack: Stack, value: object) -> None:
         """An operation gave the program a number or an array."""
-        self._left.append((number, stack))
+        self._left.append((number, stack, value))
+
+    def given(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """The last operation may have been given a number, to be added, to be taken off, or to be made a tensor."""
+        value = next((one for one in arguments if isinstance(one, float)), None)
+        number = len(self._flow) - 1
+        last = self._flow.get(number) if value is not None else None
+        if value is None or last is None or last.name != name:
+            return
+        if name in _TAKES_OFF:
+            self._taken.append(value)
+            return
+        with suppress(Exception):  # a tensor of a kind of its own may refuse any question
+            if all(one.numel() == 1 for one in arguments if hasattr(one, "numel")):
+                self._given[number] = value
+                if len(self._given) > MAX_LOOKED_AT:
+                    del self._given[next(iter(self._given))]
 
     def saw_backward(self, root: Any) -> None:
         """A backward is about to start at a tensor; of more than one value there is no sum to look at."""
@@ -44,6 +65,8 @@ class DeadTerms:
         if number is not None:
             self._look(number)
         self._left.clear()  # what an earlier round has read is part of no sum of a later one
+        self._given.clear()
+        self._taken.clear()
 
     def _look(self, number: int) -> None:
         queue, seen = [number], {number}
@@ -56,6 +79,34 @@ class DeadTerms:
                 if one not in seen:
                     seen.add(one)
                     queue.append(one)
+        self._look_at_given(number, seen)
+
+    def _look_at_given(self, root: int, looked_at: set[int]) -> None:
+        """Numbers that are added further down than they were read, as 0-dim tensors or as they are."""
+        self._added.saw_terms(looked_at)
+        sums = [
+            (one, made) for one in sorted(looked_at) if (made := self._flow.get(one)) is not None and made.name in _ADDS
+        ]
+        given = [
+            (number, one, self._given[each])
+            for number, one in sums
+            for each in (number, *one.inputs)
+            if each in self._given and (each == number or each not in looked_at)
+        ]
+        if given:
+            parts = {one for one, _ in self._flow.upstream(root)}
+            reads = [*self._reads()]
+            # `(x - m).exp().sum().log() + m`: what is taken off before is no term.
+            if not {one.value for one in reads} & set(self._taken):
+                self._added.saw_sums(given, [one for one in reads if one.base not in parts])
+
+    def _reads(self) -> Iterator[Read]:
+        """The numbers that were read of what a graph has computed."""
+        for number, _, value in self._left:
+            one = self._flow.get(number)
+            is_read = one is not None and one.took_grad and one.grad_mode and len(one.inputs) == 1 and not one.leaves
+            if one is not None and is_read and isinstance(value, float):
+                yield Read(number, one, value, self._added.base(one.inputs[0]))
 
     def _terms_of(self, number: int, operation: Operation) -> Iterator[int]:
         """What an operation sums up or scales, where that has a graph; what it sums up and has none is looked at."""
@@ -81,7 +132,7 @@ class DeadTerms:
         here = describe(place)
         summed = self._flow.get(operation.inputs[0]) if operation.inputs else None
         parts = {one for one, _ in self._flow.upstream(operation.inputs[0])} if operation.inputs else set()
-        for one, stack in self._left:
+        for one, stack, _ in self._left:
             read = self._flow.get(one)
             # A part of the sum, or the sum, that is read besides was only told to a log: `1 - logged(loss)`.
             if one > number or read is None or not read.took_grad or parts & set(read.inputs):
@@ -134,9 +185,14 @@ class DeadTerms:
             seen.update(new)
             queue.extend(new)
 
-    def lines(self) -> list[Operation]:
-        """The operations that cut terms off."""
-        return list(self._found.values())
+    def lines(self) -> list[tuple[Operation, Operation | None]]:
+        """The operations that cut terms off; with the sum where that is given a number which was read elsewhere."""
+        told: dict[tuple[Place | None, str], tuple[Operation, Operation | None]] = {
+            key: (one, None) for key, one in self._found.items()
+        }
+        for read, total in self._added.told():
+            told.setdefault((read.place, read.name), (read, total))
+        return list(told.values())
 
 
 def _is_of_leaf(operation: Operation) -> bool:

@@ -18,8 +18,12 @@ def silent(tracer: Tracer) -> dict[str, Any]:
         "silenced": tracer.silenced.told(),
         "drawn": [operation_told(one) for one in tracer.sampled_terms.lines()[:MAX_TOLD]],
         "dead_terms": [
-            {**operation_told(one), "off": describe(one.off) if one.off else None}
-            for one in tracer.dead_terms.lines()[:MAX_TOLD]
+            {
+                **operation_told(one),
+                "off": describe(one.off) if one.off else None,
+                "sum": operation_told(total) if total is not None else None,
+            }
+            for one, total in tracer.dead_terms.lines()[:MAX_TOLD]
         ],
         "starved": tracer.account.starved(tracer.starved),
         "cleared": [

@@ -19,10 +19,11 @@ from typing import Any
 from torch.overrides import TorchFunctionMode
 
 from .account import MAX_TOLD, Account, operation_told
+from .calls import ASK, SHAPED_LIKE
 from .cleared import Cleared
 from .counted import Counted
 from .crossed import CROSSING, Crossed
-from .dead_terms import DeadTerms
+from .dead_terms import GIVEN, DeadTerms
 from .drawn import Drawn
 from .early import Early
 from .exits import WAYS_IN, WAYS_OUT, Exits
@@ -48,23 +49,11 @@ from .write import Write, Writes, extent, storage_of
 
 MAX_NUMBERS = 256
 MAX_LOSSES = 64
-_ASK = frozenset(
-    ("__get__", "__set__", "dim", "size", "stride", "numel", "is_complex", "is_floating_point", "is_contiguous", "element_size", "__len__", "__hash__",
-     "storage_offset", "data_ptr", "untyped_storage", "is_conj", "is_neg", "is_inference", "_is_view", "__repr__", "__format__",
-     "_set_grad_enabled", "_record_function_enter_new", "_record_function_exit._RecordFunction", "register_hook", "retain_grad",
-     "get_device", "nelement", "ndimension", "_make_subclass", "__dir__", "is_same_size", "result_type", "can_cast",
-     "_has_compatible_shallow_copy_type", "is_tensor", "is_storage", "set_grad_enabled", "is_nonzero", "names")
-)  # fmt: skip
 _ACCESS = frozenset(("__get__", "__set__"))
 _VIEWED = frozenset(("T", "mT", "H", "mH", "real", "imag"))  # attributes that are operations
 _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
-# Calls that read shape and dtype of a tensor, and none of its values.
-_SHAPED_LIKE = frozenset(
-    ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
-     "new_empty", "new_full", "new_empty_strided")
-)  # fmt: skip
 _TO_SHAPE_OF = frozenset(("expand_as", "view_as", "reshape_as"))  # which read the shape of their second tensor
 _INFINITE = re.compile(r"\binf\b|infinit|\b(?:non)?-?finite\b", re.IGNORECASE)
 _Before = tuple[list[Any], list[int], int, bool]
@@ -127,7 +116,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             name = self._accessed(name, func.__self__.__name__, args)
         elif name == "requires_grad_":
             self._see_flag(args, keywords)
-        if name in _ASK or getattr(local, "depth", None):
+        if name in ASK or getattr(local, "depth", None):
             if name == "_set_grad_enabled" and args and isinstance(args[0], bool):
                 self._switch(args[0])
             return func(*args, **keywords)
@@ -150,6 +139,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self._see_part(args[0], args[1])
             elif name == "batch_norm":
                 self._see_statistics(args, keywords)
+            elif name in GIVEN:
+                with self._torch._C.DisableTorchFunction():  # noqa: SLF001
+                    self.dead_terms.given(name, args)
         return result
 
     def _see_part(self, tensor: Any, index: Any) -> None:
@@ -215,7 +207,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """The tensors that a call is given, and what it may change of them."""
         if name in _NOT_COMPUTED:
             return None
-        if name in _SHAPED_LIKE:
+        if name in SHAPED_LIKE:
             return [], [], self._sequence(), False
         tensors = []
         kind = self._tensor
@@ -289,7 +281,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """An operation let a value out of torch: a number, a list, or an array, which may have a tensor's memory."""
         stack = self._places.stack(5)
         self._exits.left(number, stack)
-        self.dead_terms.left(number, stack)
+        self.dead_terms.left(number, stack, value)
         self._keep_number(value, number)
         if operation.name in LENDING and operation.inputs:
             self._lent.lend(tensors[0], operation)
