@@ -107,6 +107,26 @@ def test_classes_of_a_table(files: Mapping[str, str], wanted: list[str], tmp_pat
     assert [owner.name for _, owner in resolver_of(program).classes_of(made_in(program))] == wanted
 
 
+TAKEN = {
+    "by a subscript": "TABLE[name](7)",
+    "by get": "TABLE.get(name)(7)",
+}
+
+
+@pytest.mark.parametrize("call", TAKEN.values(), ids=TAKEN)
+def test_what_a_class_of_a_table_is_given(call: str, tmp_path: pathlib.Path) -> None:
+    """The parameters of a constructor stand for what the call gives that takes its class out of a table, also through a base."""
+    parts = (
+        "class A:\n    def __init__(self, n):\n        self.n = n\n\n\nclass B(A):\n    pass\n\n\nTABLE = {'b': B}\n"
+    )
+    program = read(tmp_path, one(parts, call))
+    (file,) = [each for each in program.parsed() if "class A" in each.text]
+    (given,) = [
+        node.value for node in file.walk() if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "self.n"
+    ]
+    assert [ast.unparse(each.node) for each in resolver_of(program).behind(Value(given, file))] == ["7"]
+
+
 def test_functions_of_a_table(tmp_path: pathlib.Path) -> None:
     """A table may hold functions as well."""
     parts = "def tiny(cfg):\n    pass\n\n\nTABLE = {'tiny': tiny}\n"
