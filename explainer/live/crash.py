@@ -1,7 +1,8 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
 Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities,
-float64 values that float32 takes for the same; of a Trainer's column whether it can hold the labels.
+float64 values that float32 takes for the same; of a Trainer's column whether it can hold the labels. Of an index that was refused its number, as
+torch itself prints it for a label.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .compare import compared
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
+from .refused_index import refused_index
 from .saved import names_of, saved_of
 from .used_up import used_up
 
@@ -61,6 +63,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
     whose = scores(torch, frames, str(error))
     if whose is not None:
         facts["scores"] = whose
+    if told := refused_index(torch, frames):
+        facts["refused_index"] = told
     if alike := coarse(torch, frames, str(error)):
         facts["coarse"] = " ".join(alike)
     if idle := idle_optimizer(frames, names.roots, steps_of):

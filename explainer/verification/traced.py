@@ -396,6 +396,9 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation
     yield from _facts_of_writes(one for one in lines if one.kind == WRITE)
+    for one in traced.get("indices") or ():
+        if one.get("turned"):
+            yield "traced_turned_index", one["operation"]
     stepped = [one for one in traced.get("replayed") or () if one["parameter"] and not one["moved_on"]]
     hidden = [*(traced.get("hidden") or ()), *stepped]
     if hidden:

@@ -9,6 +9,8 @@ from torch.nn import functional as F  # noqa: E402
 
 import gradfix  # noqa: E402
 from explainer.live.trace import indices  # noqa: E402
+from explainer.model.incident import Incident  # noqa: E402
+from explainer.verification.live_report import with_live_objects  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TABLE = torch.randn(4, 3)
@@ -88,6 +90,17 @@ def test_what_made_a_right_index_wrong_is_told_first(turned) -> None:
         y = labels.clone()
         torch.nn.functional.embedding(turned(y), table)
     assert [one.function for one in seen.lines][:1] == [turned.__name__]
+
+
+@pytest.mark.parametrize(("turned", "wanted"), [(from_one, ["add"]), (torch.clone, [])])
+def test_whether_an_operation_made_it_wrong(turned, wanted: list[str]) -> None:
+    """A fact says that the program's own operation made the index of allowed ones; of data that came wrong there is none."""
+    labels = torch.arange(5) if wanted else torch.tensor([0, 7])
+    with pytest.raises(IndexError) as failed, gradfix.trace():
+        y = labels.clone()
+        torch.nn.functional.embedding(turned(y), torch.ones(5, 2))
+    facts = with_live_objects(Incident(), failed.value).facts
+    assert [one.value for one in facts if one.name == "traced_turned_index"] == wanted
 
 
 def test_integers_that_came_wrong_are_told_where_they_are_made() -> None:

@@ -121,7 +121,7 @@ class Account:
         turned = next((one for number, one in upstream if is_refused and self._turns(number, one, is_refused)), None)
         found = [one for _, one in upstream if not one.inputs]
         told = [turned, *found] if turned is not None else found
-        return [{**operation_told(one), "refused": name} for one in told][:MAX_TOLD]
+        return [{**operation_told(one), "refused": name, "turned": one is turned} for one in told][:MAX_TOLD]
 
     def _turns(self, number: int, operation: Operation, is_refused: Callable[[Any], bool]) -> bool:
         """Whether an operation was given integers that are allowed, and made others; False where a tensor of them is gone."""
