@@ -58,7 +58,11 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
     for culprit in finding.culprits:
         culprits.setdefault((culprit.file, culprit.line), culprit)
     culprits = traced_first(culprits, finding.cause, context, is_cured=bool(fixes))
-    origin = next((one.culprit for _, _, one in proposed if one.is_origin), None)
+    first = proposed[0][2]
+    # Without an edit of its own a line gives way to one that an edit cures, unless it is likelier than all.
+    origin = next(
+        (one.culprit for _, _, one in proposed if one.is_origin and (one.edits or not fixes or one is first)), None
+    )
     if origin is not None:  # the traced line is where it shows
         culprits = {(origin.file, origin.line): origin, **culprits}
     others = [fix for fix in finding.fixes if fix.id not in {fix.id.partition("~")[0] for fix in fixes}]

@@ -35,7 +35,7 @@ class Gap:
     span: tuple[int, int]
 
 
-def find_tables(root: str, texts: Sequence[str] = ()) -> Iterator[TextFile]:
+def find_tables(root: str, texts: Sequence[str] = (), suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[TextFile]:
     """The tables under a folder that are small enough to be read, by name; plain text only where one of some texts names the file."""
     found = 0
     for folder, folders, names in os.walk(root):
@@ -43,7 +43,7 @@ def find_tables(root: str, texts: Sequence[str] = ()) -> Iterator[TextFile]:
         folders[:] = sorted(one for one in folders if not one.startswith((".", "_")) and depth < MAX_DEPTH)
         for name in sorted(names):
             is_named = name.lower().endswith(PLAIN) and any(name.lower() in text for text in texts)
-            if not (is_named or name.lower().endswith(SUFFIXES)) or found >= MAX_FILES:
+            if not (is_named or name.lower().endswith(suffixes)) or found >= MAX_FILES:
                 continue
             found += 1
             try:

@@ -72,13 +72,30 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     )
 
 
-@pytest.mark.parametrize(("classes", "wanted"), [(3, ["loss = F.cross_entropy(out, y - 1)"]), (5, [])])
-def test_a_label_that_the_live_program_has_no_class_for(tmp_path, classes: int, wanted: list[str]) -> None:
-    """A label equal to the number of classes is a guess that only a run can prove; one further away is none."""
-    source = "import torch.nn.functional as F\n\n\ndef step(net, x, y):\n    out = net(x)\n    loss = F.cross_entropy(out, y)\n"
+GUESSED = ["loss = F.cross_entropy(out, y - 1)"]
+STRANGER = {"names.txt": "cat\ndog\nfish\n", "dev.tsv": "cat\ta\ndog\tb\nfish\tc\ncow\td\ncat\te\n"}
+LIVE = {
+    "a label equal to the number of classes": (3, "3 of 3, from 1", {}, GUESSED),
+    "nothing known of the other labels": (3, "", {}, GUESSED),
+    "a label further away": (5, "", {}, []),
+    "a label 0 beside it": (3, "3 of 3, from 0", {}, []),
+    "a name in the data that is on no list": (3, "3 of 3, from 1", STRANGER, []),
+}
+
+
+@pytest.mark.parametrize(("classes", "refused", "data", "wanted"), LIVE.values(), ids=LIVE)
+def test_a_label_that_the_live_program_has_no_class_for(
+    tmp_path, classes: int, refused: str, data: dict[str, str], wanted: list[str]
+) -> None:
+    """A label equal to the number of classes is a guess that only a run can prove; what shows that it counts from 0 refutes it."""
+    source = "import torch.nn.functional as F\nNAMES = open('names.txt')\n\ndef step(net, x, y):\n    out = net(x)\n    loss = F.cross_entropy(out, y)\n"
+    for name, text in data.items():
+        (tmp_path / name).write_text(text)
     program = write(tmp_path, {"train.py": source})
     incident = failed({"train.py": line_of(source, "loss =")}, "Target 3 is out of bounds.")
-    incident = replace(incident, facts=(Fact(name=TENSOR, value=f"out: [8, {classes}] float32 on cpu"),))
+    facts = (Fact(name=TENSOR, value=f"out: [8, {classes}] float32 on cpu"),)
+    facts += (Fact(name="live_refused_index", value=refused),) if refused else ()
+    incident = replace(incident, facts=facts)
     proposal = best("count_labels_from_zero", program, incident=incident, fields={"target": "3"})
     after = splice(source, proposal.edits) if proposal is not None else source
     assert after is not None

@@ -18,6 +18,7 @@ from explainer.source.loss import Loss, find_losses
 from explainer.source.name import Names
 from explainer.source.number import number_of
 from explainer.source.origin import origins
+from explainer.source.stranger import find_strangers
 from explainer.source.tree import walk
 
 
@@ -49,10 +50,19 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _is_one_beyond(loss: Loss, context: Context) -> bool:
-    """Whether the label that was refused is the number of classes that the live program's logits had."""
+    """Whether the label that was refused is the number of classes that the live program's logits had.
+
+    Where there is a label 0 too they count from 0, and where a name in the data is a stranger to as many others, it is that one's.
+    """
     top, logits = context.fields.get("target"), seen(loss.prediction, context)
     is_known = top is not None and logits is not None and len(logits.shape) > 1
-    return is_known and logits.shape[1] == int(str(top))  # type: ignore[union-attr]
+    if not is_known or logits.shape[1] != int(str(top)):  # type: ignore[union-attr]
+        return False
+    live = context.incident.fact("live_refused_index")
+    if live is not None and live.value.endswith(" from 0"):
+        return False
+    found = find_strangers(int(str(top)), None, context.program, is_table=False)
+    return found is None or not found.is_name
 
 
 def _counts_from_one(value: Value, names: Names, context: Context) -> bool:
