@@ -57,20 +57,9 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         facts["modules"]["names"] = names.parameter_names()
     if _SEEKS_LAYERS.search(str(error)):
         facts["modules"].update(names.layer_names())
-    whose = fractions(torch, frames, str(error))
-    if whose is not None:
-        facts["fractions"] = whose
-    whose = scores(torch, frames, str(error))
-    if whose is not None:
-        facts["scores"] = whose
-    if told := refused_index(torch, frames):
-        facts["refused_index"] = told
-    if alike := coarse(torch, frames, str(error)):
-        facts["coarse"] = " ".join(alike)
+    facts.update(_told_of(error, torch, frames))
     if idle := idle_optimizer(frames, names.roots, steps_of):
         facts["idle_optimizer"] = idle
-    if of_trainer := columns(frames, error):
-        facts["columns"] = of_trainer
     if loss is not None:
         facts["loss"] = _tensor(loss)
         if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):
@@ -81,6 +70,20 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
             loss, f"{type(error).__name__}: {error}", graph.moved, [one for one in frames if _is_own(one)]
         )
     return facts
+
+
+def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[str, Any]:
+    """What the values in the frames say of some messages; nothing where they say nothing."""
+    message = str(error)
+    alike = coarse(torch, frames, message)
+    told = {
+        "fractions": fractions(torch, frames, message),
+        "scores": scores(torch, frames, message),
+        "refused_index": refused_index(torch, frames) or None,
+        "coarse": " ".join(alike) if alike else None,
+        "columns": columns(frames, error) or None,
+    }
+    return {name: one for name, one in told.items() if one is not None}
 
 
 def warned() -> list[str]:

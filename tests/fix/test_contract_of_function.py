@@ -175,6 +175,43 @@ def test_no_none_where_an_argument_is_trained(tmp_path: pathlib.Path, threshold:
     assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == changes
 
 
+BETWEEN = """import torch
+from torch import nn
+class Quantize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits, step):
+        high = 2 ** (bits - 1) - 1
+        ctx.save_for_backward(x, step)
+        return (x / step).round().clamp(-high, high) * step
+    @staticmethod
+    def backward(ctx, grad):
+        x, step = ctx.saved_tensors
+        return grad, (grad * (x / step)).sum()
+class Layer(nn.Linear):
+    def __init__(self, bits):
+        super().__init__(4, 4)
+        self.bits = {bits}
+        self.step = nn.Parameter(torch.ones(()))
+    def forward(self, x):
+        return nn.functional.linear(x, Quantize.apply(self.weight, self.bits, self.step))
+Layer(int(input()))(torch.randn(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("bits", "changes"),
+    [
+        ("bits", ["-        return grad, (grad * (x / step)).sum()", "+        return grad, None, (grad * (x / step)).sum()"]),
+        ("4", ["-        return grad, (grad * (x / step)).sum()", "+        return grad, None, (grad * (x / step)).sum()"]),
+        ("nn.Parameter(torch.tensor(4.0))", []),
+    ],
+)  # fmt: skip
+def test_none_between_gradients(tmp_path: pathlib.Path, bits: str, changes: list[str]) -> None:
+    """It stands where the number does that has no gradient; not where all arguments are trained."""
+    source = BETWEEN.format(bits=bits)
+    assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == changes
+
+
 SWAPPED = """import torch
 
 

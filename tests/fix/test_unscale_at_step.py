@@ -281,3 +281,13 @@ def test_another_message_moves_nothing(tmp_path: pathlib.Path) -> None:
         rewritten(tmp_path, "unscale_at_step", source, "unscale_", message="unscale_() is being called after step().")
         == source
     )
+
+
+def test_it_comes_before_what_reads_the_gradients(tmp_path: pathlib.Path) -> None:
+    """What the step's block did behind the clipping it still does behind it."""
+    source, _ = WRONG["a helper that gives back the norm"]
+    source = source.replace("    norms.append(norm)\n", "").replace(
+        "        amp.step()", "        log(net)\n        amp.step()"
+    )
+    after = rewritten(tmp_path, "unscale_at_step", source, "unscale_", message=SAID)
+    assert after.endswith("    if i % 2:\n        norm = amp.clip()\n        log(net)\n        amp.step()\n")

@@ -14,6 +14,7 @@ from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
+from explainer.source.origin import origins
 from explainer.source.program import Program
 from explainer.source.provenance import provenance_of
 from explainer.source.tree import children, walk
@@ -73,8 +74,69 @@ def _missing(file: SourceFile, pair: Pair, owner: ast.ClassDef, program: Program
     why = f"returns {given} of {wanted} gradients: `{'`, `'.join(_inputs(forward)[given:])}` gets none"
     parts = value.elts if isinstance(value, ast.Tuple) else [value]
     without = {at for at in range(wanted) if at >= given or _is_none(parts[at])}
-    edits = () if _are_trained(without, owner, program) else (edit_of(file, value, new),)
+    if not _are_trained(without, owner, program):
+        edits: tuple[Edit, ...] = (edit_of(file, value, new),)
+    else:
+        edits = tuple(_nones_between(parts, pair, owner, file, program))
+        why = f"returns {given} gradients for the {wanted} arguments of `forward`" if edits else why
     yield Proposal(edits=edits, culprit=culprit_of(file, value, why), belief=1.5)
+
+
+def _nones_between(
+    parts: list[ast.expr], pair: Pair, owner: ast.ClassDef, file: SourceFile, program: Program
+) -> Iterator[Edit]:
+    """`None` for each argument that is a number in every call, where these are just as many as lack a gradient."""
+    names = _inputs(pair[0])
+    plain = _numbers(pair[0], owner, program)
+    if len(names) - len(plain) != len(parts) or any(_is_none(one) for one in parts):
+        return
+    at = 0
+    for name in names:
+        if name in plain:
+            behind = at == len(parts)
+            end = file.span(parts[at - 1])[1] if behind else file.span(parts[at])[0]
+            yield Edit(file=file.path, start=end, end=end, new=", None" if behind else "None, ")
+        else:
+            at += 1
+
+
+def _numbers(forward: ast.FunctionDef, owner: ast.ClassDef, program: Program) -> set[str]:
+    """The arguments that are no tensor: as each call tells, followed to what makes them, or by what `forward` does with them.
+
+    It keeps numbers as attributes of `ctx`, or computes with them and constants alone: `2 ** (bits - 1)`.
+    """
+    names, calls = _inputs(forward), list(_applied(owner, program))
+    given = {
+        name: [Value(call.args[at], file) for file, call in calls if at < len(call.args)]
+        for at, name in enumerate(names)
+    }
+    made = {name: [each for one in values for each in origins(one, program)] for name, values in given.items()}
+    plain = {name for name, found in made.items() if found and all(isinstance(one.node, ast.Constant) for one in found)}
+    used = {
+        name
+        for name in names
+        if _is_used_as_number(name, forward) and not _are_trained({names.index(name)}, owner, program)
+    }
+    return plain | used | _plain_arguments(forward, owner, program)
+
+
+def _is_used_as_number(name: str, forward: ast.FunctionDef) -> bool:
+    """Whether each use of an argument is arithmetic with constants, or an attribute of `ctx` that keeps it."""
+    ctx = forward.args.args[0].arg
+    above = {below: one for one in walk(forward) for below in children(one)}
+    uses = [
+        one for one in walk(forward) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+    ]
+    return bool(uses) and all(_is_constant_but(name, above.get(one)) or _is_kept(above.get(one), ctx) for one in uses)
+
+
+def _is_constant_but(name: str, node: ast.AST | None) -> bool:
+    parts = [one for one in walk(node) if isinstance(one, (ast.Name, ast.Call))] if isinstance(node, ast.BinOp) else []
+    return bool(parts) and all(isinstance(one, ast.Name) and one.id == name for one in parts)
+
+
+def _is_kept(node: ast.AST | None, ctx: str) -> bool:
+    return isinstance(node, ast.Assign) and all((dotted_name(one) or "").startswith(f"{ctx}.") for one in node.targets)
 
 
 def _are_trained(positions: set[int], owner: ast.ClassDef, program: Program) -> bool:

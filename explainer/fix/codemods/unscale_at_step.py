@@ -171,7 +171,8 @@ def _helper_at_step(unscale: Act, training: _Training) -> tuple[Edit, ...]:
     if any(one not in inside for one in rest) or any(_leaves(one) for one in moved):
         return ()
     text = "\n".join(lines_of(file, one) for one in moved)
-    return (insert_before(file, step, text), *(remove_statement(file, one) for one in moved))
+    place = _first_beside(step, file, training, _Unit(file, tuple(moved)))
+    return (insert_before(file, place, text), *(remove_statement(file, one) for one in moved))
 
 
 def _is_plain(helper: Function, acts: Sequence[Act]) -> bool:
@@ -358,11 +359,15 @@ def _renamed(file: SourceFile, statement: ast.stmt, meant: dict[str, str]) -> st
 
 def _place(step: Act, training: _Training, unit: _Unit) -> ast.stmt:
     """The first statement of the step's block that only runs where it steps: what reads gradients there reads unscaled ones."""
-    block = list(block_of(step.statement, step.file))
-    if step.statement not in block:
-        return step.statement
-    at = block.index(step.statement)
-    while at and not _stays_above(block[at - 1], step.file, training, unit):
+    return _first_beside(step.statement, step.file, training, unit)
+
+
+def _first_beside(step: ast.stmt, file: SourceFile, training: _Training, unit: _Unit) -> ast.stmt:
+    block = list(block_of(step, file))
+    if step not in block:
+        return step
+    at = block.index(step)
+    while at and not _stays_above(block[at - 1], file, training, unit):
         at -= 1
     return block[at]
 
