@@ -56,6 +56,10 @@ def keys_of(member: Member, program: Program) -> frozenset[str]:
 
 def _calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call, Member]]:
     for file, call in find_calls(program):
+        above = file.parents.get(call)
+        is_called = isinstance(above, ast.Call) and above.func is call
+        if is_called and getattr(call.func, "attr", "") == "get":
+            continue  # `TABLE.get(name)(x)` gives the name to the table alone
         for _, member in members_of(call.func, file, program):
             yield file, call, member
 

@@ -173,26 +173,17 @@ class Resolver:
             return
         assert owner is not None
         if function.name == "__init__":
-            yield from self._calls.get(owner.name, ()) or self._by_table.get(owner, ())
+            yield from self._calls.get(owner.name, ())
             for other_file, other in self._derived(owner):
                 if not any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in other.body):
-                    yield from self._calls.get(other.name, ()) or self._by_table.get(other, ())
+                    yield from self._calls.get(other.name, ())
+                    yield from calls_out_of_tables(other, self.program)
                 else:
                     yield from self._super_calls(other_file, other)
         elif function.name in ("forward", "__call__"):
             yield from self._runs.get(owner, ())
         else:
             yield from self._calls.get(function.name, ())
-
-    @cached_property
-    def _by_table(self) -> dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]]:
-        """The calls of a class that is taken out of a table, `MODELS[name](...)`, by class; what `MODELS.build` gives it is not known."""
-        found: dict[ast.ClassDef, list[tuple[SourceFile, ast.Call]]] = {}
-        for file, call in find_calls(self.program):
-            is_taken = isinstance(call.func, (ast.Subscript, ast.Call))
-            for _, owner in self.classes_in_table(call.func, file) if is_taken else ():
-                found.setdefault(owner, []).append((file, call))
-        return found
 
     def _derived(self, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
         yield from self._by_base.get(owner.name, ())

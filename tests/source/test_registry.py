@@ -113,12 +113,12 @@ TAKEN = {
 }
 
 
+@pytest.mark.parametrize("held", ["A", "B"], ids=["itself", "one below it"])
 @pytest.mark.parametrize("call", TAKEN.values(), ids=TAKEN)
-def test_what_a_class_of_a_table_is_given(call: str, tmp_path: pathlib.Path) -> None:
+def test_what_a_class_of_a_table_is_given(call: str, held: str, tmp_path: pathlib.Path) -> None:
     """The parameters of a constructor stand for what the call gives that takes its class out of a table, also through a base."""
-    parts = (
-        "class A:\n    def __init__(self, n):\n        self.n = n\n\n\nclass B(A):\n    pass\n\n\nTABLE = {'b': B}\n"
-    )
+    parts = "class A:\n    def __init__(self, n):\n        self.n = n\n\n\nclass B(A):\n    pass\n\n\n"
+    parts += f"TABLE = {{'b': {held}}}\n"
     program = read(tmp_path, one(parts, call))
     (file,) = [each for each in program.parsed() if "class A" in each.text]
     (given,) = [
