@@ -75,6 +75,16 @@ def test_the_line_that_attends_is_told(tmp_path: pathlib.Path) -> None:
     assert (found.culprit.code or "").startswith("return F.scaled_dot_product_attention")
 
 
+def test_the_line_of_a_part_that_attends(tmp_path: pathlib.Path) -> None:
+    """The module that is run is made of others, and one of these attends."""
+    source = ELSEWHERE.replace("score = critic(x)", "score = whole(x)") + ""
+    source = source.replace("def penalty", "class Whole(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+                            "        self.block = Critic()\n    def forward(self, x):\n        return self.block(x)\nwhole = Whole()\ndef penalty", 1)  # fmt: skip
+    found = best("attention_by_math", write(tmp_path, {"train.py": source}), incident=failed(message=SAID))
+    assert found is not None
+    assert (found.culprit.code or "").startswith("return F.scaled_dot_product_attention")
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("source", [one for one, _ in CASES.values()], ids=CASES)
 def test_the_second_derivative_is_there(tmp_path: pathlib.Path, source: str) -> None:

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -142,3 +142,19 @@ def test_another_refusal_is_not_this_one(tmp_path: pathlib.Path) -> None:
     source, at = HEAD + next(iter(WRONG.values()))[0], "opt = torch.optim"
     assert rewritten(tmp_path, "each_parameter_once", source, at, message=TWICE) != source
     assert rewritten(tmp_path, "each_parameter_once", source, at, message="Invalid learning rate: -0.1") == source
+
+
+def test_the_line_that_ties(tmp_path: pathlib.Path) -> None:
+    """Where the groups cannot be read, the line that makes one parameter of two is told, and nothing is edited."""
+    body = (
+        HEAD
+        + """groups = []
+for part, lr in rates.items():
+    groups.append({"params": list(getattr(net, part).parameters()), "lr": lr})
+opt = torch.optim.AdamW(groups)
+"""
+    )
+    incident = failed({"train.py": line_of(body, "opt =")}, "some parameters appear in more than one parameter group")
+    found = best("each_parameter_once", write(tmp_path, {"train.py": body}), incident=incident)
+    assert found is not None
+    assert (found.culprit.code, found.edits) == ("self.head.weight = self.embed.weight", ())

@@ -25,6 +25,7 @@ from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
 
 _MODULE = "torch.nn.attention"
+_DEPTH = 4
 _ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.MultiheadAttention",
@@ -96,10 +97,12 @@ def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:
 
 
 def _attention(statement: ast.stmt, file: SourceFile, context: Context) -> tuple[SourceFile, ast.expr] | None:
-    """Where the module that a statement runs attends, if one place does."""
+    """Where the module that a statement runs attends, or a part of it, if one place does."""
     resolver, names = resolver_of(context.program), context.program.names
     run = [Value(one.func, file) for one in walk(statement) if isinstance(one, ast.Call)]
     owners = {owner: where for value in run for where, owner in resolver.classes_of(value)}
+    for owner, where in owners.copy().items():
+        owners |= _parts(owner, where, context, 0)
     found = [
         (where, one)
         for owner, where in owners.items()
@@ -107,6 +110,16 @@ def _attention(statement: ast.stmt, file: SourceFile, context: Context) -> tuple
         if isinstance(one, ast.Call) and names(where).is_call(one, *_ATTENTION)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _parts(owner: ast.ClassDef, file: SourceFile, context: Context, depth: int) -> dict[ast.ClassDef, SourceFile]:
+    """The program's classes of which a class makes its parts, and these theirs."""
+    found: dict[ast.ClassDef, SourceFile] = {}
+    for one in walk(owner):
+        made = resolver_of(context.program).find_class(one.func, file) if isinstance(one, ast.Call) else None
+        if made is not None and made[1] is not owner and depth < _DEPTH:
+            found |= {made[1]: made[0], **_parts(made[1], made[0], context, depth + 1)}
+    return found
 
 
 def _wrapped(statement: ast.stmt, file: SourceFile, context: Context) -> Proposal:

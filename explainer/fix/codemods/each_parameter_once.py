@@ -46,6 +46,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         groups = [one for node in walk(statement) for one in _groups_of_call(node, file, program)]
         pair = _pair(groups, program)
         if pair is None:
+            yield from _tied(program)
             continue
         kept, other, applicability = pair
         is_choice = applicability != "safe" and any(
@@ -60,6 +61,17 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
                 applicability=applicability,
             )
+
+
+def _tied(program: Program) -> Iterator[Proposal]:
+    """Where two parts are given one weight, for groups whose lists cannot be read: no edit, which of them trains it is not known."""
+    for file in program.parsed():
+        for node in file.walk():
+            target = dotted_name(node.targets[0]) if isinstance(node, ast.Assign) else None
+            source = dotted_name(node.value) if isinstance(node, ast.Assign) else None
+            if target and source and target != source and all(one.endswith(".weight") for one in (target, source)):
+                why = f"makes `{target}` the same parameter as `{source}`, which groups of both parts list"
+                yield Proposal(edits=(), culprit=culprit_of(file, node, why), belief=1.0)
 
 
 def _made(group: _Group) -> ast.expr:
