@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.source.binding import bounds_of, find_calls
+from explainer.source.binding import bounds_of, find_calls, reaching
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _TAKES = frozenset({"get", "pop", "build", "create", "make", "lookup", "resolve", "instantiate", "from_config"})
+_DEFINED = (ast.ClassDef, ast.FunctionDef)
 Member = ast.ClassDef | Function
 
 
@@ -32,7 +33,18 @@ class Entry:
 
 
 def members_of(func: ast.expr, file: SourceFile, program: Program) -> tuple[tuple[SourceFile, Member], ...]:
-    """What a call may run whose function is taken out of a table: `TABLE[name]`, `TABLE.get(name)`, `TABLE.build`."""
+    """What a call may run whose function is taken out of a table: `TABLE[name]`, `TABLE.get(name)`, `TABLE.build`.
+
+    So is `getattr(models, name)` out of a module of the program, where a word names what stands in it.
+    """
+    if isinstance(func, ast.Name):
+        taken = [one.node for one in reaching(func.id, func, file)]
+        is_taken = len(taken) == 1 and isinstance(taken[0], (ast.Subscript, ast.Call))
+        return members_of(taken[0], file, program) if is_taken else ()
+    module = _module(func, file, program)
+    if module is not None:
+        members = ((one.name, one) for one in module.tree.body if isinstance(one, _DEFINED)) if module.tree else ()
+        return tuple((module, one) for name, one in members if program.once(_words)[0][name])
     found = _table(func, file, program)
     if found is None:
         return ()
@@ -62,6 +74,14 @@ def _calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call, Member]]:
             continue  # `TABLE.get(name)(x)` gives the name to the table alone
         for _, member in members_of(call.func, file, program):
             yield file, call, member
+
+
+def _module(func: ast.expr, file: SourceFile, program: Program) -> SourceFile | None:
+    """The module of the program of which `getattr(models, name)` takes something."""
+    if not isinstance(func, ast.Call) or getattr(func.func, "id", "") != "getattr" or len(func.args) < 2:
+        return None
+    name = program.names(file).qualified(func.args[0])
+    return next((one for one in program.parsed() if name and program.names(one).module == name), None)
 
 
 def _said(key: str, entries: list[Entry]) -> int:

@@ -78,6 +78,15 @@ CASES: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "a table of another module": (
         {"parts.py": CLASSES + 'TABLE = {"a": A}\n', "train.py": "import parts\n" + PROBE.format("parts.TABLE[name](cfg)")}, ["A"],
     ),
+    "a name that was taken before": (
+        {"train.py": BY_DECORATOR + "def run(name, cfg):\n    kind = TABLE[name]\n    made = kind(cfg)\n"}, ["A", "B"],
+    ),
+    "an attribute of a module": (
+        {"parts.py": CLASSES, "config.yaml": "model: B\n", "train.py": "import parts\n" + PROBE.format("getattr(parts, name)(cfg)")}, ["B"],
+    ),
+    "an attribute that nothing names": (
+        {"parts.py": CLASSES, "train.py": "import parts\n" + PROBE.format("getattr(parts, name)(cfg)")}, [],
+    ),
     "a table that holds none": (one(CLASSES + 'TABLE = {"a": 1}\n', "TABLE[name](cfg)"), []),
     "a method of another name": (one(BY_DECORATOR, "TABLE.keys()"), []),
     "a local dictionary": (one(CLASSES, "cfg[name](cfg)"), []),
