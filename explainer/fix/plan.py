@@ -13,7 +13,7 @@ from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import FilePatch, Patch
 from explainer.model.rule import Cause, FixRule
-from explainer.source.unread import bindings, vain_bindings
+from explainer.source.unread import vain_bindings
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4
@@ -170,7 +170,7 @@ def _is_in_vain(patch: FilePatch) -> bool:
     if not patch.file.endswith(".py"):
         return False
     before, after = (data.decode("utf-8", "replace") for data in (patch.before, patch.after))
-    return any(text not in bindings(before) for _, text in vain_bindings(after))
+    return bool(vain_bindings(before, after))
 
 
 def _proposals(rule: FixRule, context: Context, faults: list[str]) -> Sequence[Proposal]:

@@ -11,30 +11,27 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SEES_ALL = frozenset({"locals", "exec", "eval", "vars"})
 
 
-def vain_bindings(text: str) -> set[tuple[str, str]]:
-    """The statements, each with its function's name, that bind a local name which nothing reads afterwards.
+def vain_bindings(before: str, after: str) -> set[tuple[str, str]]:
+    """The statements that a change of a text writes, each with its function's name, and that bind a local name for nothing.
 
     Read is what stands behind, what stands in a loop around the statement that does not bind the name itself, and what an inner
-    function reads. Empty for a text that does not parse.
+    function reads. A line that stood there may have lost its reader. Empty for a text that does not parse.
     """
+    old = {line.strip() for line in before.splitlines()}
+    new = {number for number, line in enumerate(after.splitlines(), 1) if line.strip() not in old}
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(after) if new else ast.Module(body=[], type_ignores=[])
     except (SyntaxError, ValueError, RecursionError):
         return set()
     found = set()
     for function in ast.walk(tree):
-        if isinstance(function, _FUNCTIONS):
-            found |= {(function.name, ast.unparse(one)) for one in _vain(function)}
+        if isinstance(function, _FUNCTIONS) and _is_on(new, function):
+            found |= {(function.name, ast.unparse(one)) for one in _vain(function) if _is_on(new, one)}
     return found
 
 
-def bindings(text: str) -> set[str]:
-    """The statements of a text that bind names, as Python would write them; empty for a text that does not parse."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    return {ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Assign)}
+def _is_on(lines: set[int], node: ast.stmt) -> bool:
+    return any(node.lineno <= one <= (node.end_lineno or node.lineno) for one in lines)
 
 
 def _vain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Assign]:

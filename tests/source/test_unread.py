@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.source.unread import bindings, vain_bindings
+from explainer.source.unread import vain_bindings
 
 USED = {
     "read behind": "def f(x):\n    x = x + 1\n    return x",
@@ -29,18 +29,21 @@ VAIN = {
 
 @pytest.mark.parametrize("text", USED.values(), ids=USED)
 def test_what_is_read(text: str) -> None:
-    assert vain_bindings(text) == set()
+    assert vain_bindings("", text) == set()
 
 
 @pytest.mark.parametrize(("text", "statement"), VAIN.values(), ids=VAIN)
 def test_what_is_not(text: str, statement: str) -> None:
-    assert ("f", statement) in vain_bindings(text)
+    assert ("f", statement) in vain_bindings("", text)
 
 
 def test_a_text_that_does_not_parse() -> None:
-    assert vain_bindings("def f(:") == set()
+    assert vain_bindings("", "def f(:") == set()
 
 
-def test_bindings_are_known_by_what_they_say() -> None:
-    assert bindings("def f(x):\n    y  =  x\n    return y") == {"y = x"}
-    assert bindings("def f(:") == set()
+def test_what_stood_there_before() -> None:
+    """Only what a change writes is held against it; a line that is moved stood there."""
+    text = "def f(x):\n    y = x\n    return x"
+    assert vain_bindings(text, text) == set()
+    assert vain_bindings(text, text.replace("    y", "    if x:\n        y")) == set()
+    assert vain_bindings(text, text.replace("y = x", "y = x\n    z = x")) == {("f", "z = x")}
