@@ -30,6 +30,7 @@ from explainer.source.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.given_up import given_up
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
+from explainer.verification.left_over import caught_instead
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.rank_file import read_ranks
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
@@ -220,7 +221,8 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     failures = [failure for one in processes for failure in one.failures if failure.text]
     printed = [_with_facts(one, failures) for one in incidents if one.exceptions]
     noted = [with_live_facts(one, failure) for failure in reversed(failures) for one in read_text(failure.text)]
-    tries = [*reversed(printed), *noted, *reversed(incidents)]
+    caught = [each for one in reversed(printed) for each in caught_instead(one, processes, job.root)]
+    tries = [*map(_of_failure, caught[:1]), *reversed(printed), *noted, *reversed(incidents)]
     reports = [explain_incident(_asked(one, job), job.environment_of(one), job.catalog) for one in tries[:6]]
     # A launcher's own exception has a cause that is known: it only says that what it started has failed.
     own = [one for one in reports if not is_echo_chain(one.incident.exceptions, job.catalog)]

@@ -65,7 +65,7 @@ def _is_given_up(failure: Failure, root: str) -> bool:
     frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
     program = read_program(root, [one.file for one in frames])
     for frame in reversed(frames):
-        found = _caught_by(frame, failure.type, program)
+        found = caught_by(frame, failure.type, program)
         if found is not None:
             file, block = found
             return (
@@ -76,7 +76,7 @@ def _is_given_up(failure: Failure, root: str) -> bool:
     return False
 
 
-def _caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
+def caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
     """The `try` around a frame's line that catches an exception of a kind."""
     path = place_of(frame.file, program.root)
     below: ast.AST | None = program.at(path, frame.line) if path is not None and frame.line else None

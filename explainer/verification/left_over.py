@@ -1,0 +1,118 @@
+"""The exception for which a loss is missing: the program caught it, and went on with the number or None that was left over.
+
+`'float' object has no attribute 'backward'` says only that. It is told where the same step raised in a `try` that would have
+made the loss: bound its name, filled its list, returned or yielded it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from explainer.ingest.text import read_text
+from explainer.model.incident import Frame, Incident
+from explainer.model.verification import Failure, ProcessReport
+from explainer.source.binding import Value, bounds_of, reaching, scope_of
+from explainer.source.file import SourceFile
+from explainer.source.phase import trains
+from explainer.source.place import place_of
+from explainer.source.program import Program, read_program
+from explainer.source.resolve import resolver_of
+from explainer.source.tree import walk
+from explainer.verification.given_up import caught_by
+
+_NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")
+_NUMBERS = frozenset({"item", "tolist", "float", "numpy"})
+_MAX_VALUES = 60
+
+
+def caught_instead(incident: Incident, processes: Sequence[ProcessReport], root: str) -> Iterator[Failure]:
+    """What a program caught in the step that failed for want of a loss, the latest first."""
+    last = incident.exceptions[-1] if incident.exceptions else None
+    found = _NO_TENSOR.search(last.message) if last is not None else None
+    frames = [one for one in last.frames if one.library is None and one.line] if last is not None else []
+    if found is None or last is None or not frames:
+        return
+    for process in processes:
+        before = list(takewhile(lambda one: one.message != last.message, process.failures))
+        end = process.failures[len(before) :][:1]
+        caught = [one for one in before if end and one.where == "raised" and one.text and one.steps == end[0].steps]
+        for failure in reversed(caught):
+            if _makes_the_loss(failure, frames[-1], found[1], root):
+                yield failure
+
+
+def _makes_the_loss(failure: Failure, at: Frame, attribute: str, root: str) -> bool:
+    """Whether the `try` that caught an exception would have made what a line then asks for an attribute."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
+    program = read_program(root, [one.file for one in (*frames, at)])
+    path = place_of(at.file, program.root)
+    file = program.files.get(path) if path is not None else None
+    statement = program.at(path, at.line) if path is not None and at.line else None
+    asked = [one for one in walk(statement) if isinstance(one, ast.Attribute)] if statement is not None else []
+    losses = [one.value for one in asked if one.attr == attribute]
+    if file is None or len(losses) != 1:
+        return False
+    for frame in reversed(frames):
+        found = caught_by(frame, failure.type, program)
+        if found is not None:
+            where, block = found
+            handled = [one for handler in block.handlers for one in handler.body]
+            if any(isinstance(node, ast.Raise) or trains(one, where, program) for one in handled for node in walk(one)):
+                return False
+            return _is_made_in(block, where, frame.line or 0, (losses[0], file), program)
+    return False
+
+
+def _is_made_in(
+    block: ast.Try, where: SourceFile, line: int, loss: tuple[ast.expr, SourceFile], program: Program
+) -> bool:
+    """Whether a value comes from statements of a `try` that had not ended when its line raised, and is no number there."""
+    inside = {node for one in [*block.body, *block.orelse] for node in walk(one)}
+    made = [(value, at) for value, at in _behind(*loss, program) if at in inside]
+    late = [value for value, at in made if (getattr(at, "end_lineno", 0) or 0) >= line]
+    return bool(late) and not any(_is_number(value, where) for value, _ in made)
+
+
+def _behind(value: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """The values that may become a value, each with the node that hands it on: through names, lists, and own functions."""
+    todo = [(value, file)]
+    seen: set[ast.AST] = set()
+    while todo and len(seen) < _MAX_VALUES:
+        one, where = todo.pop(0)
+        seen.add(one)
+        found: list[tuple[ast.expr, ast.AST, SourceFile]] = []
+        for node in walk(one):
+            if isinstance(node, ast.Name):
+                found += [(each.node, each.statement, where) for each in reaching(node.id, node, where)]
+            elif isinstance(node, ast.Call):
+                target = resolver_of(program).function_of(node, Value(node, where))
+                found += [(*each, target[0]) for each in _handed_out(target[1])] if target is not None else []
+        for each, at, here in found:
+            if each not in seen:
+                yield each, at
+                todo.append((each, here))
+
+
+def _handed_out(function: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
+    for node in walk(function):
+        if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and node.value is not None:
+            yield node.value, node
+
+
+def _is_number(value: ast.expr, file: SourceFile) -> bool:
+    """Whether a value was taken out of its tensor: then it has no graph, also where nothing was caught."""
+    for node in walk(value):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+            if name in _NUMBERS:
+                return True
+        elif isinstance(node, ast.Name):
+            own = [one.node for one in bounds_of(scope_of(node, file)) if one.name == node.id and one.node is not value]
+            calls = [one for one in own if isinstance(one, ast.Call) and getattr(one.func, "attr", "") in _NUMBERS]
+            if calls:
+                return True
+    return False

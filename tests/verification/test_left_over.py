@@ -1,0 +1,74 @@
+"""A number or None stands where a loss should be: the exception that the program caught for it is told, where the source shows it."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from explainer.model.incident import ExceptionRecord, Frame, Incident
+from explainer.model.verification import Failure, ProcessReport
+from explainer.verification.left_over import caught_instead
+from tests.fix.rewriting import line_of
+
+HEAD = """import torch
+net = torch.nn.Linear(3, 4)
+def adapt(x):
+    loss = net(x).mean()
+    return torch.autograd.grad(loss, net.parameters(), create_graph=True)
+"""
+UNSURE = {
+    "the caught one has nothing to do with the loss": "loss = net(x).mean().item()\ntry:\n    slope = adapt(x)  # fails\nexcept RuntimeError:\n    slope = None\nloss.backward()\n",
+    "the loss was made before what failed": "try:\n    loss = net(x).mean().item()\n    slope = adapt(x)  # fails\nexcept RuntimeError:\n    slope = None\nloss.backward()\n",
+    "a number also where nothing fails": "total = 0\nfor x in xs:\n    try:\n        total += sum(adapt(x)).item()  # fails\n    except RuntimeError:\n        continue\ntotal.backward()\n",
+    "a number by a name": "total = 0\nfor x in xs:\n    try:\n        g = sum(adapt(x))  # fails\n        value = g.item()\n        total += value\n    except RuntimeError:\n        continue\ntotal.backward()\n",
+    "a fallback that trains": "try:\n    loss = sum(adapt(x))  # fails\nexcept RuntimeError:\n    net(x).mean().backward()\n    loss = None\nloss.backward()\n",
+    "no handler": "loss = sum(adapt(x))  # fails\nloss.backward()\n",
+    "another exception": "try:\n    loss = sum(adapt(x))  # fails\nexcept KeyError:\n    loss = None\nloss.backward()\n",
+    "a function that the loss does not come from": "def probe(x):\n    try:\n        return sum(adapt(x))  # fails\n    except RuntimeError:\n        return 0.0\nseen = probe(x)\nloss = float(net(x).mean())\nloss.backward()\n",
+    "a handler that raises": "try:\n    loss = sum(adapt(x))  # fails\nexcept RuntimeError as error:\n    raise ValueError('no') from error\nloss.backward()\n",
+}  # fmt: skip
+SURE = {
+    "a list that stays empty": "def step(xs):\n    losses = []\n    for x in xs:\n        try:\n            losses.append(sum(adapt(x)))  # fails\n        except RuntimeError:\n            continue\n    loss = sum(losses) / len(xs)\n    loss.backward()\n",
+    "a generator": "def losses(xs):\n    for x in xs:\n        try:\n            loss = sum(adapt(x))  # fails\n            if torch.isfinite(loss):\n                yield loss\n        except RuntimeError:\n            pass\ndef step(xs):\n    found = list(losses(xs))\n    (sum(found) / len(xs)).backward()\n",
+    "a total": "total = 0\nfor x in xs:\n    try:\n        total += sum(adapt(x))  # fails\n    except Exception as error:\n        print(error)\ntotal.backward()\n",
+    "None": "loss = None\ntry:\n    loss = sum(adapt(x))  # fails\nexcept (RuntimeError, ValueError):\n    pass\nloss.backward()\n",
+    "a method that returns zero": "class Run:\n    def penalty(self, x):\n        try:\n            g = adapt(x)  # fails\n            return sum(g)\n        except RuntimeError:\n            return 0.0\n    def step(self, x):\n        loss = self.penalty(x)\n        loss.backward()\n",
+}  # fmt: skip
+CAUGHT = "The differentiated Tensor at index 6 appears to not have been used in the graph"
+SAID = "'float' object has no attribute 'backward'"
+
+
+def told(folder: pathlib.Path, body: str, said: str = SAID, earlier: int = 0) -> list[str]:
+    """The messages of what was caught; the program failed at its last `.backward()`, some steps after that."""
+    source = HEAD + body
+    path = folder / "train.py"
+    path.write_text(source)
+    at, end = line_of(source, "# fails"), source.count("\n")
+    text = f'Traceback (most recent call last):\n  File "{path}", line {at}, in step\n    {source.splitlines()[at - 1].strip()}\nRuntimeError: {CAUGHT}\n'
+    caught = Failure(type="RuntimeError", message=CAUGHT, where="raised", text=text, steps=(("0 SGD", 3 - earlier),))
+    failed = Failure(type="AttributeError", message=said, where="uncaught", text=said, steps=(("0 SGD", 3),))
+    record = ExceptionRecord(type="AttributeError", message=said, frames=(Frame(file=str(path), line=end),))
+    process = ProcessReport(pid=1, failures=(caught, failed))
+    found = caught_instead(Incident(exceptions=(record,)), [process], str(folder))
+    return [one.message for one in found]
+
+
+@pytest.mark.parametrize("body", UNSURE.values(), ids=UNSURE)
+def test_what_may_have_another_cause(tmp_path: pathlib.Path, body: str) -> None:
+    """A value that the `try` would not have made, or would have made a number, is told by itself."""
+    assert told(tmp_path, body) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "earlier"), [("'Tensor' object has no attribute 'backwards'", 0), (SAID, 1)], ids=["a typo", "a step ago"]
+)
+def test_another_failure(tmp_path: pathlib.Path, said: str, earlier: int) -> None:
+    """What was caught in an earlier step, or before another message, is not told."""
+    assert told(tmp_path, SURE["a total"], said, earlier) == []
+
+
+@pytest.mark.parametrize("body", SURE.values(), ids=SURE)
+def test_a_loss_that_was_left_out(tmp_path: pathlib.Path, body: str) -> None:
+    """What was caught is why there is no loss."""
+    assert told(tmp_path, body) == [CAUGHT]
