@@ -205,3 +205,105 @@ def test_a_block_round_nothing_but_layers_that_start_at_random(tmp_path: pathlib
     for one in found:
         wanted = source.replace("        with torch.no_grad():\n", "").replace("            h =", "        h =")
         assert splice(source, one.edits) == wanted
+
+
+DISTILLED = """import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.tokens = nn.Embedding(60, width)
+        self.rnn = nn.GRU(width, width, batch_first=True)
+        self.out = nn.Linear(width, 3)
+
+    @torch.no_grad()
+    def features(self, ids):
+        return self.rnn(self.tokens(ids))[0].amax(1)
+
+    def forward(self, ids):
+        return self.out(self.features(ids))
+
+class Teacher(Encoder):
+    def forward(self, ids):
+        return self.out(self.rnn(self.tokens(ids))[0].amax(1))
+
+    def freeze(self):
+        return self.eval().requires_grad_(False)
+
+class Student(Encoder):
+    pass
+
+def main():
+    teacher = Teacher(48)
+    pretrain(teacher)
+    teacher.freeze()
+    student = Student(16)
+    distil(student, teacher)
+"""
+INSIDE = DISTILLED.replace("class Encoder", "class Distiller(nn.Module):\n    def __init__(self, teacher):\n        super().__init__()\n        self.teacher = teacher\n        self.teacher.requires_grad_(False)\n\nclass Encoder").replace("    teacher.freeze()\n", "").replace(
+    "\n    def freeze(self):\n        return self.eval().requires_grad_(False)\n", ""
+)  # fmt: skip
+BROUGHT_TO_STUDENT = {
+    "the teacher is never frozen": DISTILLED.replace("    teacher.freeze()\n", ""),
+    "only its head is frozen": DISTILLED.replace("self.eval().requires", "self.out.requires"),
+    "it is frozen on some condition": INSIDE.replace("        self.teacher.req", "        if teacher.big:\n            self.teacher.req"),
+    "the student gets weights": DISTILLED.replace("Student(16)\n", "Student(16)\n    student.tokens.load_state_dict(table)\n"),
+    "the student gets a layer's copy": DISTILLED.replace("Student(16)\n", "Student(16)\n    student.rnn = copy.deepcopy(other)\n"),
+    "the student follows by a momentum": DISTILLED.replace("Student(16)\n", "Student(16)\n    follow = lambda a, b: a.lerp_(b, 0.1)\n"),
+    "the student is frozen too": DISTILLED.replace("Student(16)\n", "Student(16)\n    freeze_encoder(student)\n"),
+    "a text says that it stays frozen": DISTILLED.replace("    @torch", "    # the embedding stays frozen\n    @torch"),
+    "a fixed projection": DISTILLED.replace("    @torch", "    # fixed features, as in a probe\n    @torch"),
+    "the class holds a teacher": DISTILLED.replace("self.out = nn", "self.teacher = None\n        self.out = nn"),
+    "the method runs another's layers": DISTILLED.replace("def __init__(self, width)", "def __init__(self, width, tokens)").replace("nn.Embedding(60, width)", "tokens"),
+    "the method gives targets": DISTILLED.replace("features(", "target_features("),
+    "the layers are named for it": DISTILLED.replace("self.rnn", "self.frozen_rnn"),
+    "a function for any model": DISTILLED.replace("    @torch.no_grad()\n    def features(self, ids):\n        return self.rnn(self.tokens(ids))[0].amax(1)\n\n", "").replace(
+        "class Teacher", "@torch.no_grad()\ndef embed(model, ids):\n    return model.tokens(ids)\n\nclass Teacher"
+    ),
+}  # fmt: skip
+BESIDE_A_TEACHER = {
+    "frozen by a method of its class": DISTILLED,
+    "frozen where it is held": INSIDE,
+    "frozen by its name": DISTILLED.replace("teacher.freeze()", "teacher.eval().requires_grad_(False)"),
+    "frozen in a loop": DISTILLED.replace("teacher.freeze()", "for p in teacher.parameters():\n        p.requires_grad = False"),
+    "frozen by a function": DISTILLED.replace("def main", "def freeze(net):\n    for p in net.parameters():\n        p.requires_grad_(False)\n\ndef main").replace(
+        "teacher.freeze()", "freeze(teacher)"
+    ),
+    "a layer of the program": DISTILLED.replace("nn.GRU(width, width, batch_first=True)", "Recurrent(width)").replace(
+        "class Encoder", "class Recurrent(nn.Module):\n    pass\n\nclass Encoder"
+    ),
+}  # fmt: skip
+
+
+def starved(folder: pathlib.Path, source: str) -> list[tuple[str | None, str | None]]:
+    """The text after each edit for the line that starves layers, and whether it is unsafe."""
+    program = write(folder, {"train.py": source})
+    traced = TracedLine(
+        kind=STARVING_OFF, operation="no_grad", file=str(folder / "train.py"), line=line_of(source, "torch.no_grad")
+    )
+    context = Context(program=program, incident=replace(failed(), traced=(traced,)))
+    return [(splice(source, one.edits), one.applicability) for one in find_codemod("leave_traced_grad_mode")(context)]
+
+
+@pytest.mark.parametrize("source", BROUGHT_TO_STUDENT.values(), ids=BROUGHT_TO_STUDENT)
+def test_layers_that_a_student_may_freeze(tmp_path: pathlib.Path, source: str) -> None:
+    """Nothing is proposed where the layers may be a teacher's, come from elsewhere, or are said to stay."""
+    assert starved(tmp_path, source) == []
+
+
+@pytest.mark.parametrize("source", BESIDE_A_TEACHER.values(), ids=BESIDE_A_TEACHER)
+def test_layers_of_a_student_beside_a_frozen_teacher(tmp_path: pathlib.Path, source: str) -> None:
+    """What a distillation says of its teacher does not speak for the student's own layers."""
+    assert starved(tmp_path, source) == [(source.replace("    @torch.no_grad()\n", ""), "unsafe")]
+
+
+def test_a_block_of_a_student_beside_a_frozen_teacher(tmp_path: pathlib.Path) -> None:
+    """A block goes as the decorator does."""
+    bare = DISTILLED.replace("    @torch.no_grad()\n", "").replace(
+        "        return self.rnn(self.tokens(ids))[0].amax(1)\n\n    def forward(self, ids):\n        return self.out(self",
+        "        WITHh = self.rnn(self.tokens(ids))[0]\n        return h.amax(1)\n\n    def forward(self, ids):\n        return self.out(self",
+        1,
+    )
+    source = bare.replace("WITH", "with torch.no_grad():\n            ")
+    assert starved(tmp_path, source) == [(bare.replace("WITH", ""), "unsafe")]

@@ -2,8 +2,9 @@
 
 Where layers that an optimizer owns only run under it, it may freeze them on purpose; not so where the function gives
 the log-probability of what it drew, which is there to be differentiated and is worth nothing without its graph, nor where the
-program loads and copies no weights: layers that stay as they were drawn at random serve nobody. An evaluation that called the
-function gets the decorator. With `options["segments"]` the decorators of what activation checkpointing runs, whose input has a graph.
+program loads and copies no weights: layers that stay as they were drawn at random serve nobody, also beside a teacher that its
+flags freeze. An evaluation that called the function gets the decorator. With `options["segments"]` the decorators of what
+activation checkpointing runs, whose input has a graph.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.codemods.learn_behind_block import ON_PURPOSE
 from explainer.fix.uncut import dedent
@@ -55,7 +57,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 found = list(_decorated(node, one.line, file, context))
                 is_meant = one.kind == GRAD_OFF or _scores_its_draw(node)
-                is_for_nothing = not is_meant and found and not _draws(node) and not _brings_weights(context.program)
+                is_for_nothing = not is_meant and found and not _draws(node) and _is_random(node, file, context.program)
             elif isinstance(node, ast.With) and node.lineno == one.line:
                 found = list(_block(node, file, context.program.names(file)))
                 is_meant = one.kind == GRAD_OFF
@@ -65,6 +67,11 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from found if is_meant else ()
             if is_for_nothing:
                 yield from (replace(each, applicability="unsafe", because=_RANDOM) for each in found)
+
+
+def _is_random(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether nothing brings weights to the layers that a function or a block runs, though a teacher beside them may be frozen."""
+    return not _brings_weights(program) or is_beside_teacher(node, file, program)
 
 
 def _brings_weights(program: Program) -> bool:
@@ -86,7 +93,7 @@ def _is_for_nothing(block: ast.With, file: SourceFile, program: Program) -> bool
 
     What else the block holds must be such a layer's run; one statement, as more could be data or targets.
     """
-    is_said = _brings_weights(program) or any(_KEPT_RANDOM.search(one.text) for one in program.parsed())
+    is_said = not _is_random(block, file, program) or any(_KEPT_RANDOM.search(one.text) for one in program.parsed())
     names = " ".join(file.segment(one) for one in block.body)
     return not is_said and len(block.body) == 1 and ON_PURPOSE.search(names) is None
 
