@@ -48,17 +48,10 @@ class Usage:
         module.checkpoint = noted
 
     def names(self) -> list[str]:
-        """Which of "checkpoint", "checkpoint without inputs" (that require grad, as torch warned) and "compile" were used."""
+        """Which of "checkpoint" and "compile" were used."""
         dynamo = sys.modules.get("torch._dynamo.utils")
         frames = dynamo.counters["frames"]["ok"] if dynamo is not None and hasattr(dynamo, "counters") else 0
-        return ["checkpoint"] * self.has_checkpoint + ["compile"] * bool(frames) + without_inputs()
-
-
-def without_inputs() -> list[str]:
-    """`["checkpoint without inputs"]` where torch has warned that no input of a segment requires grad, and the program let it."""
-    given = getattr(sys.modules.get("torch.utils.checkpoint"), "__warningregistry__", {})
-    warned = any(isinstance(one, tuple) and "None of the inputs have requires_grad" in str(one[0]) for one in given)
-    return ["checkpoint without inputs"] * warned
+        return ["checkpoint"] * self.has_checkpoint + ["compile"] * bool(frames)
 
 
 def look_at_machine(devices: Iterable[str]) -> dict[str, Any]:

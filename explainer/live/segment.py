@@ -5,20 +5,20 @@ torch warns of any such segment; a program may have filtered the warning, and a 
 
 from __future__ import annotations
 
-import sys
+import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from .frame import behind
+from .frame import leave_no_frame
 from .imports import after_import
 
-USED = "checkpoint without inputs"  # as where torch has warned
+USED = "checkpoint without inputs"
 LEAST_STEPS = 2
 MAX_PARAMETERS = 2_000
+MAX_LOOKS = 500  # a hook of all modules stands while a segment is looked at
 _DEPTH = 3
-_FRAMES = 6
 
 
 class Segments:
@@ -28,9 +28,10 @@ class Segments:
         self._inside: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._trained: set[int] = set()
         self._segments: set[frozenset[int]] = set()
+        self._looks = 0
 
     def watch(self) -> None:
-        """Look at the inputs of each segment where torch does."""
+        """Look at the inputs of each segment before torch does, and at the layers that it runs."""
         after_import("torch.utils.checkpoint", self._watch)
 
     def before_step(self, optimizer: Any) -> None:
@@ -55,31 +56,57 @@ class Segments:
         return [USED] if any(one <= starved for one in self._segments) else []
 
     def _watch(self, module: Any) -> None:
-        module.check_backward_validity = behind(module.check_backward_validity, self._look)
+        segment = module.CheckpointFunction
+        apply = segment.apply
 
-    def _look(self, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:  # noqa: ARG002
-        inputs = arguments[0] if arguments else keywords.get("inputs", ())
-        if len(self._inside) >= MAX_PARAMETERS or any(getattr(one, "requires_grad", False) for one in inputs):
+        @functools.wraps(apply)
+        def applied(*arguments: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            ran, hook = self._follow(arguments[2:])
+            try:
+                result = apply(*arguments, **keywords)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+            finally:
+                if hook is not None:
+                    hook.remove()
+            self._look(arguments, ran)
+            return result
+
+        # Not `check_backward_validity`: its warning names who calls it, which would be this file.
+        segment.apply = staticmethod(applied)
+
+    def _follow(self, inputs: tuple[Any, ...]) -> tuple[dict[int, Any] | None, Any]:
+        """What modules run from now on, and the hook that tells it; None for a segment that is right."""
+        import torch
+
+        is_full = len(self._inside) >= MAX_PARAMETERS
+        if is_full or not torch.is_grad_enabled() or any(getattr(one, "requires_grad", False) for one in inputs):
+            return None, None
+        ran: dict[int, Any] = {}
+        if self._looks >= MAX_LOOKS:
+            return ran, None
+        self._looks += 1
+        hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda one, _: ran.update({id(one): one}))
+        return ran, hook
+
+    def _look(self, arguments: tuple[Any, ...], ran: dict[int, Any] | None) -> None:
+        """Note what was to train in a segment: in the modules that ran, else in all that its function holds."""
+        if ran is None:
             return
         with suppress(Exception):  # what stands round a segment may be anything
-            own = [one for one in _parameters((_function(), *inputs), 0) if one.requires_grad]
-            for one in own:
-                if id(one) not in self._trained and len(self._inside) < MAX_PARAMETERS:
-                    self._inside.setdefault(id(one), (weakref.ref(one), 0))
-            if own and len(self._segments) < MAX_PARAMETERS:
-                self._segments.add(frozenset(map(id, own)))
+            own = [part for one in ran.values() for part in one.parameters(recurse=False) if part.requires_grad]
+            # Layers may be used without being called, as `F.linear(x, layer.weight)` does.
+            values = (arguments[0], *arguments[2:])  # the second is whether the state of random draws is kept
+            self._note(own or [one for one in _parameters(values, 0) if one.requires_grad])
 
-
-def _function() -> Any:
-    """What the segment runs, as the function of torch that asks holds it."""
-    frame = sys._getframe(2)  # noqa: SLF001 - `behind` is between
-    for _ in range(_FRAMES):
-        if "run_function" in frame.f_locals:
-            return frame.f_locals["run_function"]
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return None
+    def _note(self, own: list[Any]) -> None:
+        for one in own:
+            if id(one) not in self._trained and len(self._inside) < MAX_PARAMETERS:
+                self._inside.setdefault(id(one), (weakref.ref(one), 0))
+        if own and len(self._segments) < MAX_PARAMETERS:
+            self._segments.add(frozenset(map(id, own)))
 
 
 def _read(value: Any, function: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norms_of, summarise, values_of
 from .hooked import Hooked
 from .idle_adapter import IdleAdapters
-from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices, without_inputs
+from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices
 from .misscaled import Misscaled
 from .name import Names
 from .renewed import Renewed
@@ -215,7 +215,7 @@ class Watcher:
         """Whether the parameters that were trained are finite now: one question to the device for each optimizer."""
         import torch
 
-        self._recorder.parts.setdefault("uses", without_inputs() + self.skipped.used() + self.segments.used())
+        self._recorder.parts.setdefault("uses", self.skipped.used() + self.segments.used())
         if self._steps and (last := self._recorder.last_losses.at_the_end()):
             self._recorder.parts["last_loss"] = last
         for optimizer in self._keep:

@@ -304,7 +304,7 @@ class ProcessReport:
     """What one process of the run reported. `not_finite` names optimizers whose parameters are not finite at the end.
 
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
-    checkpointing ran, "checkpoint without inputs" where torch warned that no input of a segment required grad, and "compile" where torch.compile made code.
+    checkpointing ran, "checkpoint without inputs" where no input of a segment that was to train required grad, and "compile" where torch.compile made code.
     `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
     `last_loss` is "inf", "-inf" or "nan" where the last losses of a run were not finite.
     `skipped` names optimizers that GradScaler kept from their last steps.
