@@ -20,7 +20,7 @@ from explainer.model.repair import Run
 from explainer.model.trace import STARVING_CUT
 from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, left_out, steps_so_far
-from explainer.source.alias import has_two_meanings
+from explainer.source.graph.alias import has_two_meanings
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs

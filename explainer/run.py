@@ -26,7 +26,7 @@ from explainer.model.trace import CROSSED, NOT_FINITE
 from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
-from explainer.source.ownership import chooses_parts
+from explainer.source.network.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.given_up import given_up
 from explainer.verification.judge import ends_unseen, place_of, silent_faults

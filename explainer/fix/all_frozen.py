@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context
-from explainer.source.lineage import scope_of
-from explainer.source.name_test import NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.network.name_test import NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.value.lineage import scope_of
 
 _FREEZES = re.compile(r"requires_grad|freez", re.IGNORECASE)
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import Value
-from explainer.source.chunk import split_of, taken
+from explainer.source.data.loader import LOADERS, Loader, find_loaders
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, loops_of, root_of, statements_of
-from explainer.source.loader import LOADERS, Loader, find_loaders
+from explainer.source.loop.chunk import split_of, taken
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, loops_of, root_of, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _TORCH_SAMPLERS = ("torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler")
 _TRAINING = ("train_dataloader", "get_train_dataloader")

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from explainer.fix.codemods.learn_behind_block import ON_PURPOSE
 from explainer.source.file import SourceFile
-from explainer.source.freeze import Freeze, find_freezes
 from explainer.source.name import dotted_name
+from explainer.source.network.freeze import Freeze, find_freezes
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.resolve import resolver_of
 
 _COMES_FROM_ELSEWHERE = re.compile(
     r"load_(?:state|file|from|weights|checkpoint|pretrained|model)|from_pretrained|restore|(?:torch|np|numpy|pickle|joblib)\.load\b"

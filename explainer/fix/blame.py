@@ -7,8 +7,8 @@ import re
 
 from explainer.fix.codemod import Context
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach
-from explainer.source.hazard import ARC, LOG, NODES, QUOTIENT, ROOT, Hazard
+from explainer.source.graph.hazard import ARC, LOG, NODES, QUOTIENT, ROOT, Hazard
+from explainer.source.value.flow import Reach
 
 # The node that prints NaN is often the next one below: the root's own gradient is inf, 0 times inf is NaN.
 # Nodes that hand on a NaN of the forward pass: where it began does not follow from them.

@@ -16,14 +16,14 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.seen import seen_tensors
-from explainer.source.binding import Value, bounds_of
-from explainer.source.constant_tensor import constants_of
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
 from explainer.source.name import Function, dotted_name
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, bounds_of
+from explainer.source.value.constant_tensor import constants_of
+from explainer.source.value.resolve import resolver_of
 
 _LAYER = re.compile(r"torch\.nn\.(?:[a-z]\w*\.)*[A-Z]")
 _LOADS = ("load_state_dict", "load_from_checkpoint", "from_pretrained", "load_checkpoint")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from explainer.fix.blame import is_file
 from explainer.fix.codemod import Context
 from explainer.model.incident import ExceptionRecord
-from explainer.source.backward import Backward
 from explainer.source.file import SourceFile
-from explainer.source.update import Update
+from explainer.source.loop.backward import Backward
+from explainer.source.loop.update import Update
 
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
 _REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")

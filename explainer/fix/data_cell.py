@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.source.table import SUFFIXES, find_tables, gaps
+from explainer.source.data.table import SUFFIXES, find_tables, gaps
 
 READERS = (
     "pandas.read_", "polars.read_", "polars.scan_", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile",

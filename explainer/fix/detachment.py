@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from explainer.source.carried import LIST, TUPLE
 from explainer.source.file import SourceFile
+from explainer.source.loop.carried import LIST, TUPLE
 from explainer.source.name import dotted_name
-from explainer.source.nesting import TENSOR, Nesting, nesting_bound, nesting_filled
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.nesting import TENSOR, Nesting, nesting_bound, nesting_filled
 
 PUTS = frozenset({"append", "appendleft", "extend", "insert", "put", "add"})
 """The methods by which a container is filled."""

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context
-from explainer.source.binding import bounds_of, dominates, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import end_of, start_of, walk
+from explainer.source.value.binding import bounds_of, dominates, scope_of
 
 HOST = frozenset({"cpu", "meta"})
 _NAMES = ("device", "dev")

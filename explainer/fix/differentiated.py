@@ -10,16 +10,16 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
-from explainer.source.cut import asks_for, grad_state
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, block_of, changes, lineage, loops_of, reads, root_of, statements_of
+from explainer.source.graph.cut import asks_for, grad_state
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import binds, block_of, changes, lineage, loops_of, reads, root_of, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _GRAD = "torch.autograd.grad"
 _WEIGHTS = ("parameters", "named_parameters")

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context
 from explainer.model.incident import Frame
-from explainer.source.binding import Value, walk_scope
-from explainer.source.cut import Cut
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import Cut
 from explainer.source.name import Names
 from explainer.source.place import place_of
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import children
+from explainer.source.value.binding import Value, walk_scope
+from explainer.source.value.provenance import provenance_of
 
 _GRADS = ("torch.autograd.grad", "torch.autograd.backward")
 _TAKES_LOSS = frozenset({"backward", "manual_backward"})

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, all_parameters, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _CALLERS = 2  # how many callers above a function it is looked for
 

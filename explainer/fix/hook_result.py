@@ -9,11 +9,11 @@ from explainer.fix.codemod import edit_of, insert_after, insert_before
 from explainer.fix.out_of_place import links_of, out_of_place, outermost, without_underscore
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import walk_scope
-from explainer.source.callee import Callee
+from explainer.source.graph.write import AUGMENTED, FUNCTION, METHOD, SUBSCRIPT, Write
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.tree import walk
-from explainer.source.write import AUGMENTED, FUNCTION, METHOD, SUBSCRIPT, Write
+from explainer.source.value.binding import walk_scope
+from explainer.source.value.callee import Callee
 
 _NOTHING_ELSE = frozenset({"staticmethod"})
 

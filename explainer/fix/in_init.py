@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from explainer.fix.rewrite import remove_argument
 from explainer.model.patch import Edit
-from explainer.source.anew import Anew, init_of
-from explainer.source.binding import walk_scope
 from explainer.source.name import dotted_name
+from explainer.source.network.anew import Anew, init_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import walk_scope
 
 _DEPTH = 4
 _OF_INPUT = ("device", "dtype")

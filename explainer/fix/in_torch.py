@@ -10,11 +10,11 @@ from explainer.fix.codemod import edit_of
 from explainer.fix.rewrite import spell
 from explainer.fix.uncut import is_list
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
 
 _SAME = frozenset(
     ("abs", "sqrt", "exp", "log", "log1p", "log2", "log10", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "square", "sign",

@@ -6,17 +6,17 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import Scope, binds, block_of, definitions, sources
+from explainer.source.loop.repeatable import attributes_read, repeatable
+from explainer.source.loop.update import find_updates, kept_by
 from explainer.source.name import Function, dotted_name
-from explainer.source.network import returned_losses, share_nothing
-from explainer.source.once import is_random
+from explainer.source.network.network import returned_losses, share_nothing
 from explainer.source.program import Program
-from explainer.source.repeatable import attributes_read, repeatable
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.update import find_updates, kept_by
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import Scope, binds, block_of, definitions, sources
+from explainer.source.value.once import is_random
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 Gone = dict[ast.stmt, set[ast.AST]]  # the statements of which losses took the text, with the names that stood for it

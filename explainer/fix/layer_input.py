@@ -6,11 +6,11 @@ import ast
 import re
 from dataclasses import dataclass
 
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _LINEAR = re.compile(r"shapes cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)")
 _RECURRENT = re.compile(r"must be equal to input_size\. Expected (?P<wanted>\d+), got (?P<got>\d+)")

@@ -7,10 +7,10 @@ import ast
 from explainer.fix.codemod import edit_of
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
-from explainer.source.anew import PARAMETER
-from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import asks_for
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.anew import PARAMETER
 
 _MOVES = frozenset(
     {"to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "view", "reshape", "t", "unsqueeze", "squeeze"}

@@ -10,13 +10,13 @@ from explainer.fix.codemod import culprit_at, culprit_of
 from explainer.fix.setting_edit import rename_key, set_value
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.binding import all_parameters
-from explainer.source.event import Event
 from explainer.source.file import SourceFile
+from explainer.source.loop.event import Event
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.setting import Setting
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
+from explainer.source.value.binding import all_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from explainer.fix.rewrite import free_name, operand, spell
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
 from explainer.source.name import Names, bound_names, dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.sign import definition_of
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.number import number_of
+from explainer.source.value.sign import definition_of
 
 FUNCTIONAL = "torch.nn.functional"
 MAX_EPSILON = 1e-5

@@ -17,14 +17,14 @@ from explainer.fix.failure import failing_statements
 from explainer.fix.leaf import flags, is_leaf_call, without_flag
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.anew import PARAMETER
-from explainer.source.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
 from explainer.source.name import Function, Names, dotted_name
+from explainer.source.network.anew import PARAMETER
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _NO_LEAF = "that is not a leaf Tensor"
 _ITSELF = frozenset(

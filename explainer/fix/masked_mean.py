@@ -15,7 +15,7 @@ from explainer.fix.rewrite import spell
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import seen_shape
 from explainer.source.file import SourceFile
-from explainer.source.selection import ELEMENTWISE
+from explainer.source.graph.selection import ELEMENTWISE
 from explainer.source.tree import start_of, walk
 
 _REDUCES = frozenset({"mean", "sum"})

@@ -16,17 +16,17 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.leaf import flags, inner_leaf, leaf_last
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
-from explainer.source.cut import is_leaf
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
-from explainer.source.module import inherits_module
+from explainer.source.graph.cut import is_leaf
 from explainer.source.name import dotted_name
-from explainer.source.optimized import Given, optimizer_calls, tensors_given
+from explainer.source.network.module import inherits_module
+from explainer.source.network.optimized import Given, optimizer_calls, tensors_given
 from explainer.source.program import Program
-from explainer.source.provenance import Provenance, Trace, provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.lineage import block_of
+from explainer.source.value.provenance import Provenance, Trace, provenance_of
+from explainer.source.value.resolve import resolver_of
 
 REFUSED = "can't optimize a non-leaf Tensor"
 _OWN = ".detach().requires_grad_(True)"

@@ -7,9 +7,9 @@ import ast
 from explainer.fix.codemod import edit_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.graph.write import AUGMENTED, FUNCTION, METHOD, Write
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-from explainer.source.write import AUGMENTED, FUNCTION, METHOD, Write
 
 _SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@", ast.FloorDiv: "//", ast.Mod: "%",

@@ -16,15 +16,15 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import edit_of, insert_before
 from explainer.fix.rewrite import bracketed, free_name
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward
-from explainer.source.carried import Carried
-from explainer.source.cut import is_leaf
-from explainer.source.entry import has_graph
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import definitions, reads, scope_of, value_of
+from explainer.source.graph.cut import is_leaf
+from explainer.source.loop.backward import Backward
+from explainer.source.loop.carried import Carried
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.value.entry import has_graph
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import definitions, reads, scope_of, value_of
 
 _PART = "part"
 

@@ -13,7 +13,7 @@ from explainer.fix.trace import traced_belief, traced_first
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import FilePatch, Patch
 from explainer.model.rule import Cause, FixRule
-from explainer.source.unread import vain_bindings
+from explainer.source.loop.unread import vain_bindings
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4

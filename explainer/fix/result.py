@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from explainer.fix.out_of_place import assign_result
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 
 def take_results(node: ast.Call, file: SourceFile, program: Program) -> tuple[Edit, ...] | None:

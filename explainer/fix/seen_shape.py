@@ -6,12 +6,12 @@ import ast
 
 from explainer.fix.codemod import Context
 from explainer.fix.seen import seen
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.loss import Loss, loss_at
+from explainer.source.loss.loss import Loss, loss_at
 from explainer.source.name import Names
-from explainer.source.number import number_of
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 Shape = tuple[int | None, ...]
 SPATIAL = -1  # a size that is known to count pixels or steps, and not what it is

@@ -8,8 +8,8 @@ from typing import Any
 from explainer.fix.splice import splice
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile, parse_text
-from explainer.source.setting import COMMAND, Document, Path, Setting, leaves, read_document
-from explainer.source.setting_python import read_python
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import COMMAND, Document, Path, Setting, leaves, read_document
 from explainer.source.text import TextFile, Unreadable, make_text
 
 Change = tuple[str, Path, object]

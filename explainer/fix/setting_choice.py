@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from explainer.source.setting import COMMAND, IN_CODE, Setting
+from explainer.source.setting.setting import COMMAND, IN_CODE, Setting
 
 ANY = "*"
 _TRUE = ("true", "yes", "on", "1")

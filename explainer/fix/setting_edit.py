@@ -10,7 +10,17 @@ from explainer.fix.setting_check import check_edit
 from explainer.fix.setting_write import write_key, write_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.setting import COMMAND, IN_CODE, JSON, TOML, YAML, Document, Setting, read_document, read_settings
+from explainer.source.setting.setting import (
+    COMMAND,
+    IN_CODE,
+    JSON,
+    TOML,
+    YAML,
+    Document,
+    Setting,
+    read_document,
+    read_settings,
+)
 
 _COLLECTION = (dict, list)
 

@@ -13,11 +13,11 @@ from explainer.fix.setting_edit import add_key
 from explainer.fix.setting_spread import set_in_options
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.owner import is_owner
 from explainer.source.program import Program
-from explainer.source.setting import KEYWORD, Setting
-from explainer.source.setting_flow import documents_behind
-from explainer.source.setting_python import read_python
+from explainer.source.setting.flow import documents_behind
+from explainer.source.setting.owner import is_owner
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import KEYWORD, Setting
 
 _PARSER = "Parser"
 

@@ -10,7 +10,7 @@ from explainer.fix.codemod import remove_statement
 from explainer.fix.setting_edit import remove, set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.setting import ASSIGNED, IN_CODE, YAML, Setting, read_document
+from explainer.source.setting.setting import ASSIGNED, IN_CODE, YAML, Setting, read_document
 
 _CLOSING = (")", "}", "]")
 

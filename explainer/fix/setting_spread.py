@@ -9,9 +9,9 @@ from explainer.fix.setting_edit import add_key, set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.setting import Code, Setting
-from explainer.source.setting_flow import dictionaries_behind, documents_behind, members_behind
-from explainer.source.setting_python import read_python
+from explainer.source.setting.flow import dictionaries_behind, documents_behind, members_behind
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import Code, Setting
 
 
 def set_in_options(call: ast.Call, argument: str, value: object, file: SourceFile, program: Program) -> Edit | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from explainer.source.setting import COMMAND, IN_CODE, ITEM, JSON, TOML, YAML, Setting
+from explainer.source.setting.setting import COMMAND, IN_CODE, ITEM, JSON, TOML, YAML, Setting
 
 _BOOLEANS = {"true": "false", "yes": "no", "on": "off"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

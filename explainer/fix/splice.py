@@ -11,7 +11,7 @@ from dataclasses import replace
 from explainer.model.patch import Edit, FilePatch, Patch
 from explainer.source.file import SourceFile, parse_text
 from explainer.source.notebook import Notebook, cell_name, is_python
-from explainer.source.setting import kind_of, read_document
+from explainer.source.setting.setting import kind_of, read_document
 from explainer.source.text import TextFile, make_text
 
 CONTEXT = 3

@@ -9,11 +9,11 @@ from explainer.fix.codemod import Context
 from explainer.fix.crash import raised_at
 from explainer.fix.trace import traced_places
 from explainer.model.trace import WRITE
-from explainer.source.eval_only import is_eval_only
-from explainer.source.operand import calls_given
-from explainer.source.operation import SAVES_OUTPUT, Operation, is_named
+from explainer.source.graph.operand import calls_given
+from explainer.source.graph.operation import SAVES_OUTPUT, Operation, is_named
+from explainer.source.graph.write import ARGUMENT, Write
+from explainer.source.network.eval_only import is_eval_only
 from explainer.source.tree import walk
-from explainer.source.write import ARGUMENT, Write
 
 UNLIKELY = -1.0
 _MANY = 4

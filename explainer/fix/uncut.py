@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from explainer.fix.codemod import edit_of, remove_statement
 from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, parameters_of
-from explainer.source.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, LIBRARY, SAMPLE, STEP, VALUE, Cut
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, LIBRARY, SAMPLE, STEP, VALUE, Cut
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, parameters_of
+from explainer.source.value.resolve import resolver_of
 
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 _BINDS_LOOSELY = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Lambda)

@@ -11,20 +11,20 @@ from explainer.fix.trace import traced_statements
 from explainer.model.finding import Culprit, Evidence
 from explainer.model.rule import Cause
 from explainer.model.trace import WRITE
-from explainer.source.backward import Backward, find_backwards, stepped
-from explainer.source.binding import bounds_of, dominates, scope_of
-from explainer.source.carried import find_carried
-from explainer.source.column import arguments_calls, drops
-from explainer.source.flow import Reach, flow_of
-from explainer.source.follower import followers
-from explainer.source.lineage import before, loops_of, reads, sources, statements_of
-from explainer.source.merge import find_merges
+from explainer.source.data.column import arguments_calls, drops
+from explainer.source.graph.write import find_writes
+from explainer.source.loop.backward import Backward, find_backwards, stepped
+from explainer.source.loop.carried import find_carried
+from explainer.source.loop.recurrence import find_recurrent_writes
+from explainer.source.loop.repeated import run_in_steps
 from explainer.source.name import dotted_name
+from explainer.source.network.follower import followers
+from explainer.source.network.merge import find_merges
 from explainer.source.program import Program
-from explainer.source.recurrence import find_recurrent_writes
-from explainer.source.repeated import run_in_steps
 from explainer.source.tree import walk
-from explainer.source.write import find_writes
+from explainer.source.value.binding import bounds_of, dominates, scope_of
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import before, loops_of, reads, sources, statements_of
 
 _LOOKED_FOR = ("retain_graph", "post_accumulate_grad_hook", "register_hook", "create_graph", "threading")
 _HARMLESS = frozenset(

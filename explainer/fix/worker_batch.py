@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from explainer.fix.rewrite import remove_argument
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, walk_scope
+from explainer.source.data.loader import Worked
 from explainer.source.file import SourceFile
-from explainer.source.loader import Worked
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
+from explainer.source.value.binding import bounds_of, walk_scope
 
 _NO_TENSOR = frozenset({"cpu", "item", "tolist", "numpy", "size", "shape", "dim", "numel"})
 _HINTS = frozenset({"non_blocking", "copy", "memory_format"})

@@ -89,7 +89,7 @@ def _machine(interpreter: Interpreter) -> Pairs:
 def _program(ran: Ran, root: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """The digests of the program's own files under `root`, and the values of the configuration files that it reads."""
     from explainer.source.program import read_program
-    from explainer.source.setting_file import find_read_texts
+    from explainer.source.setting.file import find_read_texts
 
     program = read_program(root, [ran.file] if ran.file else [])
     files = {os.path.relpath(one.path, root): digest(one.data) for one in program.order}
@@ -103,7 +103,7 @@ def _program(ran: Ran, root: str) -> tuple[dict[str, str], list[tuple[str, str]]
 
 def _settings(text: object, root: str) -> list[tuple[str, str]]:
     """The values of a configuration file by `file: key`; long ones as digests, secrets masked."""
-    from explainer.source.setting import COMMAND, leaves, read_document
+    from explainer.source.setting.setting import COMMAND, leaves, read_document
     from explainer.source.text import TextFile
 
     assert isinstance(text, TextFile)

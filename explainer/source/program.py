@@ -15,7 +15,7 @@ from explainer.source.place import is_inside, place_of
 from explainer.source.text import TextFile
 
 if TYPE_CHECKING:
-    from explainer.source.setting import Document
+    from explainer.source.setting.setting import Document
 
 T = TypeVar("T")
 MAX_FILES = 200
@@ -46,13 +46,13 @@ class Program:
     @cached_property
     def texts(self) -> tuple[TextFile, ...]:
         """The configuration files and scripts that belong to the program; read when first asked for."""
-        from explainer.source.setting_file import find_texts
+        from explainer.source.setting.file import find_texts
 
         return find_texts(self.root, self.order)
 
     def documents(self, word: str = "") -> tuple[Document, ...]:
         """The configuration files and scripts whose text holds a word, with their settings."""
-        from explainer.source.setting import read_document
+        from explainer.source.setting.setting import read_document
 
         return tuple(read_document(text) for text in self.texts if word in text.text)
 

@@ -16,8 +16,8 @@ from explainer.ingest.text import read_text
 from explainer.model.incident import Frame
 from explainer.model.verification import Failure, ProcessReport
 from explainer.source.file import SourceFile
+from explainer.source.loop.phase import trains
 from explainer.source.name import dotted_name
-from explainer.source.phase import trains
 from explainer.source.place import place_of
 from explainer.source.program import Program, read_program
 from explainer.source.tree import walk

@@ -14,13 +14,13 @@ from itertools import takewhile
 from explainer.ingest.text import read_text
 from explainer.model.incident import Frame, Incident
 from explainer.model.verification import Failure, ProcessReport
-from explainer.source.binding import Value, bounds_of, reaching, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.phase import trains
+from explainer.source.loop.phase import trains
 from explainer.source.place import place_of
 from explainer.source.program import Program, read_program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, reaching, scope_of
+from explainer.source.value.resolve import resolver_of
 from explainer.verification.given_up import caught_by
 
 _NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")

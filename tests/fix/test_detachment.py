@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from explainer.fix.detachment import detached
-from explainer.source.nesting import nesting_of
+from explainer.source.value.nesting import nesting_of
 from explainer.source.program import read_program
 
 HEAD = """import collections

@@ -15,7 +15,7 @@ from explainer.fix.setting_edit import add_key, remove, rename_key, set_value
 from explainer.fix.splice import splice
 from explainer.model.patch import Edit
 from explainer.source.file import parse_source
-from explainer.source.setting import Setting, read_document, read_settings
+from explainer.source.setting.setting import Setting, read_document, read_settings
 from explainer.source.text import make_text
 
 if sys.version_info >= (3, 11):

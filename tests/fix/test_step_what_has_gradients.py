@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from explainer.model.incident import IDLE_OPTIMIZER
-from explainer.source.phase import ONCE, PHASE, TURN, find_switches
+from explainer.source.loop.phase import ONCE, PHASE, TURN, find_switches
 from tests.fix.rewriting import changed_lines, rewritten, write
 
 SAID = "No inf checks were recorded for this optimizer."

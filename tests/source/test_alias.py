@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.alias import has_two_meanings
+from explainer.source.graph.alias import has_two_meanings
 from tests.fix.rewriting import write
 
 SOURCE = """import torch

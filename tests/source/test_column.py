@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.column import drops
+from explainer.source.data.column import drops
 from tests.fix.rewriting import write
 
 NET = """from torch import nn

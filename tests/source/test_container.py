@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.write import find_writes
+from explainer.source.graph.write import find_writes
 from tests.fix.rewriting import write
 
 SOURCE = """import torch

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.draw import draws, draws_behind
+from explainer.source.graph.draw import draws, draws_behind
 from tests.fix.rewriting import line_of, write
 
 HEAD = """import random

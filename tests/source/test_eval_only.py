@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.eval_only import is_eval_only
+from explainer.source.network.eval_only import is_eval_only
 from explainer.source.file import read_source
 
 # The line in question writes `mark`.

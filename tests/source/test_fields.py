@@ -7,8 +7,8 @@ import pathlib
 
 import pytest
 
-from explainer.source.binding import Value
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 from tests.fix.rewriting import write
 
 HEAD = "import torch\nfrom dataclasses import KW_ONLY, dataclass, field\nfrom typing import ClassVar, NamedTuple\n"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from explainer.source.flow import Reach, flow_of
+from explainer.source.value.flow import Reach, flow_of
 from explainer.source.program import read_program
 
 HEAD = """import torch

@@ -6,9 +6,9 @@ import pathlib
 
 import pytest
 
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
-from explainer.source.provenance import provenance_of
+from explainer.source.loop.backward import find_backwards
+from explainer.source.value.binding import Value
+from explainer.source.value.provenance import provenance_of
 from tests.fix.rewriting import write
 
 HEAD = """import torch

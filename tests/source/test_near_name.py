@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.source.name_test import ENDS, FIRST, FULL, GLOB, HAS, IS, MATCH, PART, SEARCH, STARTS
-from explainer.source.near_name import close_names, near_name
+from explainer.source.network.name_test import ENDS, FIRST, FULL, GLOB, HAS, IS, MATCH, PART, SEARCH, STARTS
+from explainer.source.network.near_name import close_names, near_name
 
 NAMES = ("encoder.layers.0.weight", "encoder.layers.1.weight", "encoder.pos_embed", "head.norm.weight", "head.out.bias")
 NONE = {

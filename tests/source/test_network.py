@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.network import returned_losses, share_nothing
+from explainer.source.network.network import returned_losses, share_nothing
 from tests.fix.rewriting import write
 
 SOURCE = """import torch

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from explainer.source.binding import Value
-from explainer.source.origin import origins
+from explainer.source.value.binding import Value
+from explainer.source.value.origin import origins
 from explainer.source.program import read_program
 
 HEAD = """import torch

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.owner import calls_of_owner
+from explainer.source.setting.owner import calls_of_owner
 from tests.fix.rewriting import write
 
 OWNERS = ("TrainingArguments", "SFTConfig", "AutoModel.from_pretrained")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.source.ownership import chooses_parts
+from explainer.source.network.ownership import chooses_parts
 from tests.fix.rewriting import write
 
 HEAD = "import torch\n\n\n"

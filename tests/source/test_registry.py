@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from explainer.source.binding import Value
-from explainer.source.callee import callees_of
+from explainer.source.value.binding import Value
+from explainer.source.value.callee import callees_of
 from explainer.source.program import Program, read_program
-from explainer.source.registry import members_of
-from explainer.source.resolve import resolver_of
+from explainer.source.value.registry import members_of
+from explainer.source.value.resolve import resolver_of
 
 CLASSES = "class A:\n    pass\n\n\nclass B:\n    pass\n\n\n"
 BY_DECORATOR = """TABLE = {}

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.table import find_tables, gaps
+from explainer.source.data.table import find_tables, gaps
 from explainer.source.text import make_text
 
 ROWS = [f"2024-01-0{day},{day}.5,{day * 10},shop {day}" for day in range(1, 10)]

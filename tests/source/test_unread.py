@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.source.unread import vain_bindings
+from explainer.source.loop.unread import vain_bindings
 
 USED = {
     "read behind": "def f(x):\n    x = x + 1\n    return x",

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.update import find_updates
+from explainer.source.loop.update import find_updates
 from tests.fix.rewriting import write
 
 HEAD = """import torch

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import under_no_grad
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
-from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import Scope, binds, definitions, reads, root_of, scope_of, statements_of, value_of
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import find_backwards
+from explainer.source.loop.replay import stored_by
 from explainer.source.name import Function
-from explainer.source.once import is_trained
 from explainer.source.program import Program
-from explainer.source.replay import stored_by
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import Scope, binds, definitions, reads, root_of, scope_of, statements_of, value_of
+from explainer.source.value.once import is_trained
+from explainer.source.value.resolve import resolver_of
 
 _SIGNS = ("modified by an inplace operation", "a second time")
 _DEPTH = 4

@@ -15,10 +15,10 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import ADDED, DEAD_TERM
-from explainer.source.binding import Bound, bounds_of, reaching, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import Bound, bounds_of, reaching, scope_of
 
 _DEPTH = 3
 _READS = ("item", "tolist")

@@ -18,14 +18,14 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
 from explainer.model.trace import CROSSED, TracedLine
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import Scope, scope_of
-from explainer.source.loss import Loss, find_losses, loss_at
+from explainer.source.loss.loss import Loss, find_losses, loss_at
 from explainer.source.place import place_of
-from explainer.source.resolve import resolver_of
-from explainer.source.sign import definition_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import Scope, scope_of
+from explainer.source.value.resolve import resolver_of
+from explainer.source.value.sign import definition_of
 
 _SHAPE = re.compile(r"\d+")
 _SUBTRACTIONS = ("sub", "__sub__", "subtract")

@@ -16,10 +16,10 @@ from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.attention_kernel import Backends, find_forced, read_backends
 from explainer.source.file import SourceFile
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import settings_behind
+from explainer.source.network.attention_kernel import Backends, find_forced, read_backends
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(r"No available kernel|No viable backend for scaled_dot_product_attention")

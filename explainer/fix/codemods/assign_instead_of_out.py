@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.model.patch import Edit
-from explainer.source.alias import is_aliased, is_for_others
 from explainer.source.file import SourceFile
+from explainer.source.graph.alias import is_aliased, is_for_others
+from explainer.source.graph.write import METHOD, Write
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import METHOD, Write
 
 _ALIASED = "another name still means the tensor that was to be written, and would keep the old value"
 

@@ -16,13 +16,13 @@ from explainer.fix.crash import is_of_attention
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import in_block
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bind_call, calls_behind, parameters_of, reaching
-from explainer.source.cut import asked_of_grad, asks_for
 from explainer.source.file import SourceFile
-from explainer.source.module import is_module
+from explainer.source.graph.cut import asked_of_grad, asks_for
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
+from explainer.source.network.module import is_module
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bind_call, calls_behind, parameters_of, reaching
+from explainer.source.value.resolve import resolver_of
 
 _MODULE = "torch.nn.attention"
 _DEPTH = 4

@@ -13,8 +13,8 @@ from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import add_argument
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
 from explainer.source.program import Program
+from explainer.source.value.flow import flow_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -14,14 +14,14 @@ from explainer.fix.rewrite import put_method, under_no_grad
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import HIDDEN_WRITE, WRITE
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.follower import followers
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
+from explainer.source.network.follower import followers
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value
+from explainer.source.value.provenance import provenance_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -14,8 +14,8 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.layer_input import Told, layer_of, read_told
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
-from explainer.source.origin import KEEP
 from explainer.source.tree import walk
+from explainer.source.value.origin import KEEP
 
 # What changes no shape, beside the methods that keep a tensor as it is.
 _ELEMENTWISE = frozenset(

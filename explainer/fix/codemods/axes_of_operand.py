@@ -17,14 +17,14 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand
 from explainer.fix.seen_shape import Shape, are_one, seen_shape
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of
+from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
-from explainer.source.operation import broadcast_sides
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import definitions, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _REFUSED = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
 from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import add_argument
-from explainer.source.backward import Backward, cleared, find_backwards, stepped
-from explainer.source.lineage import block_of
+from explainer.source.loop.backward import Backward, cleared, find_backwards, stepped
+from explainer.source.value.lineage import block_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import Value, all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _DRIVERS = frozenset({"Accelerator", "Fabric"})
 _NAMES = frozenset({"accelerator", "fabric"})

@@ -15,14 +15,14 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import batches_of, message_of
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.fix.seen import seen
-from explainer.source.binding import Value, find_calls, reaching, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.layout import batch_axis, says_batch_first
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, find_calls, reaching, scope_of
+from explainer.source.value.layout import batch_axis, says_batch_first
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _ATTENTION = (

@@ -17,10 +17,10 @@ from explainer.fix.layer_input import Told, read_told
 from explainer.fix.seen import seen
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
 from explainer.source.tree import walk
+from explainer.source.value.lineage import definitions, scope_of
+from explainer.source.value.number import number_of
 
 _INVALID = re.compile(r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)")
 _ROWS = re.compile(r"cannot be multiplied \((\d+)x\d+ and")

@@ -16,10 +16,10 @@ from explainer.fix.trace import traced_places
 from explainer.fix.uncheckpoint import checkpoint_calls
 from explainer.model.patch import Edit
 from explainer.model.trace import REPLAYED
-from explainer.source.binding import all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.tree import walk
+from explainer.source.value.binding import all_parameters, bounds_of, scope_of, walk_scope
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp)
 

@@ -9,8 +9,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 _BOTH = "both branches are computed; a branch that is not finite where it is not taken still spoils the gradient"
 

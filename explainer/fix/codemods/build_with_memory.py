@@ -20,17 +20,17 @@ from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_edit import set_value
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
-from explainer.source.built_empty import META, Choice, EmptyBuild, Loaded, empty_builds, is_all_loaded, loads_of
-from explainer.source.draw import draws_behind
 from explainer.source.file import SourceFile
+from explainer.source.graph.draw import draws_behind
 from explainer.source.name import dotted_name
+from explainer.source.network.built_empty import META, Choice, EmptyBuild, Loaded, empty_builds, is_all_loaded, loads_of
+from explainer.source.network.unsaved import Unsaved, is_drawn, is_filled_later, unsaved_tensors
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
-from explainer.source.unsaved import Unsaved, is_drawn, is_filled_later, unsaved_tensors
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _WHY = "builds the model without memory, though no state holds"
 _MANY = 2  # lines of the same kind that are named

@@ -15,13 +15,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
-from explainer.source.dtype import FLOAT32, stated_dtype
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.dtype import FLOAT32, stated_dtype
+from explainer.source.value.resolve import resolver_of
 
 _HALVES = frozenset({"float16", "bfloat16"})
 _WORDS = {"half": "float16", "bfloat16": "bfloat16", "float": FLOAT32, "float16": "float16", "float32": FLOAT32}

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method, spell
-from explainer.source.binding import Value
-from explainer.source.dtype import FLOAT32, float64_births, stated_dtype
-from explainer.source.loss import Loss, find_losses
-from explainer.source.origin import origins
+from explainer.source.loss.loss import Loss, find_losses
+from explainer.source.value.binding import Value
+from explainer.source.value.dtype import FLOAT32, float64_births, stated_dtype
+from explainer.source.value.origin import origins
 
 _HALF = frozenset({"float16", "bfloat16"})
 

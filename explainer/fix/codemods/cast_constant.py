@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
-from explainer.source.binding import Value, all_parameters, scope_of
-from explainer.source.constant_tensor import makes_constant
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, scope_of
+from explainer.source.value.constant_tensor import makes_constant
+from explainer.source.value.resolve import resolver_of
 
 _SAYS = ("dtype", "scalar type", "Float", "Double", "float32", "float64")
 _INTEGERS = re.compile(r"(?i)\b(u?int(8|16|32|64)?|long|byte|char|short|bool)(tensor)?\b")

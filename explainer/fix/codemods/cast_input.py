@@ -14,14 +14,22 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method, spell
-from explainer.source.binding import Value
-from explainer.source.dtype import CONVERSION, PROMOTION, Birth, arguments, conversions, float64_births, stated_dtype
 from explainer.source.file import SourceFile
-from explainer.source.loss import find_losses
-from explainer.source.origin import origins
-from explainer.source.precision import is_module
+from explainer.source.loss.loss import find_losses
+from explainer.source.network.precision import is_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.dtype import (
+    CONVERSION,
+    PROMOTION,
+    Birth,
+    arguments,
+    conversions,
+    float64_births,
+    stated_dtype,
+)
+from explainer.source.value.origin import origins
 
 _HALF = frozenset({"float16", "bfloat16", "Half", "BFloat16"})
 _DOUBLE = frozenset({"float64", "Double", "double"})

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import operand, put_method
-from explainer.source.dtype import stated_dtype
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.value.dtype import stated_dtype
 
 _KERNEL = re.compile(r"[a-z_]+")
 _WRITERS = frozenset(

@@ -14,13 +14,13 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import put_method, spell, with_method
-from explainer.source.binding import Value, bounds_of, scope_of
-from explainer.source.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
 from explainer.source.file import SourceFile
-from explainer.source.loss import Loss, find_losses
-from explainer.source.origin import origins
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
+from explainer.source.value.origin import origins
 
 _AT_LOSS = 1.0
 _AS_FLOATS = "Give values and probabilities as float32: `target.float()`; best where the batch is made"

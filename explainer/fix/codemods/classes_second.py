@@ -14,12 +14,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.integer import integer_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import integer_of
+from explainer.source.value.resolve import resolver_of
 
 _FUNCTIONS = ("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss")
 _CRITERIA = ("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss")

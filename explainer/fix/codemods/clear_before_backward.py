@@ -18,10 +18,10 @@ from explainer.fix.codemod import (
     lines_of,
     remove_statement,
 )
-from explainer.source.backward import cleared, find_backwards, stepped
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.loop.backward import cleared, find_backwards, stepped
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 _WHY = "throws the gradients away between their backward and the step"
 

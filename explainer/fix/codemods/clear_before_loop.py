@@ -17,11 +17,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, i
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import CLEARED
-from explainer.source.backward import cleared, find_backwards, stepped
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loops_of
+from explainer.source.loop.backward import cleared, find_backwards, stepped
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import loops_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

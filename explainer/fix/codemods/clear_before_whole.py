@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of
 from explainer.fix.trace import traced_places
 from explainer.model.trace import AGAIN, COUNTED
-from explainer.source.backward import cleared
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loop_of, scope_of, statements_of
+from explainer.source.loop.backward import cleared
+from explainer.source.value.lineage import loop_of, scope_of, statements_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -24,10 +24,10 @@ from explainer.fix.crash import raised_at
 from explainer.model.incident import EARLY_CLIP
 from explainer.model.patch import Edit
 from explainer.model.verification import CLIPS_EARLY
-from explainer.source.clip import Round, clips_at, is_free, levels, round_of
 from explainer.source.file import SourceFile
+from explainer.source.loop.clip import Round, clips_at, is_free, levels, round_of
+from explainer.source.loop.step import is_scaler
 from explainer.source.program import Program
-from explainer.source.step import is_scaler
 from explainer.source.tree import walk
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(CLIPS_EARLY)}")

@@ -16,18 +16,18 @@ from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_removal import remove_together
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lightning import PACKAGES, Owner, chain_of, find_lightning_modules
-from explainer.source.lineage import binds, block_of, root_of
+from explainer.source.loop.step import made_by
 from explainer.source.name import dotted_name
+from explainer.source.network.lightning import PACKAGES, Owner, chain_of, find_lightning_modules
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting import ARGPARSE, ASSIGNED, DEFAULT, Code, Setting
-from explainer.source.setting_flow import members_behind
-from explainer.source.setting_python import read_python, setting_at
-from explainer.source.step import made_by
+from explainer.source.setting.flow import members_behind
+from explainer.source.setting.python import read_python, setting_at
+from explainer.source.setting.setting import ARGPARSE, ASSIGNED, DEFAULT, Code, Setting
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, block_of, root_of
+from explainer.source.value.resolve import resolver_of
 
 _VALUE, _ALGORITHM = "gradient_clip_val", "gradient_clip_algorithm"
 _MOVED = "the same norm at the same place as before; the number stands in the step now, where no setting reaches it"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.suspicion import suspect
-from explainer.source.alias import is_aliased, is_for_others, is_read_after
+from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
+from explainer.source.graph.write import SUBSCRIPT, Write, find_writes
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-from explainer.source.write import SUBSCRIPT, Write, find_writes
 
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
 

@@ -11,10 +11,10 @@ from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import EXPANDED
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, changes, definitions, root_of, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import binds, changes, definitions, root_of, scope_of, value_of
 
 _SHARING = ("expand", "expand_as", "broadcast_to")
 

@@ -13,11 +13,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import bounds_of, scope_of, walk_scope
-from explainer.source.cuda_graph import find_replays
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loop_of
+from explainer.source.graph.cuda_graph import find_replays
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, scope_of, walk_scope
+from explainer.source.value.lineage import loop_of
 
 _REFUSED = "accessing tensor output of CUDAGraphs that has been overwritten"
 _KEEPS = frozenset({"append", "appendleft", "add", "insert", "extend", "setdefault", "update", "put"})

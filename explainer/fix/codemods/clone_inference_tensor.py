@@ -13,10 +13,10 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen_tensors
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.on_demand import is_made_on_demand, kept_value
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.on_demand import is_made_on_demand, kept_value
 
 _MADE = "makes `{}` once, in inference mode, and keeps it for training"
 _READ = (ast.Name, ast.Attribute, ast.Subscript)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Value, parameters_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, parameters_of
+from explainer.source.value.resolve import resolver_of
 
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 # What the default collate function says of rows that it cannot stack; in a worker it writes into memory of a fixed size.

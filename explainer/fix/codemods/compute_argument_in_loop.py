@@ -11,17 +11,17 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, find_backwards
-from explainer.source.binding import all_parameters, bounds_of
-from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of, flow_of
-from explainer.source.lineage import before, definitions, loop_of, reads, scope_of, sources, statements_of
+from explainer.source.loop.backward import Backward, find_backwards
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import Function
-from explainer.source.once import is_made_of_weights
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import children, walk
+from explainer.source.value.binding import all_parameters, bounds_of
+from explainer.source.value.flow import arguments_of, flow_of
+from explainer.source.value.lineage import before, definitions, loop_of, reads, scope_of, sources, statements_of
+from explainer.source.value.once import is_made_of_weights
+from explainer.source.value.resolve import resolver_of
 
 Loop = ast.For | ast.While
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, bounds_of
-from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import Function, dotted_name
-from explainer.source.once import Once, find_once, is_random
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of
+from explainer.source.value.once import Once, find_once, is_random
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 6
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -12,18 +12,28 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, find_backwards
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import before, binds, lineage, loops_of, reads, scope_of, sources, statements_of, value_of
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import Backward, find_backwards
+from explainer.source.loss.weighting import SETTINGS
 from explainer.source.name import Function, bound_names, dotted_name
-from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
-from explainer.source.weighting import SETTINGS
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import (
+    before,
+    binds,
+    lineage,
+    loops_of,
+    reads,
+    scope_of,
+    sources,
+    statements_of,
+    value_of,
+)
+from explainer.source.value.nesting import nesting_of
+from explainer.source.value.provenance import provenance_of
 
 _MODULES = ("torch.nn.", "torch.optim.")
 

@@ -16,14 +16,23 @@ from explainer.fix.crash import fails_at
 from explainer.fix.later import Gone, Turns, asked_again, delayed, kept_in, may_wait, place_of, rebinds, spare
 from explainer.fix.rewrite import free_name
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward
-from explainer.source.binding import walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.lineage import Scope, before, binds, block_of, definitions, loops_of, scope_of, statements_of
+from explainer.source.loop.backward import Backward
+from explainer.source.loop.update import Update, does, find_turns, find_updates
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.update import Update, does, find_turns, find_updates
+from explainer.source.value.binding import walk_scope
+from explainer.source.value.lineage import (
+    Scope,
+    before,
+    binds,
+    block_of,
+    definitions,
+    loops_of,
+    scope_of,
+    statements_of,
+)
 
 _STALE = "modified by an inplace operation"
 _LATER = (

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
-from explainer.source.origin import origins
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import children, walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import statements_of
+from explainer.source.value.origin import origins
+from explainer.source.value.provenance import provenance_of
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 _RESHAPES = frozenset(

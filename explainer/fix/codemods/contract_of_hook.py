@@ -13,11 +13,11 @@ from explainer.fix.crash import message_of
 from explainer.fix.rewrite import free_name, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
+from explainer.source.graph.selection import ELEMENTWISE
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
-from explainer.source.selection import ELEMENTWISE
 from explainer.source.tree import walk
+from explainer.source.value.lineage import statements_of
 
 _FULL = "register_full_backward_hook"
 _OLD = "register_backward_hook"

@@ -17,14 +17,14 @@ from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import SeenTensor, seen, seen_modules, seen_tensors
 from explainer.model.patch import Edit
-from explainer.source.array_kind import ARRAY, kind_of
-from explainer.source.binding import Value, all_parameters, bind_call, reaching
 from explainer.source.file import SourceFile
-from explainer.source.filling import ADDS, Use, find_uses, key_of, uses_in
-from explainer.source.lineage import root_of
+from explainer.source.loop.filling import ADDS, Use, find_uses, key_of, uses_in
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.array_kind import ARRAY, kind_of
+from explainer.source.value.binding import Value, all_parameters, bind_call, reaching
+from explainer.source.value.lineage import root_of
+from explainer.source.value.resolve import resolver_of
 
 _SAID = "to numpy"
 _TO_HOST = frozenset({"cpu", "numpy", "item", "tolist"})

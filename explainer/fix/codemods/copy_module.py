@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.import_line import imported
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.freeze import Freeze, find_freezes
-from explainer.source.module import is_module, trained_constructors
 from explainer.source.name import dotted_name
+from explainer.source.network.freeze import Freeze, find_freezes
+from explainer.source.network.module import is_module, trained_constructors
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 MEANT_APART = re.compile(
     r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|old_|_old|polyak",

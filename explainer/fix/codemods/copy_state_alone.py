@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -17,14 +17,14 @@ from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import READ, WRITE, TracedLine
-from explainer.source.binding import bounds_of
-from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
+from explainer.source.graph.operation import Operation, is_named, operation_of
+from explainer.source.graph.write import find_writes
 from explainer.source.name import Names, dotted_name
-from explainer.source.operation import Operation, is_named, operation_of
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
-from explainer.source.write import find_writes
+from explainer.source.value.binding import bounds_of
+from explainer.source.value.definition import seen_through
 
 # Autograd's names for what an operation read second; all others are what it read first.
 _SECOND = frozenset(("other", "mat2", "weight", "exponent", "x2", "vec", "vec2", "batch2", "target", "key"))

@@ -13,9 +13,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import operand, replace_whole
 from explainer.source.file import SourceFile
-from explainer.source.integer import CALENDAR, is_about_dates
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.integer import CALENDAR, is_about_dates
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
-from explainer.source.binding import Value
-from explainer.source.bins import has_a_row_too_few
-from explainer.source.integer import Span, integer_of, span_of
-from explainer.source.lookup import Lookup, lookup_at
+from explainer.source.data.bins import has_a_row_too_few
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import Span, integer_of, span_of
+from explainer.source.value.lookup import Lookup, lookup_at
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -12,14 +12,14 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
-from explainer.source.binding import Value
-from explainer.source.integer import span_of
-from explainer.source.loss import Loss, find_losses
+from explainer.source.data.stranger import find_strangers
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.name import Names
-from explainer.source.number import number_of
-from explainer.source.origin import origins
-from explainer.source.stranger import find_strangers
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import span_of
+from explainer.source.value.number import number_of
+from explainer.source.value.origin import origins
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.source.data.vocabulary import Length, find_lengths
 from explainer.source.program import Program
-from explainer.source.vocabulary import Length, find_lengths
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
 

@@ -14,8 +14,8 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import Shape, seen_shape
 from explainer.source.file import SourceFile
+from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
-from explainer.source.operation import broadcast_sides
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.kept import Kept, find_kept, name_read
-from explainer.source.lineage import reads, scope_of, sources, statements_of
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value
+from explainer.source.value.kept import Kept, find_kept, name_read
+from explainer.source.value.lineage import reads, scope_of, sources, statements_of
+from explainer.source.value.provenance import provenance_of
 
 _LOG_PROBABILITY = re.compile(r"log_?probs?|log_?pi|logp|ratios?", re.IGNORECASE)
 _ADVANTAGE = re.compile(r"(?:^|_)(?:adv(?:s|antages?)?|gaes?|deltas?|td_?errors?)(?:_|$)", re.IGNORECASE)

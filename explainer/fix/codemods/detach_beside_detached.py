@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, bounds_of, reaching, scope_of, walk_scope
-from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import dotted_name
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
+from explainer.source.value.binding import Value, bounds_of, reaching, scope_of, walk_scope
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

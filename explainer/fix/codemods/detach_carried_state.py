@@ -15,19 +15,28 @@ from explainer.fix.detachment import detached_form
 from explainer.fix.own_part import begins_with_graph, is_scaled_alike, part_by_itself, summed_in
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.backward import find_backwards, stepped
-from explainer.source.carried import LIST, TENSOR, Carried, find_carried, form_of
-from explainer.source.entry import entries_in
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import binds, block_of, changes, definitions, reads, scope_of, sources, statements_of
+from explainer.source.loop.backward import find_backwards, stepped
+from explainer.source.loop.carried import LIST, TENSOR, Carried, find_carried, form_of
+from explainer.source.loop.pile import find_piles
+from explainer.source.loop.update import find_turns
 from explainer.source.name import dotted_name
-from explainer.source.nesting import nesting_of
-from explainer.source.pile import find_piles
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.update import find_turns
+from explainer.source.value.entry import entries_in
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import (
+    binds,
+    block_of,
+    changes,
+    definitions,
+    reads,
+    scope_of,
+    sources,
+    statements_of,
+)
+from explainer.source.value.nesting import nesting_of
+from explainer.source.value.resolve import resolver_of
 
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp)
 

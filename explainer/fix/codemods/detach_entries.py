@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.crash import fails_at
 from explainer.fix.detachment import detached
-from explainer.source.backward import Backward
-from explainer.source.entry import Entry, entries_in, has_graph, is_filled_first
 from explainer.source.file import SourceFile
-from explainer.source.lineage import (
+from explainer.source.loop.backward import Backward
+from explainer.source.loop.update import end_of_step, find_turns
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.entry import Entry, entries_in, has_graph, is_filled_first
+from explainer.source.value.lineage import (
     Scope,
     before,
     binds,
@@ -30,11 +34,7 @@ from explainer.source.lineage import (
     statements_of,
     value_of,
 )
-from explainer.source.name import dotted_name
-from explainer.source.nesting import nesting_of, nesting_of_entry
-from explainer.source.program import Program
-from explainer.source.tree import walk
-from explainer.source.update import end_of_step, find_turns
+from explainer.source.value.nesting import nesting_of, nesting_of_entry
 
 _LOOKS_UP = frozenset({"get", "setdefault"})
 _HANDS_OUT = frozenset({"values", "items"})

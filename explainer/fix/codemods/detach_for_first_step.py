@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
-from explainer.source.backward import Backward, find_backwards, owned_by, stepped
-from explainer.source.binding import Value, reaching
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import lineage, reads
+from explainer.source.loop.backward import Backward, find_backwards, owned_by, stepped
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, reaching
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import lineage, reads
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _WHY = "sends this loss back through what made `{name}` as well, and the next step's loss cannot any more"
 

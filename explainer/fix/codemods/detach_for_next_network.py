@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import put_method
-from explainer.source.backward import calls_of
-from explainer.source.lineage import binds
-from explainer.source.pair import Pair, find_pairs, runs
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import calls_of
+from explainer.source.loop.pair import Pair, find_pairs, runs
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.lineage import binds
 
 
 def propose(context: Context) -> Iterator[Proposal]:

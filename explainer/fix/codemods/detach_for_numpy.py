@@ -13,14 +13,14 @@ from explainer.fix.failure import asked_values, failing_statements
 from explainer.fix.rewrite import put_method
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, parameters_of, scope_of
-from explainer.source.cut import ARRAY, LIBRARY, Cut
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
+from explainer.source.graph.cut import ARRAY, LIBRARY, Cut
 from explainer.source.name import bound_names, dotted_name
-from explainer.source.provenance import Trace, provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, parameters_of, scope_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.provenance import Trace, provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
 _SCALARS = frozenset({"mean", "sum", "item", "norm", "cross_entropy", "mse_loss", "nll_loss", "l1_loss", "backward"})

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import definitions
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _SENDS = frozenset(
     ("map", "imap", "imap_unordered", "starmap", "apply", "map_async", "apply_async", "starmap_async", "submit")

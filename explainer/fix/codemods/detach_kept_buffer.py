@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.callee import callees_of
-from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, reads, statements_of
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import before, reads, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _DETACHED = frozenset({"detach", "data"})
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.FunctionDef)

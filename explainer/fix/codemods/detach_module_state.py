@@ -14,12 +14,18 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, i
 from explainer.fix.detachment import detached, detached_form, nesting_kept
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.backward import find_backwards
-from explainer.source.carried import form_of_statement, training_loops
-from explainer.source.entry import has_graph
 from explainer.source.file import SourceFile
-from explainer.source.instance import names_of
-from explainer.source.lineage import (
+from explainer.source.loop.backward import find_backwards
+from explainer.source.loop.carried import form_of_statement, training_loops
+from explainer.source.loop.pile import find_piles
+from explainer.source.loop.repeated import is_run_again
+from explainer.source.loop.update import end_of_step, find_turns
+from explainer.source.name import Function, bound_names, dotted_name
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.entry import has_graph
+from explainer.source.value.instance import names_of
+from explainer.source.value.lineage import (
     before,
     binds,
     changes,
@@ -30,13 +36,7 @@ from explainer.source.lineage import (
     statements_of,
     value_of,
 )
-from explainer.source.name import Function, bound_names, dotted_name
-from explainer.source.nesting import Nesting, nesting_of
-from explainer.source.pile import find_piles
-from explainer.source.program import Program
-from explainer.source.repeated import is_run_again
-from explainer.source.tree import walk
-from explainer.source.update import end_of_step, find_turns
+from explainer.source.value.nesting import Nesting, nesting_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.model.patch import Edit
-from explainer.source.carried import training_loops
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.lineage import binds, changes, reads
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import binds, changes, reads
 
 _COVERS = {
     "tuple": ("tuple",), "list": ("list",), "dict": ("dict",), "Sequence": ("tuple", "list"), "Mapping": ("dict",),

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, reaching
 from explainer.source.file import SourceFile
-from explainer.source.kept import Kept, find_kept, name_read
+from explainer.source.graph.write import is_without_grad
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value, reaching
+from explainer.source.value.kept import Kept, find_kept, name_read
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _SIGNS = ("modified by an inplace operation", "a second time")
 _WHY = "keeps the old policy's log-probabilities with their graph, which the first of several updates frees"

@@ -14,14 +14,14 @@ from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import ONCE
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.loss import find_losses
+from explainer.source.loss.loss import find_losses
 from explainer.source.name import dotted_name
-from explainer.source.once import is_trained
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.once import is_trained
+from explainer.source.value.resolve import resolver_of
 
 _WHY = "keeps the graph of a target, which the first backward uses up"
 _CUTS = frozenset({"detach", "data", "item", "no_grad"})

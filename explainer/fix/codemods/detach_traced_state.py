@@ -16,13 +16,13 @@ from explainer.fix.trace import traced_statements
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import CARRIED, TAKEN
-from explainer.source.backward import find_backwards
-from explainer.source.binding import scope_of
-from explainer.source.callee import leads_to
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, loops_of
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
+from explainer.source.value.callee import leads_to
+from explainer.source.value.lineage import before, loops_of
 
 _KEPT = "keeps the graph of its step, which a later step goes back through"
 

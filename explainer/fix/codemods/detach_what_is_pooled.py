@@ -14,15 +14,15 @@ from explainer.fix.detachment import CUTS, PUTS
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import TAKEN
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import statements_of
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _WHY = "puts tensors with the graph of their step into `{}`, which a later step reads"
 

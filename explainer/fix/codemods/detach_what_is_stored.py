@@ -15,17 +15,17 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.detachment import detached
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, reaching
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import before, sources, statements_of
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Function, dotted_name
-from explainer.source.nesting import nesting_of
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value, all_parameters, reaching
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import before, sources, statements_of
+from explainer.source.value.nesting import nesting_of
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 

@@ -18,12 +18,12 @@ from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import HELD, JOINED, TracedLine
 from explainer.source.file import SourceFile
-from explainer.source.lineage import Scope, block_of, scope_of, statements_of
 from explainer.source.name import bound_names
-from explainer.source.nesting import TENSOR, Nesting
 from explainer.source.place import place_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.lineage import Scope, block_of, scope_of, statements_of
+from explainer.source.value.nesting import TENSOR, Nesting
+from explainer.source.value.resolve import resolver_of
 
 _WHY = "goes back into what `{name}` was made by, whose own loss has used that graph up"
 _TAKES = "takes up the graph of another network's loss, which has used it up"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.source.file import SourceFile
+from explainer.source.loop.step import made_by
 from explainer.source.name import dotted_name
-from explainer.source.step import made_by
 
 _CALLS = ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.amp.GradScaler")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import add_argument, spell
-from explainer.source.binding import reaching
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
+from explainer.source.value.binding import reaching
 
 _CHECKS = ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck", "torch.autograd.gradcheck.gradcheck",
            "torch.autograd.gradcheck.gradgradcheck")  # fmt: skip

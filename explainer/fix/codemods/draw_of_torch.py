@@ -12,13 +12,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, spell
 from explainer.fix.uncheckpoint import checkpoint_calls
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _GENERATORS = ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState")
 _OUTSIDE = frozenset(

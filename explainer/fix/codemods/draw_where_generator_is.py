@@ -17,7 +17,7 @@ from explainer.fix.rewrite import add_argument, put_method, remove_argument
 from explainer.fix.seen import seen
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.generator import draws_with, generators_of, has_one_generator
+from explainer.source.graph.generator import draws_with, generators_of, has_one_generator
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 

@@ -15,16 +15,16 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, reads, root_of, statements_of
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import binds, reads, root_of, statements_of
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _LAST = "hands out a last batch of what is left, which may be one sample"
 _WHY = {"state": "hands out a last batch that is smaller than the state kept from the one before"}

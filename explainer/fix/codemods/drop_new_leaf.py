@@ -14,9 +14,9 @@ from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import unwrapped
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
-from explainer.source.anew import PARAMETER
-from explainer.source.cut import is_leaf
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import is_leaf
+from explainer.source.network.anew import PARAMETER
 from explainer.source.program import Program
 from explainer.source.tree import children
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
 from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, find_backwards
-from explainer.source.flow import flow_of
-from explainer.source.lineage import before, definitions, lineage, scope_of, value_of
+from explainer.source.loop.backward import Backward, find_backwards
+from explainer.source.loop.pair import Pair, find_pairs
 from explainer.source.name import Function, Names, dotted_name
-from explainer.source.number import number_of
-from explainer.source.pair import Pair, find_pairs
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import before, definitions, lineage, scope_of, value_of
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _LIBRARY = "the call through the scaler or accelerator is kept: it scales the loss and gathers the gradients"
 

@@ -16,11 +16,11 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
 from explainer.model.patch import Edit
-from explainer.source.binding import all_parameters, reaching, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.per_token import PerToken, per_token
+from explainer.source.loss.per_token import PerToken, per_token
+from explainer.source.network.virtual_token import has_virtual_tokens, virtual_tokens
 from explainer.source.tree import start_of, walk
-from explainer.source.virtual_token import has_virtual_tokens, virtual_tokens
+from explainer.source.value.binding import all_parameters, reaching, scope_of
 
 _FLAT = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _ROWS = re.compile(r"Expected target size [(\[](\d+), (\d+)[)\]],? (?:but )?got (?:torch\.Size\()?\[(\d+), (\d+)\]")

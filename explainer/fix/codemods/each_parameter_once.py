@@ -16,12 +16,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import free_name, operand
 from explainer.model.patch import Edit
-from explainer.source.binding import Bound, Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
+from explainer.source.value.binding import Bound, Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 _TWICE = "appear in more than one parameter group"

@@ -17,8 +17,8 @@ from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.setting import ASSIGNED, Setting
-from explainer.source.setting_python import read_python
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import ASSIGNED, Setting
 
 _ARGUMENT = "attn_implementation"
 _EAGER = "eager"

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import Value, all_parameters, bounds_of, calls_behind, scope_of
-from explainer.source.cut import asked_of_grad, asks_for
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.module import is_module
+from explainer.source.graph.cut import asked_of_grad, asks_for
 from explainer.source.name import dotted_name
+from explainer.source.network.module import is_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of, calls_behind, scope_of
+from explainer.source.value.flow import flow_of
 
 _DONATED = "donated buffers"  # the message also of a graph that is kept for a second loss
 _OPTIONS = frozenset({"backend", "mode", "fullgraph", "dynamic", "options", "disable"})

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
-from explainer.source.binding import find_calls, walk_scope
+from explainer.source.value.binding import find_calls, walk_scope
 
 _OFF, _ON = "disable_adapter_layers", "enable_adapter_layers"
 

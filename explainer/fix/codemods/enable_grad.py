@@ -18,14 +18,14 @@ from explainer.fix.failure import backward_roots, failing_statements, statements
 from explainer.fix.rewrite import in_block, put_method, spell
 from explainer.model.incident import Frame
 from explainer.model.patch import Edit
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value, walk_scope
-from explainer.source.cut import Cut, asks_for, grad_mode_cut, grad_state
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, loops_of, reads
+from explainer.source.graph.cut import Cut, asks_for, grad_mode_cut, grad_state
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, walk_scope
+from explainer.source.value.lineage import binds, block_of, loops_of, reads
+from explainer.source.value.provenance import provenance_of
 
 # What a library calls its evaluation; `torch.optim.swa_utils.update_bn` and its like are decorated.
 _EVALUATES = re.compile(

@@ -13,8 +13,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.crash import message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
 from explainer.source.tree import walk
+from explainer.source.value.lineage import statements_of
 
 _GONE = re.compile(r"Support for `(training|validation|test)_epoch_end` has been removed")
 _NEW = {"training": "on_train_epoch_end", "validation": "on_validation_epoch_end", "test": "on_test_epoch_end"}

@@ -21,17 +21,17 @@ from explainer.fix.codemod import (
     remove_statement,
 )
 from explainer.fix.rewrite import free_name
-from explainer.source.backward import Backward, cleared, find_backwards
-from explainer.source.binding import Value, walk_scope
-from explainer.source.callee import callees_of
-from explainer.source.event import between
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, loop_of, reads, statements_of
+from explainer.source.loop.backward import Backward, cleared, find_backwards
+from explainer.source.loop.event import between
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, walk_scope
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import before, loop_of, reads, statements_of
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 3
 _MAKES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.import_line import import_after
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.merge import Merge, find_merges
+from explainer.source.loop.repeated import run_in_steps
 from explainer.source.name import dotted_name
+from explainer.source.network.merge import Merge, find_merges
 from explainer.source.program import Program
-from explainer.source.repeated import run_in_steps
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, scope_of
 
 _WHY = "takes the adapter off the model that trains on, and leaves its weights frozen: PEFT merges in place"
 _COPY = "the copy takes the memory of a second model for as long as it is there"

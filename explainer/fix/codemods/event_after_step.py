@@ -26,10 +26,10 @@ from explainer.fix.trace import traced_places
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import WRITE
-from explainer.source.callee import leads_to
-from explainer.source.event import Event, event_of, find_gaps, later_event
 from explainer.source.file import SourceFile
+from explainer.source.loop.event import Event, event_of, find_gaps, later_event
 from explainer.source.program import Program
+from explainer.source.value.callee import leads_to
 
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
 

@@ -12,12 +12,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.fix.crash import message_of
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _SAID = "not found in the base model"
 _OPTION = "target_modules"

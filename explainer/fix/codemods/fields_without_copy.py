@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
-from explainer.source.binding import Value
-from explainer.source.fields import fields_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import changes, scope_of, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.fields import fields_of
+from explainer.source.value.lineage import changes, scope_of, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _FORMS = {"dataclasses.asdict": "vars({})", "dataclasses.astuple": "tuple(vars({}).values())"}
 _WHY = "copies the values of all fields deeply, and what an operation made cannot be copied"

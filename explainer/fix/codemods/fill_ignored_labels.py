@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _MESSAGE = re.compile(r"index out of range in self|Assertion `srcIndex < srcSelectDimSize` failed")
 _LABELS = re.compile(r"(?:^|_|\.)(?:labels?|targets?|tgt|y)(?:_|$)", re.IGNORECASE)

@@ -21,15 +21,15 @@ from explainer.fix.setting_edit import set_value
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.mask import Fill, find_fills, is_minus_infinity, is_never_whole, softmax_parts
+from explainer.source.graph.mask import Fill, find_fills, is_minus_infinity, is_never_whole, softmax_parts
 from explainer.source.name import dotted_name
-from explainer.source.origin import origins
-from explainer.source.precision import find_halves
+from explainer.source.network.precision import find_halves
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.origin import origins
+from explainer.source.value.resolve import resolver_of
 
 _HALF_MAX = 65504.0
 _ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504

@@ -17,14 +17,14 @@ from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
-from explainer.source.resolve import resolver_of
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _SHAPES = re.compile(r"\((\d+)x(\d+) and (\d+)x(\d+)\)")

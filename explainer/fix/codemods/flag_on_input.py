@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _GRADS = ("torch.autograd.grad",)
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, loops_of
 from explainer.source.name import dotted_name
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, scope_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import binds, loops_of
+from explainer.source.value.provenance import provenance_of
 
 _COMPUTED = {
     "torch.nn.utils.prune.": "weight_orig",

@@ -9,9 +9,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, root_of, scope_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
+from explainer.source.value.lineage import definitions, root_of, scope_of
 
 _REFUSED = "can't be cast to the desired output type Long"
 

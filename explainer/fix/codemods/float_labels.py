@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, spell
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, scope_of
 
 _LOSS = "binary_cross_entropy_with_logits"
 _KEYS = ("labels", "label", "targets", "target")

@@ -12,9 +12,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.model.patch import Edit
-from explainer.source.anew import PARAMETER
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.anew import PARAMETER
 from explainer.source.tree import walk
 
 _LITERALS = ("torch.tensor", "torch.as_tensor")

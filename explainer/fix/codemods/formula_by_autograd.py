@@ -17,12 +17,12 @@ from explainer.fix.crash import crash_places, message_of
 from explainer.fix.import_line import drop_name
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.derivable import carriers_of, carries, is_derivable, is_text, loads
 from explainer.source.file import SourceFile
-from explainer.source.lineage import root_of, statements_of
+from explainer.source.graph.derivable import carriers_of, carries, is_derivable, is_text, loads
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import root_of, statements_of
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 _CHECKS = tuple(

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import fails_at
-from explainer.source.backward import Backward, owned_by, stepped
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, binds, block_of, definitions, lineage, scope_of
-from explainer.source.module import is_module
+from explainer.source.loop.backward import Backward, owned_by, stepped
+from explainer.source.loop.update import Update, find_turns, find_updates
 from explainer.source.name import dotted_name
-from explainer.source.once import is_random
+from explainer.source.network.module import is_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.update import Update, find_turns, find_updates
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import before, binds, block_of, definitions, lineage, scope_of
+from explainer.source.value.once import is_random
 
 _CLIMBS = frozenset({"first_step", "ascent_step", "perturb_step", "climb"})
 

@@ -16,9 +16,9 @@ from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import definitions, scope_of
 
 _MODULE = "torch.distributed.nn.functional"
 _LIST, _TENSOR = "torch.distributed.all_gather", "torch.distributed.all_gather_into_tensor"

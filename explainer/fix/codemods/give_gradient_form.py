@@ -17,10 +17,10 @@ from explainer.fix.loss import drop_argument
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import definitions, scope_of, value_of
 
 _FLAT = re.compile(r"assign a gradient of size '\[\d+\]'")
 _SCALAR = re.compile(

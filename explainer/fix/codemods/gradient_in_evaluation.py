@@ -13,10 +13,10 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, in_block, spell
 from explainer.model.patch import Edit
-from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
-from explainer.source.setting_flow import dictionaries_behind, members_behind
+from explainer.source.graph.cut import grad_state
+from explainer.source.setting.flow import dictionaries_behind, members_behind
+from explainer.source.value.lineage import block_of
 
 _TRAINERS = ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer")
 _STEPS = frozenset({"validation_step", "test_step", "predict_step"})

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import reaching
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import reaching
+from explainer.source.value.lineage import statements_of
 
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 _FROM_HOST = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")

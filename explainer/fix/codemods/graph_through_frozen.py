@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
-from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import grad_state
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 

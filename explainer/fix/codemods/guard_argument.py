@@ -16,9 +16,7 @@ from explainer.fix.rewrite import operand, put_method, spell
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
-from explainer.source.binding import Value
-from explainer.source.flow import Reach, flow_of
-from explainer.source.hazard import (
+from explainer.source.graph.hazard import (
     ARC,
     DEVIATION,
     INVERSE,
@@ -32,12 +30,14 @@ from explainer.source.hazard import (
     find_hazards,
     find_inverses,
 )
+from explainer.source.graph.selection import selection_of
 from explainer.source.name import Names, bound_names, dotted_name
-from explainer.source.origin import origins
 from explainer.source.program import Program
-from explainer.source.selection import selection_of
-from explainer.source.sign import definition_of, is_positive
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.origin import origins
+from explainer.source.value.sign import definition_of, is_positive
 
 _GUARDS = {
     LOG: ".clamp_min(1e-8)",

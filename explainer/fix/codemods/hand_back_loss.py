@@ -12,12 +12,21 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.failure import backward_roots
 from explainer.model.patch import Edit
-from explainer.source.binding import Bound, Value, all_parameters, bind_call, bounds_of, reaching, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import (
+    Bound,
+    Value,
+    all_parameters,
+    bind_call,
+    bounds_of,
+    reaching,
+    scope_of,
+    walk_scope,
+)
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 Target = tuple[SourceFile, Function]
 

@@ -14,16 +14,16 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method, spell, under_no_grad
-from explainer.source.backward import find_backwards
-from explainer.source.binding import bounds_of, scope_of
-from explainer.source.callee import callees_of
-from explainer.source.carried import holds_graph, training_loops
 from explainer.source.file import SourceFile
-from explainer.source.lineage import lineage, reads
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import find_backwards
+from explainer.source.loop.carried import holds_graph, training_loops
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import bounds_of, scope_of
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import lineage, reads
 
 _MEMORY = re.compile(r"out of memory|not enough memory|failed to allocate", re.IGNORECASE)
 _EVALUATES = re.compile(r"eval|valid|test|infer|predict|sampl|generat|embed", re.IGNORECASE)

@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import WRITE
-from explainer.source.callee import leads_to
 from explainer.source.file import SourceFile
-from explainer.source.lightning import PACKAGES, chain_of
+from explainer.source.network.lightning import PACKAGES, chain_of
+from explainer.source.network.weights import is_weight_write
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.weights import is_weight_write
+from explainer.source.value.callee import leads_to
+from explainer.source.value.resolve import resolver_of
 
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
 _EARLY = ("on_before_zero_grad", "on_before_backward")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of, raised_at
 from explainer.fix.rewrite import in_block
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
-from explainer.source.write import is_without_grad
 
 _SAYS = "cannot register a hook on a tensor that doesn't require gradient"
 _EVALUATES = re.compile(r"eval|valid|test|predict|infer|sample|score", re.IGNORECASE)

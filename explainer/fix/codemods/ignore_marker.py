@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument
+from explainer.source.data.label_marker import IGNORES, leaves_labels_out, marks_of
 from explainer.source.file import SourceFile
-from explainer.source.label_marker import IGNORES, leaves_labels_out, marks_of
-from explainer.source.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.name import Names
-from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.value.number import number_of
 
 _REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
 

@@ -15,13 +15,13 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand, put_method
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import seen_shape
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _FEWER = "Index tensor must have the same number of dimensions as input tensor"
 _FEWER_WRITTEN = "Index tensor must have the same number of dimensions as self tensor"

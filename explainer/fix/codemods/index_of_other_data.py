@@ -13,16 +13,16 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.crash import raised_at
-from explainer.source.binding import Value
+from explainer.source.data.stranger import Strangers, find_strangers
 from explainer.source.file import SourceFile
-from explainer.source.integer import integer_of
-from explainer.source.lookup import Lookup, lookup_at
-from explainer.source.loss import loss_at
-from explainer.source.measured import COUNT, HIGHEST, WRITTEN, Measure, measure_of
+from explainer.source.loss.loss import loss_at
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.stranger import Strangers, find_strangers
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import integer_of
+from explainer.source.value.lookup import Lookup, lookup_at
+from explainer.source.value.measured import COUNT, HIGHEST, WRITTEN, Measure, measure_of
 
 _REFUSED = re.compile(r"(-?\d+) of (\d+), from (-?\d+)")
 _FEW_ROWS, _FEW = (

@@ -12,9 +12,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import changes, loops_of, scope_of
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.lineage import changes, loops_of, scope_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -15,10 +15,10 @@ from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_places
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 _EMPTY = ("torch.empty", "torch.Tensor", "torch.FloatTensor", "torch.empty_like")
 _MEANING = "the author's own initial values are not known"

@@ -15,8 +15,8 @@ from explainer.fix.setting_edit import set_value
 from explainer.fix.suspicion import suspect
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
+from explainer.source.graph.write import ARGUMENT, Write, find_writes
 from explainer.source.program import Program
-from explainer.source.write import ARGUMENT, Write, find_writes
 
 _WHY = "writes its input in place, also where another backward needs it"
 

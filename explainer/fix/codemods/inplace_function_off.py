@@ -10,18 +10,18 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import forward_places
 from explainer.fix.result import take_results
 from explainer.model.patch import Edit
-from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
-from explainer.source.operation import (
+from explainer.source.graph.operation import (
     INPLACE_OF_FUNCTION,
     INPLACE_OF_MODULE,
     is_named,
     operation_of,
     saves_output,
 )
-from explainer.source.private import is_private
+from explainer.source.graph.private import is_private
+from explainer.source.graph.write import is_without_grad
 from explainer.source.program import Program
-from explainer.source.write import is_without_grad
+from explainer.source.value.definition import operations_before
 
 _NOT_VALUES = ("torch.nn.init.", "torch.nn.utils.", "torch._")
 

@@ -14,8 +14,8 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.fix.seen_shape import SPATIAL, Shape, seen_shape
 from explainer.source.file import SourceFile
-from explainer.source.number import number_of
 from explainer.source.tree import walk
+from explainer.source.value.number import number_of
 
 _REFUSED = re.compile(r"Sizes of tensors must match except in dimension 0\b(?:.* in dimension (\d+))?")
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate")

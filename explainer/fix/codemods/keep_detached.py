@@ -9,16 +9,16 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
-from explainer.source.binding import Bound, Value, bounds_of, walk_scope
-from explainer.source.carried import holds_graph
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.carried import holds_graph
 from explainer.source.name import Function, dotted_name
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Bound, Value, bounds_of, walk_scope
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _POOLS = ("map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async", "apply", "apply_async", "submit")
 _VALUES = ("detach", "item", "tolist", "shape", "device", "dtype", "data", "size")

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.loss import add_keyword
-from explainer.source.backward import loss_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import before, binds, block_of, reads, scope_of, statements_of
+from explainer.source.loop.backward import loss_of
+from explainer.source.loop.pair import graph_lines
 from explainer.source.name import dotted_name
-from explainer.source.pair import graph_lines
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import before, binds, block_of, reads, scope_of, statements_of
 
 _GRAD = "torch.autograd.grad"
 _LOOPS = (ast.For, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)

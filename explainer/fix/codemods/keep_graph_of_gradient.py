@@ -14,15 +14,15 @@ from explainer.fix.crash import is_crash
 from explainer.fix.loss import add_keyword
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import CUT, DEAD_TERM
-from explainer.source.backward import Backward, find_backwards
-from explainer.source.cut import asks_for
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.lineage import before, lineage, reads, scope_of, statements_of
+from explainer.source.graph.cut import asks_for
+from explainer.source.loop.backward import Backward, find_backwards
+from explainer.source.loop.pair import graph_lines
 from explainer.source.name import Function
-from explainer.source.pair import graph_lines
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import before, lineage, reads, scope_of, statements_of
 
 _DEPTH = 3
 _MEASURED = "right here: the gradient is only measured, and backward goes through the same graph after it"

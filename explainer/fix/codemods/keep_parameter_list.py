@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.used_up import listed
-from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.freeze import owner_of
-from explainer.source.module import head_of, parts_of
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
+from explainer.source.network.freeze import owner_of
+from explainer.source.network.module import head_of, parts_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _USES_UP = frozenset({"sum", "list", "len", "tuple", "max", "min", "any", "all", "sorted", "enumerate", "set"})
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.number import number_of
-from explainer.source.operation import broadcast_sides
+from explainer.source.graph.operation import broadcast_sides
+from explainer.source.loss.weighting import factors_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.weighting import factors_of
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _REDUCTIONS = frozenset(
     {"mean", "sum", "std", "var", "norm", "logsumexp", "amax", "amin", "prod", "nanmean", "median", "quantile"}

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import sources
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import sources
+from explainer.source.value.resolve import resolver_of
 
 _CAUSAL = re.compile(r"CausalLM|LMHeadModel")
 _HEAD = re.compile(r"For[A-Z]\w+|LMHeadModel")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.number import number_of
-from explainer.source.precision import is_module
-from explainer.source.resolve import resolver_of
+from explainer.source.network.precision import is_module
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _CELLS = {"torch.nn.GRU": False, "torch.nn.RNN": False, "torch.nn.LSTM": True}
 

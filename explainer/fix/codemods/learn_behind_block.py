@@ -21,15 +21,15 @@ from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT, STARVING_OFF
-from explainer.source.binding import Value
-from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
-from explainer.source.freeze import find_freezes
+from explainer.source.graph.cut import grad_state
 from explainer.source.name import bound_names, dotted_name
+from explainer.source.network.freeze import find_freezes
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 _WHY = "runs layers that the optimizer owns with grad mode off: they never get a gradient"

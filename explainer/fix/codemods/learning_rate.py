@@ -14,8 +14,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.setting import Setting
 
 _NAME = re.compile(r"(?!min_|end_|final_)(?:\w+_)?(?:lr|learning[-_]rate)|lr_(?:max|peak|init|base)", re.IGNORECASE)
 _WHY = "is the rate of the optimizer"

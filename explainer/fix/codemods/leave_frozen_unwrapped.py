@@ -14,8 +14,8 @@ from explainer.fix.rewrite import replace_whole
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.resolve import resolver_of
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 _PROPERTY = "its weights are the same on every rank, as nothing changes them"

@@ -21,12 +21,12 @@ from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile
+from explainer.source.graph.segment import find_segments, functions_run_by
 from explainer.source.name import Function, Names
 from explainer.source.place import place_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.segment import find_segments, functions_run_by
 from explainer.source.tree import walk
+from explainer.source.value.resolve import resolver_of
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 # Weights that come from elsewhere, or follow others, may be frozen on purpose.

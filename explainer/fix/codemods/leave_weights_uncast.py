@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edi
 from explainer.fix.rewrite import spell
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
-from explainer.source.precision import is_module
+from explainer.source.network.precision import is_module
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _METHODS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from explainer.fix.blame import nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import replace_whole, spell
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 _RATIO = re.compile(r"(?:^|_)snrs?(?:_|$)|signal_to_noise", re.IGNORECASE)

@@ -9,10 +9,10 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.source.binding import Value, bounds_of, find_calls, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, find_calls, scope_of
 
 _TWICE = "parameter group with duplicate parameters"
 

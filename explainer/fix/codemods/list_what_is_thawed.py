@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.used_up import listed
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.freeze import flag_of
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.freeze import flag_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.resolve import resolver_of
 
 _ONCE = ("itertools.chain", "itertools.chain.from_iterable")
 _BUILT_IN = ("filter", "map")

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import free_name, operand
-from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
 
 _TWICE = "appear in more than one parameter group"
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
-from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
+from explainer.source.value.lineage import binds
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -17,9 +17,9 @@ from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import Scope, scope_of
 from explainer.source.tree import walk
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import Scope, scope_of
 
 _NODES = ("Exp", "Log", "Div", "Sum", "Softmax", "Index", "Gather", "MulBackward")
 _WHY = "takes the logarithm of a quotient of exponentials, which overflow above 88 and round to 0 below -103"

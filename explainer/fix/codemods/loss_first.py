@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.source.file import SourceFile
-from explainer.source.loss import loss_at
-from explainer.source.module import inherits_module
+from explainer.source.loss.loss import loss_at
+from explainer.source.network.module import inherits_module
 from explainer.source.tree import walk
 
 _REFUSED = "implicitly created only for scalar outputs"

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value, reaching
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, reaching
+from explainer.source.value.resolve import resolver_of
 
 _HOLDER = r"list|tuple|dict|str|\w*Output\w*"
 _MESSAGE = re.compile(rf"'({_HOLDER})' object has no attribute 'backward'")

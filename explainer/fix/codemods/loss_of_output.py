@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import backward_roots
-from explainer.source.binding import Bound, Value, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.provenance import provenance_of
+from explainer.source.value.binding import Bound, Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.provenance import provenance_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

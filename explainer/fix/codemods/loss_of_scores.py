@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.loss import Loss, loss_at
-from explainer.source.resolve import resolver_of
+from explainer.source.loss.loss import Loss, loss_at
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import flow_of
+from explainer.source.value.resolve import resolver_of
 
 _FORMS = {
     "BCELoss": "BCEWithLogitsLoss",

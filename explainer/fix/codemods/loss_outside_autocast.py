@@ -12,10 +12,10 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import free_name, in_block, put_method, spell
-from explainer.source.binding import scope_of
-from explainer.source.loss import loss_at
+from explainer.source.loss.loss import loss_at
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
 
 _REFUSED = ("BCELoss", "binary_cross_entropy")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)

@@ -17,14 +17,14 @@ from explainer.fix.leaf import flags, inner_leaf, is_leaf_call, leaf_last
 from explainer.fix.lost_leaf import of_gradients
 from explainer.fix.optimized_leaf import REFUSED, of_optimizers
 from explainer.fix.rewrite import put_method
-from explainer.source.anew import PARAMETER
-from explainer.source.binding import Value, bounds_of, scope_of, walk_scope
-from explainer.source.cut import grad_mode_cut
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.graph.cut import grad_mode_cut
 from explainer.source.name import Names, dotted_name
-from explainer.source.provenance import provenance_of
+from explainer.source.network.anew import PARAMETER
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.lineage import block_of
+from explainer.source.value.provenance import provenance_of
 
 _SYMBOLS = {ast.Sub: "-=", ast.Add: "+="}
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.rewrite import spell
 from explainer.model.patch import Edit
-from explainer.source.binding import Bound, Value, bounds_of
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module, parts_of
 from explainer.source.name import Function
+from explainer.source.network.module import inherits_module, parts_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Bound, Value, bounds_of
+from explainer.source.value.resolve import resolver_of
 
 _TAKEN = frozenset(
     {"forward", "parameters", "modules", "train", "eval", "to", "apply", "named_parameters", "state_dict"}

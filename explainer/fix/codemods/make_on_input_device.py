@@ -13,12 +13,12 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.constant_buffer import propose_buffers
 from explainer.fix.rewrite import add_argument, put_method
-from explainer.source.constant_tensor import is_maker
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
 from explainer.source.name import Function, dotted_name
-from explainer.source.precision import is_module
+from explainer.source.network.precision import is_module
 from explainer.source.tree import walk
+from explainer.source.value.constant_tensor import is_maker
+from explainer.source.value.flow import flow_of
 
 _TENSOR = frozenset(
     {"shape", "size", "device", "dtype", "dim", "masked_fill", "view", "reshape", "unsqueeze", "squeeze", "sum", "mean", "new_zeros"}

@@ -21,9 +21,9 @@ from explainer.fix.in_init import text_in_init
 from explainer.fix.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.model.verification import MADE_ANEW
-from explainer.source.anew import PARAMETER, Anew, init_of, is_taken, made_at, made_in_forwards, runs_once
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.network.anew import PARAMETER, Anew, init_of, is_taken, made_at, made_in_forwards, runs_once
 from explainer.source.program import Program
 from explainer.source.tree import walk
 

@@ -26,9 +26,9 @@ from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lightning import chain_of, find_lightning_modules
-from explainer.source.setting import IN_CODE
-from explainer.source.setting_flow import settings_behind
+from explainer.source.network.lightning import chain_of, find_lightning_modules
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.setting import IN_CODE
 from explainer.source.tree import walk
 
 _BY_HAND = frozenset(("manual_backward", "toggle_optimizer", "untoggle_optimizer"))

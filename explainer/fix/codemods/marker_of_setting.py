@@ -14,12 +14,12 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.seen import seen_tensors
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.label_marker import IGNORES, is_name_of_marker, leaves_labels_out, marks_of
-from explainer.source.loss import Loss, find_losses
+from explainer.source.data.label_marker import IGNORES, is_name_of_marker, leaves_labels_out, marks_of
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.program import Program
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import members_behind, settings_behind
-from explainer.source.setting_python import read_python
+from explainer.source.setting.flow import members_behind, settings_behind
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import Setting
 
 _REFUSED = re.compile(r"Target (-?\d+) is out of bounds")
 _NAMES = re.compile(r"ignored?_(?:index|idx|label|id)", re.IGNORECASE)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.verification import ADDS_UP
-from explainer.source.binding import walk_scope
+from explainer.source.value.binding import walk_scope
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(ADDS_UP)}")
 

@@ -14,7 +14,7 @@ from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
-from explainer.source.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.program import Program
 
 _NAMES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"})

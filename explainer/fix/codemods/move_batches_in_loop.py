@@ -17,13 +17,13 @@ from explainer.fix.rewrite import remove_argument
 from explainer.fix.setting_edit import set_value
 from explainer.fix.worker_batch import Shape, moved_by, moves_of, shape_of
 from explainer.model.patch import Edit
+from explainer.source.data.loader import Loader, Worked, find_loaders, loops_over, worked_by
 from explainer.source.file import SourceFile
-from explainer.source.loader import Loader, Worked, find_loaders, loops_over, worked_by
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.setting import Setting
-from explainer.source.setting_flow import settings_behind
-from explainer.source.setting_python import read_python
+from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
 
 _REFUSED = "Cannot re-initialize CUDA in forked subprocess"

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, remove_statement
 from explainer.fix.crash import message_of, raised_at
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, reads, root_of
+from explainer.source.loop.step import OPTIMIZER_STEP, SCALER_STEP, find_acts
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.step import OPTIMIZER_STEP, SCALER_STEP, find_acts
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, block_of, reads, root_of
+from explainer.source.value.resolve import resolver_of
 
 _SAID = "same device"
 _MOVES = frozenset({"to", "cuda", "xpu"})

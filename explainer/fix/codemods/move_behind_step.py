@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, l
 from explainer.fix.failure import is_written_once
 from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
-from explainer.source.backward import stepped
-from explainer.source.binding import scope_of
-from explainer.source.callee import leads_to
-from explainer.source.event import Gap, event_of, find_gaps, later_event
-from explainer.source.lineage import before
-from explainer.source.swap import swap_in
+from explainer.source.loop.backward import stepped
+from explainer.source.loop.event import Gap, event_of, find_gaps, later_event
+from explainer.source.loop.swap import swap_in
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
+from explainer.source.value.callee import leads_to
+from explainer.source.value.lineage import before
 
 _LATER = "the weights change after the step instead of before the backward: once more after the last step, not before the first"
 

@@ -15,12 +15,12 @@ from explainer.fix.device_word import HOST, device_word
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, put_method, remove_argument
 from explainer.fix.seen import seen, seen_modules, seen_tensors
-from explainer.source.binding import Bound, bounds_of, reaching, scope_of, walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.generator import generators_of
+from explainer.source.graph.generator import generators_of
+from explainer.source.graph.write import NOT_WRITES
 from explainer.source.name import dotted_name
 from explainer.source.tree import start_of, walk
-from explainer.source.write import NOT_WRITES
+from explainer.source.value.binding import Bound, bounds_of, reaching, scope_of, walk_scope
 
 _MOVES = ("to", "cuda")
 _PACKS = "torch.nn.utils.rnn.pack_padded_sequence"

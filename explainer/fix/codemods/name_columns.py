@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, parameters_of, reaching, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, parameters_of, reaching, scope_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _INPUTS = frozenset(
     {"input_ids", "attention_mask", "pixel_values", "token_type_ids", "input_values", "inputs_embeds", "idx"}

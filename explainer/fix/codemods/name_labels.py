@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Value, default_of, parameters_of
-from explainer.source.column import arguments_calls, trainer_calls
+from explainer.source.data.column import arguments_calls, trainer_calls
 from explainer.source.name import Function
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, default_of, parameters_of
+from explainer.source.value.resolve import resolver_of
 
 _COLUMNS = ("label", "label_ids")
 _UNKNOWN = ("'eval_loss'", "not found in the evaluation metrics")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.setting import Setting
-from explainer.source.setting_python import read_python
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import Setting
 
 _KEYS = frozenset(("monitor", "metric_for_best_model"))
 _ALIKE = {

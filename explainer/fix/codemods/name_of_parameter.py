@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.model.patch import Edit
-from explainer.source.name_test import NameTest, Word, find_name_tests, fits, words_of
-from explainer.source.near_name import A_HEAD, SPELLED, Near, close_names, near_name, with_parts
+from explainer.source.network.name_test import NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.network.near_name import A_HEAD, SPELLED, Near, close_names, near_name, with_parts
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from explainer.fix.all_frozen import AllFrozen, find_all_frozen
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.model.patch import Edit
-from explainer.source.name_test import HAS, Word
+from explainer.source.network.name_test import HAS, Word
 
 
 def propose(context: Context) -> Iterator[Proposal]:

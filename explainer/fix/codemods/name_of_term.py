@@ -16,13 +16,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edi
 from explainer.fix.setting_edit import rename_key
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import documents_behind
+from explainer.source.setting.flow import documents_behind
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _FILLERS = frozenset(("loss", "losses", "weight", "weights", "coef", "coeff", "lambda", "term", "scale", "w", "l"))
 

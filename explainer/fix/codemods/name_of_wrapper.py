@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.model.patch import Edit
-from explainer.source.attribute_tree import names_of
-from explainer.source.name_test import GLOB, IS, STARTS, NameTest, Word, find_name_tests, fits, words_of
-from explainer.source.near_name import with_parts
+from explainer.source.network.attribute_tree import names_of
+from explainer.source.network.name_test import GLOB, IS, STARTS, NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.network.near_name import with_parts
 
 _GUESSED = "the names are those of the classes; what the program does with the model before is not seen"
 

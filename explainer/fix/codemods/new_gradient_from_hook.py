@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.hook_result import copied, returned
 from explainer.model.verification import WRITES_GIVEN
-from explainer.source.callee import Callee, callees_of
+from explainer.source.graph.write import writes_in
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.write import writes_in
+from explainer.source.value.callee import Callee, callees_of
 
 _HOOK = "register_hook"
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(WRITES_GIVEN)}")

@@ -10,13 +10,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove
 from explainer.fix.import_line import drop_name
 from explainer.fix.loss import drop_keyword
 from explainer.model.patch import Edit
-from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of, flow_of
-from explainer.source.lineage import lineage
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import arguments_of, flow_of
+from explainer.source.value.lineage import lineage
 
 _CACHES = "transformers."
 _Asked = tuple[

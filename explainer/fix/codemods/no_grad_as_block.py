@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.rewrite import indented, spell
 from explainer.model.patch import Edit
-from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.graph.cut import grad_state
 from explainer.source.name import Names
 from explainer.source.tree import children, walk
+from explainer.source.value.lineage import block_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)

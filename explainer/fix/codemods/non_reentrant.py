@@ -14,8 +14,8 @@ from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.segment import FORM, Segment, find_segments, writes_in_place
-from explainer.source.setting_flow import settings_behind
+from explainer.source.graph.segment import FORM, Segment, find_segments, writes_in_place
+from explainer.source.setting.flow import settings_behind
 
 _WHY = "asks for the reentrant form, which runs the segment's first forward without a graph"
 _LEFT_OUT = "leaves out `use_reentrant`, which then is the reentrant form"

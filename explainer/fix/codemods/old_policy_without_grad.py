@@ -13,11 +13,16 @@ from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.rewrite import put_method, spell, under_no_grad
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
-from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import (
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import find_backwards
+from explainer.source.name import Function, dotted_name
+from explainer.source.network.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import (
     CUTS,
     before,
     binds,
@@ -29,13 +34,8 @@ from explainer.source.lineage import (
     statements_of,
     value_of,
 )
-from explainer.source.name import Function, dotted_name
-from explainer.source.policy import Ratio, find_ratios, functions_run, layers_of, takes_log_probability
-from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
-from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _SIGNS = ("modified by an inplace operation", "a second time")
 _NEEDS_GRAD = frozenset({"backward", "manual_backward", "enable_grad", "set_grad_enabled", "requires_grad_", "grad"})

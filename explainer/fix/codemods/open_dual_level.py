@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
-from explainer.source.lineage import block_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 _MODULE = "torch.autograd.forward_ad"
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, lines_of, remove_statement
 from explainer.model.patch import Edit
 from explainer.model.trace import UNOWNED
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, reads
-from explainer.source.module import is_module
 from explainer.source.name import dotted_name
+from explainer.source.network.module import is_module
 from explainer.source.place import place_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, block_of, reads
+from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 _PARTS = "live_parts"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, lines_of, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, reads
-from explainer.source.module import is_module
 from explainer.source.name import dotted_name
+from explainer.source.network.module import is_module
 from explainer.source.program import Program
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, block_of, reads
 
 _NO_FORWARD = frozenset(
     {"parameters", "named_parameters", "train", "eval", "to", "cuda", "cpu", "state_dict", "zero_grad", "modules"}

@@ -14,9 +14,9 @@ from explainer.fix.crash import message_of
 from explainer.fix.setting_choice import has_value
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.setting import ASSIGNED, DEFAULT, Code, Setting
-from explainer.source.setting_flow import members_behind, settings_behind
-from explainer.source.setting_python import literal, read_python, setting_at
+from explainer.source.setting.flow import members_behind, settings_behind
+from explainer.source.setting.python import literal, read_python, setting_at
+from explainer.source.setting.setting import ASSIGNED, DEFAULT, Code, Setting
 from explainer.source.tree import walk
 
 # `name=True`, 'name', --name, `Trainer(name='x')`, `args.name`, and any bare name of several words.

@@ -15,8 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
-from explainer.source.step import (
+from explainer.source.loop.step import (
     BACKWARD,
     CLIP,
     OPTIMIZER_STEP,
@@ -28,6 +27,7 @@ from explainer.source.step import (
     block_with,
     find_acts,
 )
+from explainer.source.value.lineage import block_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -16,12 +16,12 @@ from explainer.fix.rewrite import operand
 from explainer.fix.uncheckpoint import CHECKPOINT, checkpoint_calls, plain_call
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import binds, loop_of
+from explainer.source.graph.write import SUBSCRIPT, Write, find_writes
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import SUBSCRIPT, Write, find_writes
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import binds, loop_of
 
 _DEPTH = 3
 _METHODS = {"sub_": "-", "add_": "+", "mul_": "*", "div_": "/"}

@@ -14,8 +14,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
 from explainer.fix.seen import seen_tensors
-from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
+from explainer.source.value.binding import scope_of
 
 _BATCHES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _SIZES = re.compile(

@@ -17,13 +17,19 @@ from explainer.fix.import_line import imported
 from explainer.fix.rewrite import add_argument
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, bounds_of, reaching, scope_of
+from explainer.source.data.label_padding import (
+    Collator,
+    collator_for,
+    ignores_padding,
+    is_label_of_each_token,
+    is_tokenizer,
+)
 from explainer.source.file import SourceFile
-from explainer.source.label_padding import Collator, collator_for, ignores_padding, is_label_of_each_token, is_tokenizer
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.value.binding import Value, all_parameters, bounds_of, reaching, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _TRAINERS = ("Trainer", "Seq2SeqTrainer")
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")

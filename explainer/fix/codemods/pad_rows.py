@@ -13,11 +13,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import free_name, spell
-from explainer.source.binding import scope_of
 from explainer.source.file import SourceFile
-from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import scope_of
+from explainer.source.value.number import number_of
 
 _RAGGED = re.compile(r"expected sequence of length \d+ at dim 1 \(got \d+\)")
 _LABELS = re.compile(r"label|target|tag", re.IGNORECASE)

@@ -15,13 +15,13 @@ from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import spell
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.array_kind import TENSOR, kind_of
-from explainer.source.binding import Value
-from explainer.source.cut_length import Cut, find_cuts
-from explainer.source.integer import integer_of
+from explainer.source.data.cut_length import Cut, find_cuts
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.array_kind import TENSOR, kind_of
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import integer_of
 
 _MESSAGE = re.compile(
     r"Trying to resize storage that is not resizable|each element in list of batch should be of equal size"

@@ -17,12 +17,12 @@ from typing import TypeGuard
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import Bound, Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program, module_name
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import documents_behind, members_behind
+from explainer.source.setting.flow import documents_behind, members_behind
+from explainer.source.value.binding import Bound, Value, all_parameters, bounds_of, scope_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _PADS = frozenset({"[PAD]", "<pad>", "<PAD>", "[pad]", "<|pad|>", "<|padding|>", "<|finetune_right_pad_id|>"})
 _PAD_NAME = re.compile(r"_?PAD(?:_?(?:ID|IDX|INDEX|TOKEN|TOKEN_ID))?")

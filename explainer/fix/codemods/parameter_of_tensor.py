@@ -12,8 +12,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import remove_argument, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.module import inherits_module
 
 _SAYS = "is a plain tensor that requires grad"
 

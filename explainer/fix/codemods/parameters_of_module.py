@@ -9,11 +9,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.module import is_module
+from explainer.source.network.module import is_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
 
 _LISTS = frozenset({"named_parameters", "state_dict", "modules", "children"})
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
-from explainer.source.binding import all_parameters, bounds_of, calls_behind, reaching, scope_of
-from explainer.source.cut import asked_of_grad
+from explainer.source.data.pieces import joined_pieces
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of, flow_of
-from explainer.source.lineage import binds, block_of
+from explainer.source.graph.cut import asked_of_grad
 from explainer.source.name import dotted_name
-from explainer.source.pieces import joined_pieces
 from explainer.source.tree import walk
+from explainer.source.value.binding import all_parameters, bounds_of, calls_behind, reaching, scope_of
+from explainer.source.value.flow import arguments_of, flow_of
+from explainer.source.value.lineage import binds, block_of
 
 _GRAD = "torch.autograd.grad"
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import GRAD_OFF
-from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.lineage import scope_of
+from explainer.source.loop.backward import find_backwards
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import scope_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
-from explainer.source.number import number_of
+from explainer.source.value.number import number_of
 
 # Read in the modules of transformers 5: each adds the padding's id to its positions.
 _MODELS = re.compile(

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.verification import STEPS_PAST
-from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loops_of
 from explainer.source.name import dotted_name
+from explainer.source.value.binding import bounds_of, scope_of
+from explainer.source.value.lineage import loops_of
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(STEPS_PAST)}")
 

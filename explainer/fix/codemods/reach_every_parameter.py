@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, put_method
-from explainer.source.binding import Value, bounds_of, walk_scope
-from explainer.source.copied import copied_use
 from explainer.source.file import SourceFile
-from explainer.source.module import parts_of
-from explainer.source.resolve import resolver_of
+from explainer.source.loop.copied import copied_use
+from explainer.source.network.module import parts_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 _SEARCH = "find_unused_parameters"

@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import forward_places
 from explainer.model.patch import Edit
-from explainer.source.alias import is_collected, is_returned
-from explainer.source.binding import all_parameters, bounds_of
-from explainer.source.definition import seen_through
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import loop_of, reads
+from explainer.source.graph.alias import is_collected, is_returned
+from explainer.source.graph.operand import calls_given
+from explainer.source.graph.write import SUBSCRIPT, Write, find_writes, is_without_grad
 from explainer.source.name import Function, bound_names, dotted_name
-from explainer.source.operand import calls_given
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import SUBSCRIPT, Write, find_writes, is_without_grad
+from explainer.source.value.binding import all_parameters, bounds_of
+from explainer.source.value.definition import seen_through
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import loop_of, reads
 
 
 def propose(context: Context) -> Iterator[Proposal]:

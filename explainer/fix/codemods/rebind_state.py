@@ -15,10 +15,10 @@ from explainer.fix.crash import forward_places
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import statements_of
 
 _SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _NOT_CALLED = ("__init__", "reset", "reset_state", "reset_parameters", "init_weights", "clear")

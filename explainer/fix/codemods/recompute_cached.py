@@ -14,12 +14,12 @@ from typing import TypedDict
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, walk_scope
+from explainer.source.value.provenance import provenance_of
 
 _PROPERTY = frozenset({"functools.cached_property", "cached_property", "django.utils.functional.cached_property"})
 _MEMO = frozenset({"functools.lru_cache", "functools.cache"})

@@ -14,8 +14,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import backward_roots, is_in_frames
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
-from explainer.source.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, INTEGER, LIBRARY, SAMPLE, STEP, VALUE, Cut
-from explainer.source.provenance import Trace, provenance_of
+from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, INTEGER, LIBRARY, SAMPLE, STEP, VALUE, Cut
+from explainer.source.value.provenance import Trace, provenance_of
 
 Chain = tuple[Cut, ...]
 _ON_PURPOSE = re.compile(

@@ -17,12 +17,12 @@ from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, DEAD_TERM, STARVING_CUT
-from explainer.source.binding import all_parameters
-from explainer.source.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
+from explainer.source.graph.write import is_container
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
-from explainer.source.write import is_container
+from explainer.source.value.binding import all_parameters
 
 _VALUES = frozenset((DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY))
 _ON_PURPOSE = re.compile(

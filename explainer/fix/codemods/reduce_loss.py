@@ -20,15 +20,15 @@ from explainer.fix.reduction_of_base import reduced_by_base
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
-from explainer.source.backward import find_backwards
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, definitions, reads, scope_of, statements_of, value_of
+from explainer.source.loop.backward import find_backwards
+from explainer.source.loss.reduction import SUM, adds_whole_sum, averaging_calls, is_of_weights, reduction_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.reduction import SUM, adds_whole_sum, averaging_calls, is_of_weights, reduction_of
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import before, definitions, reads, scope_of, statements_of, value_of
+from explainer.source.value.resolve import resolver_of
 
 _STEPS = ("compute_loss", "training_step")
 # With these the criterion's mean divides by the weights, or by the labels that count.

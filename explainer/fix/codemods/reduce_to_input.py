@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, calls_behind
 from explainer.source.file import SourceFile
-from explainer.source.lineage import statements_of
 from explainer.source.name import Function
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, calls_behind
+from explainer.source.value.lineage import statements_of
 
 _NUMBER = re.compile(r"\d+")
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
-from explainer.source.binding import Bound, Value, bounds_of
 from explainer.source.file import SourceFile
-from explainer.source.module import inherits_module
-from explainer.source.resolve import resolver_of
+from explainer.source.network.module import inherits_module
+from explainer.source.value.binding import Bound, Value, bounds_of
+from explainer.source.value.resolve import resolver_of
 
 _CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
 

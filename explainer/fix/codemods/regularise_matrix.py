@@ -14,9 +14,9 @@ from explainer.fix.blame import anomaly_node, crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand, spell
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
 from explainer.source.name import Names
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
 
 _CALLS = (
     "torch.linalg.cholesky",

@@ -14,7 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
 from explainer.model.incident import LABEL_COLUMN
 from explainer.model.patch import Edit
-from explainer.source.column import columns_named, trainer_calls
+from explainer.source.data.column import columns_named, trainer_calls
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 

@@ -17,14 +17,14 @@ from explainer.fix.rewrite import add_argument, remove_argument
 from explainer.fix.setting_edit import remove, rename_key
 from explainer.model.interface import Change
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
-from explainer.source.setting import COMMAND, ITEM, KEYWORD, Setting
-from explainer.source.setting_flow import members_behind
-from explainer.source.setting_python import read_python
+from explainer.source.setting.flow import members_behind
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import COMMAND, ITEM, KEYWORD, Setting
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.rewrite import put_method
+from explainer.source.data.views import Views, views_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import lineage
-from explainer.source.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.views import Views, views_of
+from explainer.source.value.lineage import lineage
 
 _SIZES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _LABELS = re.compile(r"label|target|class|(?:^|_)y(?:_|$|\d)", re.IGNORECASE)

@@ -15,13 +15,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import free_name
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _RESIZE = "resize_token_embeddings"
 _EMBEDDING = r"(?:embed_tokens|wte|word_embeddings|embed_in|embed_out|lm_head|shared|tok_embeddings)"

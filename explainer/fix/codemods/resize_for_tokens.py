@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, block_of, scope_of, statements_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import before, block_of, scope_of, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _ADDS = frozenset({"add_tokens", "add_special_tokens"})
 _RESIZE = "resize_token_embeddings"

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _TWICE = "appear in more than one parameter group"
 

@@ -18,14 +18,14 @@ from typing import NamedTuple
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
 from explainer.model.patch import Edit
 from explainer.model.verification import SWITCHED
-from explainer.source.binding import Value, bind_call, bounds_of, parameters_of, walk_scope
-from explainer.source.cut import grad_state
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.graph.cut import grad_state
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bind_call, bounds_of, parameters_of, walk_scope
+from explainer.source.value.lineage import block_of
+from explainer.source.value.resolve import resolver_of
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(SWITCHED)}: `([^`]+)`, since `([^`]+)` is active")
 _RESULTS = ("result", "output", "outcome")

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.crash import warned_at
 from explainer.fix.failure import failing_statements
-from explainer.source.binding import bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, parameters_of, scope_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import block_of
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

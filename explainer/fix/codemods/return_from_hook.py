@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.hook_result import returned
-from explainer.source.alias import is_aliased
-from explainer.source.callee import Callee, callees_of
+from explainer.source.graph.alias import is_aliased
+from explainer.source.graph.write import Write, find_writes
 from explainer.source.program import Program
-from explainer.source.write import Write, find_writes
+from explainer.source.value.callee import Callee, callees_of
 
 _FORWARD = frozenset({"register_forward_hook", "register_module_forward_hook"})
 _ALIASED = "the hook keeps the output under another name too, which would hold the old values"

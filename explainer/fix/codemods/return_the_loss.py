@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
+from explainer.source.value.binding import Value, bounds_of, walk_scope
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _NUMBERS = frozenset({"item", "detach", "cpu", "numpy", "tolist"})
 _RESULTS = {"training_step": "loss", "compute_loss": "(loss, outputs) if return_outputs else loss"}

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.crash import raised_at
 from explainer.model.patch import Edit
-from explainer.source.alias import is_aliased, is_for_others
-from explainer.source.binding import Value, bind_call
 from explainer.source.file import SourceFile
+from explainer.source.graph.alias import is_aliased, is_for_others
+from explainer.source.graph.write import AUGMENTED, METHOD, SUBSCRIPT, Write, find_writes
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import AUGMENTED, METHOD, SUBSCRIPT, Write, find_writes
+from explainer.source.value.binding import Value, bind_call
+from explainer.source.value.resolve import resolver_of
 
 _Call = tuple[SourceFile, ast.Call, ast.expr | None]
 _ALIASED = "another name of a caller still means the tensor as it was before the call, and would keep the old value"

@@ -13,13 +13,13 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.integer import integer_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.integer import integer_of
+from explainer.source.value.resolve import resolver_of
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
 # Where the value stands that is written among codes: by place, else by name.

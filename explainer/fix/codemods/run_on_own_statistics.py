@@ -14,12 +14,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import HIDDEN_WRITE, READ
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -16,13 +16,13 @@ from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
-from explainer.source.binding import Value, bind_call, bounds_of, parameters_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import end_of, start_of, walk
+from explainer.source.value.binding import Value, bind_call, bounds_of, parameters_of, scope_of
+from explainer.source.value.lineage import block_of
+from explainer.source.value.resolve import resolver_of
 
 _HARMLESS = ("train", "eval", "zero_grad", "parameters", "named_parameters", "to", "requires_grad_")
 

@@ -15,8 +15,8 @@ from itertools import combinations
 from explainer.fix.blame import blame
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import replace_whole, spell
-from explainer.source.hazard import ARC, EXP, QUOTIENT, Hazard, find_hazards
-from explainer.source.selection import Selection, selection_of
+from explainer.source.graph.hazard import ARC, EXP, QUOTIENT, Hazard, find_hazards
+from explainer.source.graph.selection import Selection, selection_of
 
 _NAMES = {
     "log": "logarithm",

@@ -14,11 +14,11 @@ from explainer.fix.hand_down import HandedDown, hand_down
 from explainer.fix.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.model.verification import LACKS_FACTOR
-from explainer.source.binding import all_parameters, bounds_of
 from explainer.source.file import SourceFile
+from explainer.source.loop.step import BACKWARD, SCALE, SCALER_STEP, UNSCALE, Act, find_acts
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.step import BACKWARD, SCALE, SCALER_STEP, UNSCALE, Act, find_acts
+from explainer.source.value.binding import all_parameters, bounds_of
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(LACKS_FACTOR)}")
 _ENGINE = "torch.autograd.backward"

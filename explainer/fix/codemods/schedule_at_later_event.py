@@ -25,13 +25,13 @@ from explainer.fix.listener import (
 )
 from explainer.model.incident import Incident
 from explainer.model.patch import Edit
-from explainer.source.lineage import root_of
+from explainer.source.loop.round import EarlyEvent, find_early
+from explainer.source.loop.step import OPTIMIZER_STEP, SCHEDULER_STEP, Act, find_acts
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.round import EarlyEvent, find_early
-from explainer.source.step import OPTIMIZER_STEP, SCHEDULER_STEP, Act, find_acts
 from explainer.source.tree import walk
+from explainer.source.value.lineage import root_of
+from explainer.source.value.resolve import resolver_of
 
 _WARNED = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
 _STEP = "    "

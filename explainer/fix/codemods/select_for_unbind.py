@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, scope_of
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.lineage import before, scope_of
 
 _UNBIND = "Unbind"
 MAX_VIEWS = 16

@@ -13,12 +13,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.crash import fails_at
 from explainer.fix.loss import drop_keyword
 from explainer.model.patch import Edit
-from explainer.source.backward import calls_of
-from explainer.source.lineage import before, binds, block_of, reads, sources, statements_of, value_of
+from explainer.source.loop.backward import calls_of
+from explainer.source.loop.pair import Pair, find_pairs, runs
 from explainer.source.name import dotted_name
-from explainer.source.pair import Pair, find_pairs, runs
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
+from explainer.source.value.lineage import before, binds, block_of, reads, sources, statements_of, value_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -27,11 +27,11 @@ from explainer.fix.setting_edit import add_key, remove, set_value
 from explainer.fix.setting_owner import setting_in_call, settings_of_parser
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.owner import calls_of_owner
-from explainer.source.segment_code import may_run_in_model
-from explainer.source.setting import ASSIGNED, IN_CODE, Setting
-from explainer.source.setting_python import read_python
-from explainer.source.write import find_writes
+from explainer.source.graph.segment_code import may_run_in_model
+from explainer.source.graph.write import find_writes
+from explainer.source.setting.owner import calls_of_owner
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import ASSIGNED, IN_CODE, Setting
 
 _MAX_PLACES = 4
 _YOURS = "both are written, and which of them gives way decides what the run does: that is yours to say"

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
-from explainer.source.binding import Value, bind_call, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.sign import definition_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bind_call, scope_of
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.resolve import resolver_of
+from explainer.source.value.sign import definition_of
 
 _NODES = ("Exp", "Div", "IndexAdd", "ScatterAdd", "Sum")
 _REDUCED = {"index_add_": "index_reduce", "index_add": "index_reduce", "scatter_add_": "scatter_reduce", "scatter_add": "scatter_reduce"}  # fmt: skip

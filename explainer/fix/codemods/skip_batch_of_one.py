@@ -16,14 +16,14 @@ from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument, in_block, operand
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import default_of
-from explainer.source.chunk import PIECES, REST, SLICE, STARTS, Chunk, chunks_of_loop, find_chunks, taken
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.number import number_of
+from explainer.source.loop.chunk import PIECES, REST, SLICE, STARTS, Chunk, chunks_of_loop, find_chunks, taken
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting_flow import settings_behind
+from explainer.source.setting.flow import settings_behind
+from explainer.source.value.binding import default_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.number import number_of
+from explainer.source.value.resolve import resolver_of
 
 _ONE = re.compile(r"more than 1 value per channel.*\[1(?:, \d+)*\]", re.DOTALL)
 _WHY = "may hand out a batch of one sample, of which there is no variance"

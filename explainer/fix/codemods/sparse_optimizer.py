@@ -15,10 +15,10 @@ from explainer.fix.rewrite import free_name, remove_argument, spell
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.freeze import owner_of
 from explainer.source.name import Names, dotted_name
-from explainer.source.setting_flow import settings_behind
+from explainer.source.network.freeze import owner_of
+from explainer.source.setting.flow import settings_behind
+from explainer.source.value.flow import flow_of
 
 _DENSE = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.NAdam", "torch.optim.RAdam")
 _KEPT = ("lr", "betas", "eps")

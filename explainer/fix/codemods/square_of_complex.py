@@ -9,12 +9,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
-from explainer.source.backward import find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.lineage import lineage
-from explainer.source.number import number_of
+from explainer.source.loop.backward import find_backwards
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import lineage
+from explainer.source.value.number import number_of
 
 _REFUSED = "only for real scalar outputs but got torch.complex"
 

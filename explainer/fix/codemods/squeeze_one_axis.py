@@ -13,10 +13,10 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.lineage import sources
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import sources
 
 _SIZES = re.compile(r"\d+")
 _DEPTH = 3

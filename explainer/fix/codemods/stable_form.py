@@ -17,10 +17,10 @@ from explainer.fix.log_space import FUNCTIONAL, argument_of, called_with, follow
 from explainer.fix.rewrite import operand, replace_whole, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
 from explainer.source.name import Names
-from explainer.source.number import number_of
 from explainer.source.program import Program
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.number import number_of
 
 
 class Stable(NamedTuple):

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.backward import stepped
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of
+from explainer.source.loop.backward import stepped
+from explainer.source.loop.pile import Pile, find_piles
 from explainer.source.name import dotted_name
-from explainer.source.pile import Pile, find_piles
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

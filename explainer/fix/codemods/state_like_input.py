@@ -13,13 +13,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import add_argument, operand, put_method
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
-from explainer.source.dtype import stated_dtype
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.dtype import stated_dtype
+from explainer.source.value.resolve import resolver_of
 
 _MESSAGE = re.compile(r"found input tensor with \w+ and hidden tensor with \w+")
 _CELLS = re.compile(r"torch\.nn\.(?:LSTM|GRU|RNN)(?:Cell)?")

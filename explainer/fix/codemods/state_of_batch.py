@@ -16,13 +16,13 @@ from explainer.fix.crash import batches_of, message_of, raised_at
 from explainer.fix.rewrite import add_argument
 from explainer.fix.seen import seen
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, find_calls
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, find_calls
+from explainer.source.value.lineage import definitions, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _CELLS = ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell")
 _BATCH = re.compile(r"(?:^|_)(?:batch|batch_?size|bs|bsz|n_?batch)$", re.IGNORECASE)

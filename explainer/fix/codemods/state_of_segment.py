@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import PARTED
-from explainer.source.binding import walk_scope
 from explainer.source.name import Function, dotted_name
+from explainer.source.value.binding import walk_scope
 
 _ENTRIES = ("forward", "__call__")
 _WHY = "changes `{name}`, which the segment reads: the replay in backward finds another value than the first pass"

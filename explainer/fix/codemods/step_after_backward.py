@@ -13,13 +13,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, l
 from explainer.fix.codemods.forward_again import shared_steps
 from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, block_of, lineage, scope_of, statements_of
+from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
+from explainer.source.loop.pair import Pair, feeds, find_pairs
 from explainer.source.name import dotted_name
-from explainer.source.pair import Pair, feeds, find_pairs
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import before, block_of, lineage, scope_of, statements_of
 
 _TOGETHER = "both losses then move the weights in one step, with the gradients of both"
 

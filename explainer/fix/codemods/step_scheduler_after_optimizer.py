@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, remove_statement
-from explainer.source.callee import leads_to
 from explainer.source.file import SourceFile
+from explainer.source.loop.step import OPTIMIZER_STEP, SCALER_STEP, SCHEDULER_STEP, UPDATE, Act, block_with, find_acts
 from explainer.source.program import Program
-from explainer.source.step import OPTIMIZER_STEP, SCALER_STEP, SCHEDULER_STEP, UPDATE, Act, block_with, find_acts
 from explainer.source.tree import walk
+from explainer.source.value.callee import leads_to
 
 
 def propose(context: Context) -> Iterator[Proposal]:

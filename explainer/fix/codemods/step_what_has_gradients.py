@@ -15,8 +15,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.model.incident import IDLE_OPTIMIZER
 from explainer.source.file import SourceFile
+from explainer.source.loop.phase import PHASE, TURN, find_switches
 from explainer.source.name import dotted_name
-from explainer.source.phase import PHASE, TURN, find_switches
 from explainer.source.program import Program
 
 _SAID = "No inf checks were recorded for this optimizer"

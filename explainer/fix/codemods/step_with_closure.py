@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, cleared, find_backwards, owned_by
-from explainer.source.binding import Value, all_parameters, reaching, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import block_of, changes, lineage, loops_of, reads, statements_of
+from explainer.source.loop.backward import Backward, cleared, find_backwards, owned_by
+from explainer.source.loop.step import made_by
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.provenance import provenance_of
-from explainer.source.resolve import resolver_of
-from explainer.source.step import made_by
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, reaching, scope_of
+from explainer.source.value.lineage import block_of, changes, lineage, loops_of, reads, statements_of
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _MESSAGE = "step() missing 1 required positional argument: 'closure'"
 _LBFGS = ("torch.optim.LBFGS", "torch.optim.lbfgs.LBFGS")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
-from explainer.source.binding import Value, bounds_of, scope_of
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "track", "iter", "list"))
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module, ast.Lambda)

@@ -15,9 +15,9 @@ from explainer.fix.trace import traced_places
 from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
-from explainer.source.number import number_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.number import number_of
 
 _CASTS = frozenset({"float", "to", "type", "type_as", "double", "half"})
 _ROUNDS = frozenset({"round", "floor", "ceil", "trunc", "fix"})

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.trace import traced_statements
 from explainer.model.trace import CUT, STARVING_CUT
-from explainer.source.binding import parameters_of
-from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, lineage
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import parameters_of
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import definitions, lineage
 
 _CHOOSES = frozenset({"argmin", "argmax", "topk", "min", "max"})
 

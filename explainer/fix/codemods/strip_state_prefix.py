@@ -15,8 +15,8 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.model.patch import Edit
 from explainer.model.verification import PASSES_OVER
-from explainer.source.binding import reaching
 from explainer.source.file import SourceFile
+from explainer.source.value.binding import reaching
 
 _WRAPPERS = ("module.", "_orig_mod.")
 _UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: ([^\n]*)")

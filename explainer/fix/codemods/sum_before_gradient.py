@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import put_method
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import definitions, scope_of, value_of
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import definitions, scope_of, value_of
+from explainer.source.value.resolve import resolver_of
 
 _GRAD = ("torch.autograd.grad", "torch.autograd.functional.grad")
 _DEPTH = 3  # of helpers that hand the inputs on

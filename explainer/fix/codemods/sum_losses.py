@@ -17,13 +17,13 @@ from explainer.fix.crash import is_crash
 from explainer.fix.loss import add_keyword, term
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
-from explainer.source.backward import Backward, calls_of, find_backwards
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, binds, block_of, reads, scope_of, statements_of
+from explainer.source.loop.backward import Backward, calls_of, find_backwards
+from explainer.source.loop.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.name import dotted_name
-from explainer.source.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.lineage import before, binds, block_of, reads, scope_of, statements_of
 
 _OWNED = "the second loss has an optimizer of its own, which does not own what both go through; where that is to learn from both, keep the graph instead"
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"

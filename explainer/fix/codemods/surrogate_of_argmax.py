@@ -10,12 +10,12 @@ from explainer.fix.failure import dead_ends
 from explainer.fix.rewrite import operand
 from explainer.fix.trace import traced_places
 from explainer.model.trace import DEAD_TERM
-from explainer.source.binding import Value, parameters_of, reaching, scope_of
-from explainer.source.cut import INTEGER
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import INTEGER
 from explainer.source.name import Function, Names, dotted_name
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, parameters_of, reaching, scope_of
+from explainer.source.value.resolve import resolver_of
 
 _BECAUSE = "another function is optimized: counts and decisions have no gradient"
 _CASTS = frozenset({"float", "double", "long", "to", "type"})

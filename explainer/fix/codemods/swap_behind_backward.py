@@ -13,12 +13,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, l
 from explainer.fix.failure import is_written_once
 from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
-from explainer.source.backward import stepped
-from explainer.source.event import Gap, find_gaps
-from explainer.source.lineage import block_of, reads
+from explainer.source.loop.backward import stepped
+from explainer.source.loop.event import Gap, find_gaps
+from explainer.source.loop.swap import swap_in
 from explainer.source.name import bound_names
-from explainer.source.swap import swap_in
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of, reads
 
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield)
 

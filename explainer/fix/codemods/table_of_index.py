@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import raised_at
-from explainer.source.binding import Value
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
 

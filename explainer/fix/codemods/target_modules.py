@@ -22,12 +22,12 @@ from explainer.fix.projection import (
 )
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, bounds_of, find_calls
-from explainer.source.declared import declared_values, is_literal_list
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.setting import Setting
+from explainer.source.setting.declared import declared_values, is_literal_list
+from explainer.source.setting.setting import Setting
+from explainer.source.value.binding import Value, bounds_of, find_calls
+from explainer.source.value.resolve import resolver_of
 
 _LAYERS = ("torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d")
 _TOWERS = re.compile(

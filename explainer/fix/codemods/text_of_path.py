@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _REFUSED = re.compile(r"batch must contain tensors.*found <class 'pathlib\.\w*Path'>", re.DOTALL)
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")

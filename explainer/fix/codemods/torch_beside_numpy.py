@@ -16,11 +16,11 @@ from explainer.fix.import_line import import_after
 from explainer.fix.in_torch import NoForm, Translation
 from explainer.fix.rewrite import spell
 from explainer.fix.splice import splice
-from explainer.source.binding import all_parameters
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import all_parameters
+from explainer.source.value.resolve import resolver_of
 
 _COPIES = frozenset({"torch.tensor", "torch.from_numpy", "torch.FloatTensor"})
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import message_of
 from explainer.fix.failure import is_in_frames
-from explainer.source.backward import Backward, find_backwards
-from explainer.source.binding import Scope, Value, bounds_of, scope_of, walk_scope
-from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, lineage, loops_of, value_of
-from explainer.source.module import trained_constructors
+from explainer.source.loop.backward import Backward, find_backwards
 from explainer.source.name import dotted_name
+from explainer.source.network.module import trained_constructors
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Scope, Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.callee import callees_of
+from explainer.source.value.lineage import before, lineage, loops_of, value_of
+from explainer.source.value.resolve import resolver_of
 
 _REFUSED = "can only be called in training mode"
 _ON_PURPOSE = re.compile(r"freez|frozen|fixed|attack|adversar|saliency|attribut", re.IGNORECASE)

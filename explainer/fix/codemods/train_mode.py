@@ -9,15 +9,15 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.source.backward import find_backwards
-from explainer.source.eval_only import is_eval_only
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.lineage import before, lineage, scope_of, statements_of
+from explainer.source.graph.write import find_writes
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import dotted_name
+from explainer.source.network.eval_only import is_eval_only
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import find_writes
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import before, lineage, scope_of, statements_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

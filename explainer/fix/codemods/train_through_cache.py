@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.uncut import uncut
 from explainer.model.trace import STARVING_CUT
-from explainer.source.carried import training_loops
-from explainer.source.cut import DATA, DETACH, Cut, cut_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import flow_of
-from explainer.source.lineage import binds, root_of, statements_of
+from explainer.source.graph.cut import DATA, DETACH, Cut, cut_of
+from explainer.source.loop.carried import training_loops
 from explainer.source.name import Function, dotted_name
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import binds, root_of, statements_of
 
 _ADDS = frozenset({"append", "extend", "insert", "setdefault", "update", "appendleft"})
 _BECAUSE = "right where what fills the cache is to be trained; else leave its parameters out of the optimizer"

@@ -9,13 +9,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.rewrite import add_argument
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
-from explainer.source.binding import bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.freeze import find_freezes
-from explainer.source.lineage import block_of
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.freeze import find_freezes
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import bounds_of, scope_of
+from explainer.source.value.lineage import block_of
 
 _WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _PREPARES = ("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")

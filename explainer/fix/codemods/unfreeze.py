@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.codemods.copy_module import alias_of
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, scope_of, walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.freeze import Freeze, find_freezes, frozen_constructors
-from explainer.source.module import HEAD, head_of, is_module, parts_of, trained_constructors
 from explainer.source.name import dotted_name
-from explainer.source.resolve import resolver_of
+from explainer.source.network.freeze import Freeze, find_freezes, frozen_constructors
+from explainer.source.network.module import HEAD, head_of, is_module, parts_of, trained_constructors
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, scope_of, walk_scope
+from explainer.source.value.resolve import resolver_of
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 

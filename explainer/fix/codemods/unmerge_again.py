@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
-from explainer.source.lineage import block_of
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
+from explainer.source.value.lineage import block_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.binding import Value, all_parameters, bounds_of, walk_scope
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import before, binds, block_of, reads
+from explainer.source.loop.step import BACKWARD, CLIP, SCALE, SCALER_STEP, UNSCALE, UPDATE, Act, find_acts
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
-from explainer.source.step import BACKWARD, CLIP, SCALE, SCALER_STEP, UNSCALE, UPDATE, Act, find_acts
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of, walk_scope
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import before, binds, block_of, reads
+from explainer.source.value.resolve import resolver_of
 
 _TWICE = "unscale_() has already been called on this optimizer"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

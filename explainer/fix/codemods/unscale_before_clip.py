@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.patch import Edit
 from explainer.model.verification import CLIPS_SCALED
-from explainer.source.binding import parameters_of
-from explainer.source.callee import leads_to
+from explainer.source.loop.step import BACKWARD, CLIP, SCALER_STEP, UNSCALE, Act, block_with, find_acts
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.step import BACKWARD, CLIP, SCALER_STEP, UNSCALE, Act, block_with, find_acts
 from explainer.source.tree import walk
+from explainer.source.value.binding import parameters_of
+from explainer.source.value.callee import leads_to
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(CLIPS_SCALED)}")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

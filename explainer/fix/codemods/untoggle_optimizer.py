@@ -21,14 +21,14 @@ from explainer.fix.codemod import (
     remove_statement,
 )
 from explainer.model.patch import Edit
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lightning import chain_of, find_lightning_modules
-from explainer.source.lineage import block_of, loop_of
+from explainer.source.network.lightning import chain_of, find_lightning_modules
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import block_of, loop_of
+from explainer.source.value.resolve import resolver_of
 
 _ON, _OFF = "toggle_optimizer", "untoggle_optimizer"
 _NEVER = "leaves the parameters of the other optimizers without grad: it is never taken back"

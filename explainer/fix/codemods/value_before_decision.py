@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import dead_ends
-from explainer.source.binding import Value, all_parameters, bounds_of
-from explainer.source.cut import INTEGER, STEP
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of
-from explainer.source.lineage import statements_of
+from explainer.source.graph.cut import INTEGER, STEP
 from explainer.source.name import Function
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters, bounds_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import statements_of
+from explainer.source.value.resolve import resolver_of
 
 _DECIDES = frozenset({"argmax", "round", "sign", "ge", "gt", "le", "lt"})
 _BECAUSE = "another function is optimized: the value stands for the decision"

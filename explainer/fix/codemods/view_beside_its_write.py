@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
-from explainer.source.callee import callees_of
 from explainer.source.file import SourceFile
-from explainer.source.flow import Reach, flow_of
-from explainer.source.lineage import binds, changes, scope_of, statements_of, value_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.callee import callees_of
+from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.lineage import binds, changes, scope_of, statements_of, value_of
 
 _MODES = ("torch.no_grad", "torch.inference_mode")
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.data_cell import READERS, cells
-from explainer.source.anew import PARAMETER
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
+from explainer.source.network.anew import PARAMETER
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _OF_VALUES = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 _OPENS = ("open", "read_text", "read_bytes")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.fix.crash import message_of
-from explainer.source.setting import ASSIGNED, Setting
-from explainer.source.setting_python import read_python
+from explainer.source.setting.python import read_python
+from explainer.source.setting.setting import ASSIGNED, Setting
 
 _TRACKERS = "wandb|tensorboard|tensorboardx|mlflow|comet_ml|clearml|neptune|swanlab|trackio|dvclive|codecarbon|azure_ml"
 # What the message names, the settings that ask for it, and the values with which they do.

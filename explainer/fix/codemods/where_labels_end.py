@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
-from explainer.source.number import number_of
 from explainer.source.tree import walk
+from explainer.source.value.number import number_of
 
 _IGNORED = -100
 _MARKS = frozenset(("masked_fill", "masked_fill_", "full", "full_like", "where", "new_full", "fill_"))

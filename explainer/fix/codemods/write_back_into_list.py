@@ -14,13 +14,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.out_of_place import out_of_place
 from explainer.fix.suspicion import suspect
 from explainer.model.patch import Edit
-from explainer.source.binding import Bound, Value, bind_call, bounds_of, scope_of
 from explainer.source.file import SourceFile
-from explainer.source.lineage import loops_of
+from explainer.source.graph.write import ARGUMENT, SUBSCRIPT, Write, find_writes
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import ARGUMENT, SUBSCRIPT, Write, find_writes
+from explainer.source.value.binding import Bound, Value, bind_call, bounds_of, scope_of
+from explainer.source.value.lineage import loops_of
+from explainer.source.value.resolve import resolver_of
 
 _LISTS = (ast.List, ast.ListComp)
 _MAPPINGS = (ast.Dict, ast.DictComp)

@@ -14,12 +14,12 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.out_of_place import out_of_place, value_alone
 from explainer.fix.suspicion import suspect
-from explainer.source.alias import is_aliased, is_for_others, is_read_after
-from explainer.source.binding import scope_of
+from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
+from explainer.source.graph.operation import saves_output
+from explainer.source.graph.write import AUGMENTED, METHOD, Write, find_writes
 from explainer.source.name import dotted_name
-from explainer.source.operation import saves_output
 from explainer.source.tree import walk
-from explainer.source.write import AUGMENTED, METHOD, Write, find_writes
+from explainer.source.value.binding import scope_of
 
 _TOGETHER = 0.05  # nothing is lost where one of several writes alike was innocent
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"

@@ -14,15 +14,15 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
-from explainer.source.alias import is_aliased, is_for_others
-from explainer.source.binding import bounds_of, scope_of
-from explainer.source.definition import operations_before
 from explainer.source.file import SourceFile
+from explainer.source.graph.alias import is_aliased, is_for_others
+from explainer.source.graph.operand import is_operand_before
+from explainer.source.graph.operation import Operation, saves_output
+from explainer.source.graph.write import AUGMENTED, METHOD, SUBSCRIPT, Write, find_writes
 from explainer.source.name import dotted_name
-from explainer.source.operand import is_operand_before
-from explainer.source.operation import Operation, saves_output
 from explainer.source.program import Program
-from explainer.source.write import AUGMENTED, METHOD, SUBSCRIPT, Write, find_writes
+from explainer.source.value.binding import bounds_of, scope_of
+from explainer.source.value.definition import operations_before
 
 _BECAUSE = "the parameter gets the gradient of what it fills in, and what it replaces gets none"
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"

@@ -16,9 +16,9 @@ from explainer.fix.out_of_place import out_of_place
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import HIDDEN_WRITE
-from explainer.source.alias import is_aliased, is_for_others
+from explainer.source.graph.alias import is_aliased, is_for_others
+from explainer.source.graph.write import AUGMENTED, FUNCTION, METHOD, SUBSCRIPT, Write, find_writes
 from explainer.source.name import dotted_name
-from explainer.source.write import AUGMENTED, FUNCTION, METHOD, SUBSCRIPT, Write, find_writes
 
 _MEANT = (
     "gradients then go through the write as through any operation; where `.data` was to pass them on unchanged, "

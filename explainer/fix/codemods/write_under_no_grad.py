@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import spell, under_no_grad
-from explainer.source.alias import is_returned
-from explainer.source.binding import Value
 from explainer.source.file import SourceFile
-from explainer.source.lineage import binds, block_of, changes, definitions, root_of, scope_of, value_of
+from explainer.source.graph.alias import is_returned
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.resolve import resolver_of
 from explainer.source.tree import walk
-from explainer.source.write import is_without_grad
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import binds, block_of, changes, definitions, root_of, scope_of, value_of
+from explainer.source.value.resolve import resolver_of
 
 _FORWARD = ("forward", "__call__", "training_step", "compute_loss")
 _MAKERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")

@@ -13,13 +13,13 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.fix.crash import raised_at
 from explainer.fix.out_of_place import out_of_place
 from explainer.model.patch import Edit
-from explainer.source.alias import is_aliased, is_for_others
 from explainer.source.file import SourceFile
-from explainer.source.lineage import before, definitions, scope_of
+from explainer.source.graph.alias import is_aliased, is_for_others
+from explainer.source.graph.write import ARGUMENT, Write, find_writes
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.write import ARGUMENT, Write, find_writes
+from explainer.source.value.lineage import before, definitions, scope_of
 
 _SAME_MEMORY = frozenset(
     {"chunk", "split", "split_with_sizes", "unbind", "unsafe_chunk", "unsafe_split", "tensor_split", "list", "tuple"}

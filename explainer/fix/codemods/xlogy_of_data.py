@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from explainer.fix.blame import nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import operand, replace_whole, spell
-from explainer.source.flow import Reach, flow_of
 from explainer.source.name import Names, dotted_name
+from explainer.source.value.flow import Reach, flow_of
 
 _WHY = "multiplies `{name}` with its own logarithm: where it is 0, 0 times -inf is NaN"
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import backward_roots
-from explainer.source.binding import Value, all_parameters, bounds_of, walk_scope
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, bound_names
-from explainer.source.provenance import provenance_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, walk_scope
+from explainer.source.value.provenance import provenance_of
 
 _ZEROS = ("torch.tensor", "torch.zeros", "torch.FloatTensor", "torch.as_tensor", "torch.zeros_like")
 _BECAUSE = "an output that is inf or NaN makes this zero NaN"

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument
-from explainer.source.binding import bounds_of, calls_behind, reaching, scope_of
-from explainer.source.cut import asked_of_grad
 from explainer.source.file import SourceFile
-from explainer.source.flow import arguments_of, flow_of
-from explainer.source.module import inherits_module, parts_of
+from explainer.source.graph.cut import asked_of_grad
 from explainer.source.name import dotted_name
+from explainer.source.network.module import inherits_module, parts_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, calls_behind, reaching, scope_of
+from explainer.source.value.flow import arguments_of, flow_of
 
 _CALLS_WITH = ("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 _CUTS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "data", "item", "numpy", "tolist", "enable_grad"})

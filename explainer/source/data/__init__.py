@@ -1,0 +1,1 @@
+"""Data on its way to the model: loaders, columns, labels, views, tables, lengths."""

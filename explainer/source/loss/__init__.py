@@ -1,0 +1,1 @@
+"""Losses: what they compare, how they are reduced and weighted."""

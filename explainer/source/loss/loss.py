@@ -1,0 +1,128 @@
+"""The losses of a program: which calls compute one, what they compare, what dtype their target has to have."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.value.binding import Value
+from explainer.source.value.flow import flow_of
+from explainer.source.value.resolve import resolver_of
+
+_FUNCTIONAL = "torch.nn.functional"
+# Function and module names of each loss, and whether its target holds class indices.
+_CLASSES = frozenset(
+    {"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss", "MultiMarginLoss"}
+)
+_VALUES = frozenset(
+    {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"}
+    | {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "poisson_nll_loss"}
+    | {"PoissonNLLLoss", "soft_margin_loss", "SoftMarginLoss", "multilabel_soft_margin_loss", "MultiLabelSoftMarginLoss"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A call of one of torch's losses; `takes_classes` where its target holds class indices.
+
+    `made` is what says how it is computed, the function's call or the module's constructor, and `options` its keywords.
+    """
+
+    file: SourceFile
+    call: ast.Call
+    name: str
+    prediction: ast.expr
+    target: ast.expr
+    takes_classes: bool
+    made: ast.Call
+    options: Mapping[str, ast.expr]
+
+    @property
+    def reduction(self) -> str | None:
+        """How it makes one number of its elements: "mean" where nothing is said; None where it cannot be read."""
+        given = self.options.get("reduction")
+        if given is None:
+            return None if {"reduce", "size_average"} & set(self.options) else "mean"
+        return str(given.value) if isinstance(given, ast.Constant) else None
+
+
+def find_losses(program: Program) -> Iterator[Loss]:
+    """Every call of a loss of torch, as a function, a module, or a module's call in place."""
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call):
+                found = loss_at(node, file, program)
+                if found is not None:
+                    yield found
+
+
+def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
+    """The loss of torch that a call computes; None where it is none."""
+    named = _name(node, file, program)
+    if named is None:
+        return None
+    name, made = named
+    given = {one.arg: one.value for one in node.keywords}
+    prediction = node.args[0] if node.args else given.get("input")
+    target = node.args[1] if len(node.args) > 1 else given.get("target")
+    if prediction is None or target is None or isinstance(prediction, ast.Starred):
+        return None
+    return Loss(
+        file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES,
+        made=made, options={one.arg: one.value for one in made.keywords if one.arg},
+    )  # fmt: skip
+
+
+def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
+    """The loss that a call computes, and the call that sets its options."""
+    names = program.names(file)
+    called = names.qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    if owner == _FUNCTIONAL and last in _CLASSES | _VALUES:
+        return last, node
+    made = node.func if isinstance(node.func, ast.Call) else flow_of(program).constructor_of(node.func, file)
+    if made is None and isinstance(node.func, ast.Name):
+        made = _elsewhere(node.func.id, program)
+    if not isinstance(made, ast.Call):
+        return _of_table(node, file, program)
+    for one in program.parsed():
+        owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
+        if owner == "torch.nn" and last in _CLASSES | _VALUES:
+            return last, made
+    return None
+
+
+def _of_table(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
+    """One of the losses of a table, `LOSSES[kind](x, y)`, where all of them take the same kind of target in the same way."""
+    if not isinstance(node.func, ast.Subscript):
+        return None
+    found: list[tuple[str, ast.Call]] = []
+    for one in resolver_of(program).constructors_of(Value(node.func, file)):
+        owner, _, last = (program.names(one.file).qualified(getattr(one.node, "func", one.node)) or "").rpartition(".")
+        if owner != "torch.nn" or last not in _CLASSES | _VALUES or not isinstance(one.node, ast.Call):
+            return None
+        found.append((last, one.node))
+    kinds = {(name in _CLASSES, tuple(ast.dump(one) for one in made.keywords)) for name, made in found}
+    return found[0] if len(kinds) == 1 else None
+
+
+def _elsewhere(name: str, program: Program) -> ast.Call | None:
+    """The loss that a parameter is given: `criterion` where one `criterion = nn.CrossEntropyLoss()` is in the program."""
+    found = _assigned_calls(program).get(name, [])
+    return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=2)
+def _assigned_calls(program: Program) -> dict[str, list[ast.Call]]:
+    """The calls that are given to each name of a program."""
+    found: dict[str, list[ast.Call]] = {}
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                found.setdefault(dotted_name(node.targets[0]) or "", []).append(node.value)
+    return found
