@@ -10,10 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.codemods.learn_behind_block import ON_PURPOSE
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
-from explainer.source.network.freeze import Freeze, find_freezes
+from explainer.source.network.freeze import ON_PURPOSE, Freeze, find_freezes
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.resolve import resolver_of

@@ -12,7 +12,6 @@ line is named, and stays. A block that does nothing but write a parameter into a
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -24,7 +23,7 @@ from explainer.model.trace import STARVING_CUT, STARVING_OFF
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state
 from explainer.source.name import bound_names, dotted_name
-from explainer.source.network.freeze import find_freezes
+from explainer.source.network.freeze import ON_PURPOSE, find_freezes
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
@@ -33,10 +32,6 @@ from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
 _WHY = "runs layers that the optimizer owns with grad mode off: they never get a gradient"
-ON_PURPOSE = re.compile(
-    r"target|teacher|label|baseline|(?<![a-z])(?:old|ema)(?![a-z])|momentum|frozen|freeze|reference|ref_|_ref|anchor|pretrain|backbone|shadow|average",
-    re.IGNORECASE,
-)
 _LOADS = frozenset(
     {"from_pretrained", "load_state_dict", "load", "create_model", "deepcopy", "load_from_checkpoint", "get_model"}
 )

@@ -16,13 +16,13 @@ from dataclasses import replace
 
 from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.codemods.learn_behind_block import ON_PURPOSE
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile
 from explainer.source.graph.segment import find_segments, functions_run_by
 from explainer.source.name import Function, Names
+from explainer.source.network.freeze import ON_PURPOSE
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.tree import walk

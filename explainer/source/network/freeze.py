@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,11 @@ from explainer.source.value.binding import Value, all_parameters, bind_call, def
 from explainer.source.value.lineage import loops_of
 from explainer.source.value.resolve import resolver_of
 
+ON_PURPOSE = re.compile(
+    r"target|teacher|label|baseline|(?<![a-z])(?:old|ema)(?![a-z])|momentum|frozen|freeze|reference|ref_|_ref|anchor|pretrain|backbone|shadow|average",
+    re.IGNORECASE,
+)
+"""Words for what is not to train."""
 _LISTS = frozenset({"parameters", "named_parameters"})
 
 
