@@ -356,11 +356,9 @@ def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterat
 
 
 def _caught_before(processes: Sequence[ProcessReport], root: str) -> Iterator[Incident]:
-    """What a program caught again and again, of each process by itself, whatever became of it afterwards."""
+    """What a program left out training steps for, of each process by itself, whatever became of it afterwards."""
     for one in processes:
-        if not any(count for _, count in one.steps):
-            yield from _swallowed(one)
-        for each in given_up([one], root):
+        for each in given_up([one], root, stepless=True):
             yield from with_silent([_of_failure(each.failure)], [each.says])
 
 

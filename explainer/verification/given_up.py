@@ -44,12 +44,12 @@ class GivenUp:
         return f"it caught {self.failure.type} {self.count} times in {self.steps} steps, and left these batches out: {message}"
 
 
-def given_up(processes: Sequence[ProcessReport], root: str) -> Iterator[GivenUp]:
-    """What traced processes that make steps give batches up for, the commonest first."""
+def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = False) -> Iterator[GivenUp]:
+    """What traced processes that make steps give batches up for, the commonest first; with `stepless` also those that make none."""
     for process in processes:
         steps = sum(count for _, count in process.steps)
         raised = Counter((one.type, one.message) for one in process.failures if one.text and not _is_memory(one))
-        for key, count in raised.most_common() if steps else ():
+        for key, count in raised.most_common() if steps or stepless else ():
             failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
             if count >= MANY and count >= _SHARE * (count + steps) and _is_given_up(failure, root):
                 yield GivenUp(failure=failure, count=count, steps=steps)

@@ -212,6 +212,27 @@ def test_none_between_gradients(tmp_path: pathlib.Path, bits: str, changes: list
     assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == changes
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("return (grad * 2), grad.sum()", "return None, (grad * 2), None, None, grad.sum(), None"),
+        ("return (grad * 2, grad.sum())", "return (None, grad * 2, None, None, grad.sum(), None)"),
+    ],
+)
+def test_several_numbers(tmp_path: pathlib.Path, before: str, after: str) -> None:
+    """Each has its None, in front of a gradient in parentheses and behind the last one too."""
+    source = BETWEEN.format(bits="nn.Parameter(torch.ones(()))").replace(
+        "return grad, (grad * (x / step)).sum()", before
+    )
+    source = source.replace("x, bits, step):\n        high = 2 ** (bits - 1) - 1", "kind, x, low, high, step, end):")
+    source = source.replace(
+        "apply(self.weight, self.bits, self.step)", 'apply("a", self.weight, 1, 2, self.step, True)'
+    )
+    assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == [
+        f"-        {before}", f"+        {after}"
+    ]  # fmt: skip
+
+
 SWAPPED = """import torch
 
 

@@ -15,12 +15,13 @@ from explainer.model.trace import CUT, STARVING_CUT, TracedLine
 from tests.fix.rewriting import best, diff_lines, line_of, write
 
 HEAD = "import torch\nimport torch.distributed as dist\n\n\ndef gather(z, group=None):\n"
-IMPORT = "+from torch.distributed.nn.functional import all_gather"
+IMPORT = "+import torch.distributed.nn.functional"
+GATHER = "torch.distributed.nn.functional.all_gather"
 ROOM = "    parts = [torch.zeros_like(z) for _ in range(dist.get_world_size())]\n"
 WRONG = {
     "a list": (
         HEAD + ROOM + "    dist.all_gather(parts, z)\n    return torch.cat(parts)\n",
-        [IMPORT, "-" + ROOM[:-1], "-    dist.all_gather(parts, z)", "+    parts = all_gather(z)"],
+        [IMPORT, "-" + ROOM[:-1], "-    dist.all_gather(parts, z)", f"+    parts = {GATHER}(z)"],
     ),
     "a group": (
         HEAD + ROOM + "    dist.all_gather(tensor_list=parts, tensor=z, group=group)\n    return torch.cat(parts)\n",
@@ -28,7 +29,7 @@ WRONG = {
             IMPORT,
             "-" + ROOM[:-1],
             "-    dist.all_gather(tensor_list=parts, tensor=z, group=group)",
-            "+    parts = all_gather(z, group=group)",
+            f"+    parts = {GATHER}(z, group=group)",
         ],
     ),
     "one tensor": (
@@ -37,12 +38,18 @@ WRONG = {
             IMPORT,
             "-    rows = z.new_empty(8, 3)",
             "-    dist.all_gather_into_tensor(rows, z)",
-            "+    rows = torch.cat(all_gather(z))",
+            f"+    rows = torch.cat({GATHER}(z))",
         ],
+    ),
+    "a helper of that name": (
+        HEAD.replace("gather(z", "all_gather(z")
+        + ROOM
+        + "    dist.all_gather(parts, z)\n    return torch.cat(parts)\n",
+        [IMPORT, "-" + ROOM[:-1], "-    dist.all_gather(parts, z)", f"+    parts = {GATHER}(z)"],
     ),
     "room that is read": (
         HEAD + ROOM + "    print(len(parts))\n    dist.all_gather(parts, z)\n    return torch.cat(parts)\n",
-        [IMPORT, "-    dist.all_gather(parts, z)", "+    parts = all_gather(z)"],
+        [IMPORT, "-    dist.all_gather(parts, z)", f"+    parts = {GATHER}(z)"],
     ),
 }
 RIGHT = {

@@ -157,3 +157,29 @@ def test_what_came_of_it_is_not_the_cause(tmp_path: pathlib.Path) -> None:
     line = line_of(ALL_SKIPPED, "dtype=torch.long")
     assert (told["status"], finding["cause"], finding["culprits"][0]["line"]) == ("verified", "precision/target-dtype", line)  # fmt: skip
     assert "dtype=torch.float32" in (tmp_path / "train.py").read_text()
+
+
+TRIES = """import torch
+from torch import nn
+
+model = nn.Linear(6, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for x in torch.randn(4, 5, 6):
+    try:
+        model(x.double())
+    except RuntimeError:
+        model(x)
+settings = {"lr": 1e-3}
+print(settings["epochs"])
+"""
+
+
+@pytest.mark.torch
+def test_what_is_only_tried_explains_nothing(tmp_path: pathlib.Path) -> None:
+    """No training step was left out for it: a failure without a known cause stays one."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRIES)
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    told = json.loads(done.stdout)
+    assert told["report"]["incident"]["exceptions"][-1]["type"] == "KeyError"
+    assert told["report"]["findings"] == []

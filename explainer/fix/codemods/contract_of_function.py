@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.rewrite import operand
+from explainer.fix.rewrite import bracketed, operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
@@ -90,14 +90,18 @@ def _nones_between(
     plain = _numbers(pair[0], owner, program)
     if len(names) - len(plain) != len(parts) or any(_is_none(one) for one in parts):
         return
-    at = 0
+    at, waiting = 0, ""
     for name in names:
         if name in plain:
-            behind = at == len(parts)
-            end = file.span(parts[at - 1])[1] if behind else file.span(parts[at])[0]
-            yield Edit(file=file.path, start=end, end=end, new=", None" if behind else "None, ")
-        else:
-            at += 1
+            waiting += "None, "
+            continue
+        start = bracketed(file, parts[at])[0]
+        if waiting:
+            yield Edit(file=file.path, start=start, end=start, new=waiting)
+        at, waiting = at + 1, ""
+    if waiting:
+        end = bracketed(file, parts[-1])[1]
+        yield Edit(file=file.path, start=end, end=end, new=f", {waiting[:-2]}")
 
 
 def _numbers(forward: ast.FunctionDef, owner: ast.ClassDef, program: Program) -> set[str]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.import_line import imported
+from explainer.fix.import_line import import_after
 from explainer.fix.rewrite import spell
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
@@ -20,6 +20,7 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import definitions, scope_of
 
+# In full: a program often has an `all_gather` of its own, or imports the one that copies.
 _MODULE = "torch.distributed.nn.functional"
 _LIST, _TENSOR = "torch.distributed.all_gather", "torch.distributed.all_gather_into_tensor"
 _INTO, _GIVEN = ("tensor_list", "output_tensor"), ("tensor", "input_tensor")
@@ -37,16 +38,15 @@ def propose(context: Context) -> Iterator[Proposal]:
             into, tensor = given.get("into"), given.get("tensor")
             if not isinstance(into, ast.Name) or tensor is None or len(call.args) > len(("into", "tensor", "group")):
                 continue
-            gather, imports = imported(file, _MODULE, "all_gather")
             group = f", group={file.segment(given['group'])}" if "group" in given else ""
-            new = f"{gather}({file.segment(tensor)}{group})"
+            new = f"{_MODULE}.all_gather({file.segment(tensor)}{group})"
             if names.is_call(call, _TENSOR):
                 new = f"{spell(names, 'torch.cat')}({new})"
             yield Proposal(
                 edits=(
                     *_without_reader(into, statement, file, context.program),
                     edit_of(file, call, f"{into.id} = {new}"),
-                    *imports,
+                    *import_after(file, f"import {_MODULE}"),
                 ),
                 culprit=culprit_of(file, call, "copies the values of every rank, and leaves their graph behind"),
                 belief=2.0,

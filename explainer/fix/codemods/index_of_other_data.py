@@ -25,10 +25,8 @@ from explainer.source.value.lookup import Lookup, lookup_at
 from explainer.source.value.measured import COUNT, HIGHEST, WRITTEN, Measure, measure_of
 
 _REFUSED = re.compile(r"(-?\d+) of (\d+), from (-?\d+)")
-_FEW_ROWS, _FEW = (
-    3,
-    0.1,
-)  # strangers that are no more than this are a fault of the data rather than of what was measured
+# Strangers that are no more than this, or this share, are a fault of the data rather than of what was measured.
+_FEW_ROWS, _FEW = 3, 0.1
 _LAYERS = {
     "torch.nn.Linear": 1, "torch.nn.LazyLinear": 0, "torch.nn.Conv1d": 1, "torch.nn.Conv2d": 1, "torch.nn.Bilinear": 2,
 }  # fmt: skip

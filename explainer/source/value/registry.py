@@ -163,9 +163,7 @@ def _registers(decorator: ast.expr, file: SourceFile, program: Program) -> str |
     """The table into which a decorator puts what it stands over: `@register("x")` that stores it, `@MODELS.register("x")`."""
     func = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(func, ast.Attribute):
-        root = _full_name(func.value, file, program)
-        is_own = root is not None and program.names(file).imports.get((dotted_name(func) or "").partition(".")[0], "x")
-        return root if is_own and "regist" in func.attr else None
+        return _full_name(func.value, file, program) if "regist" in func.attr else None
     target = program.find_function(program.names(file).qualified(func) or "") if isinstance(func, ast.Name) else None
     if target is None:
         return None
