@@ -1,6 +1,6 @@
 """What a codemod sees and gives.
 
-A codemod is a module of `explainer/fix/codemods/` with
+A codemod is a module in one of the rooms of `explainer/fix/codemods/` with
 
     def propose(context: Context) -> Iterator[Proposal]: ...
 
@@ -11,11 +11,14 @@ with the line that is guilty. Unsure, it proposes nothing; without an incident o
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from explainer.fix import codemods
 from explainer.model.finding import Culprit
 from explainer.model.incident import Frame, Incident
 from explainer.model.interface import Change
@@ -95,8 +98,18 @@ def find_codemod(name: str) -> Codemod:
     Raises:
         ModuleNotFoundError: there is none.
     """
-    propose: Codemod = importlib.import_module(f"explainer.fix.codemods.{name}").propose
+    path = _paths().get(name)
+    if path is None:
+        raise ModuleNotFoundError(f"no codemod is called {name}", name=name)
+    propose: Codemod = importlib.import_module(path).propose
     return propose
+
+
+@functools.cache
+def _paths() -> Mapping[str, str]:
+    """The module of each codemod by its name, which stands once in all rooms."""
+    found = pkgutil.walk_packages(codemods.__path__, f"{codemods.__name__}.")
+    return {one.name.rpartition(".")[2]: one.name for one in found if not one.ispkg}
 
 
 def edit_of(file: SourceFile, node: ast.AST, new: str) -> Edit:

@@ -81,4 +81,4 @@ def test_healthy(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
 def test_hidden(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """`--device cpu` hides the GPU: a program that demands one fails there, as on a machine that has none."""
     status, proof = gradfix(tmp_path, program.read_text(), "verify", "--device", "cpu")
-    assert (status, proof["verdict"]) == (1, "red")
+    assert (status, proof.get("verdict", proof)) == (1, "red")

@@ -14,6 +14,13 @@ from explainer.source.value.callee import callees_of
 from explainer.source.value.resolve import resolver_of
 
 LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+# What the default collate function says of rows that it cannot stack; in a worker it writes into memory of a fixed size.
+NOT_STACKED = (
+    "stack expects each tensor to be equal size",
+    "each element in list of batch should be of equal size",
+    "Trying to resize storage that is not resizable",
+    "default_collate: batch must contain tensors",
+)
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
 _WRAPS = frozenset({"tqdm", "trange", "track", "islice", "list", "iter", "cycle", "prefetch"})
 _TAKES = frozenset({"next", "iter", "list", "cycle", "zip", "chain"})

@@ -1,0 +1,101 @@
+"""What a stepped network made before its step is made again behind it: `critic(z)` becomes `critic(enc(x))`.
+
+For a loss that is computed behind the step of one optimizer, goes back through what its network made before, and is stepped by
+another optimizer of the same network: to move the step behind that backward would give either optimizer gradients of the other's
+loss. With `options["climb"]` for the second backward of sharpness-aware minimisation, which asks for the gradient at the place
+to which `first_step` has climbed: it needs a forward there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import fails_at
+from explainer.source.file import SourceFile
+from explainer.source.loop.backward import Backward
+from explainer.source.loop.common_step import climbs, shared_steps
+from explainer.source.loop.update import find_turns
+from explainer.source.name import dotted_name
+from explainer.source.network.module import is_module
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import before, binds, block_of, definitions, lineage, scope_of
+from explainer.source.value.once import is_random
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each backward that raised, where one statement behind the step reads what a statement before it made."""
+    if not context.has_failed:
+        return
+    for backward in find_turns(context.program):
+        if not fails_at(backward, context):
+            continue
+        if context.options.get("climb"):
+            yield from _climbed(backward, context.program)
+            continue
+        for step, networks in shared_steps(backward, context.program):
+            yield from _again(backward, step, networks, context.program)
+
+
+def _climbed(backward: Backward, program: Program) -> Iterator[Proposal]:
+    """The second backward's loss of a forward of its own, where the first forward stands before the climb."""
+    file = backward.file
+    block = block_of(backward.statement, file)
+    climb = next((one for one in block if climbs(one) and before(one, backward.statement)), None)
+    scope = scope_of(backward.call, file, program)
+    if climb is None or scope is None:
+        return
+    for read in (one for one in walk(backward.loss) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)):
+        made = definitions(read.id, backward.statement, scope)
+        value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+        is_run = isinstance(value, ast.Call) and is_module(Value(value.func, file), program)
+        if (
+            value is not None
+            and is_run
+            and before(made[0], climb)
+            and _is_steady(value, made[0], backward.statement, file, program)
+        ):
+            yield Proposal(
+                edits=(edit_of(file, read, file.segment(value)),),
+                culprit=culprit_of(file, backward.statement, "goes back through the forward from before the climb"),
+                belief=3.0,
+            )
+            return
+
+
+def _again(backward: Backward, step: ast.stmt, networks: frozenset[str], program: Program) -> Iterator[Proposal]:
+    file = backward.file
+    scope = scope_of(backward.call, file, program)
+    lines = [one for one in lineage(backward.loss, backward.statement, file, program) if before(step, one)]
+    for line in lines if scope is not None else ():
+        for name in sorted(
+            {one.id for one in walk(line) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+        ):
+            made = definitions(name, line, scope) if scope is not None else []
+            value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+            if value is None or not before(made[0], step) or not _runs(value, networks, file, program):
+                continue
+            reads = [one for one in walk(line) if isinstance(one, ast.Name) and one.id == name]
+            if len(reads) == 1 and _is_steady(value, made[0], line, file, program):
+                yield Proposal(
+                    edits=(edit_of(file, reads[0], file.segment(value)),),
+                    culprit=culprit_of(file, step, f"changes the weights of `{min(networks)}` before this loss's backward reads them"),
+                    belief=2.4,
+                )  # fmt: skip
+
+
+def _runs(value: ast.expr, networks: frozenset[str], file: SourceFile, program: Program) -> bool:
+    """Whether an expression is the run of one of the networks, the same whenever it is run on the same weights."""
+    return isinstance(value, ast.Call) and dotted_name(value.func) in networks and not is_random(value, file, program)
+
+
+def _is_steady(value: ast.expr, made: ast.stmt, line: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether nothing between two statements binds anew what an expression reads."""
+    scope = scope_of(made, file, program)
+    names = {one.id for one in walk(value) if isinstance(one, ast.Name)}
+    block = block_of(line, file)
+    between = [one for one in block if before(made, one) and before(one, line)]
+    return scope is not None and not any(set(binds(one)) & names for one in between)

@@ -1,0 +1,1 @@
+"""Calls, names and settings as the installed releases take them."""

@@ -1,0 +1,1 @@
+"""Activation checkpointing: what a replayed segment needs, and that it runs the same twice."""

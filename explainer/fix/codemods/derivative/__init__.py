@@ -1,0 +1,1 @@
+"""Derivatives: custom Functions and hooks, second derivatives, function transforms, gradients asked for by name."""

@@ -1,0 +1,1 @@
+"""What is data leaves the graph: targets, teachers, carried states, stores, logs."""

@@ -1,0 +1,1 @@
+"""Values that stay finite: stable forms, guarded arguments, masked rows, empty means."""

@@ -1,0 +1,1 @@
+"""Which parameters there are, train, and are stepped: registered, thawed, listed, named, in train mode."""

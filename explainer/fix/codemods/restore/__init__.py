@@ -1,0 +1,1 @@
+"""Saved states: keys, shapes, devices and memory of what is loaded."""

@@ -1,0 +1,1 @@
+"""Shapes: axes, widths, broadcasting, views, recurrent states, masks of attention."""
