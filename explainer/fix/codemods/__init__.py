@@ -1,1 +1,1 @@
-"""The codemods that rules name: one file each, with a function `propose`."""
+"""The codemods that rules name, in rooms by what they put right: one file each, with a function `propose`."""
