@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.program import Program
 from explainer.source.tree import end_of, start_of, walk
-from explainer.source.value.binding import bounds_of, dominates, scope_of
+from explainer.source.value.binding import bounds_of, dominates, find_calls, scope_of
 
 HOST = frozenset({"cpu", "meta"})
 _NAMES = ("device", "dev")
@@ -50,6 +51,13 @@ def _held(at: ast.AST, file: SourceFile, context: Context) -> Iterator[str]:
             if is_device and names.is_call(bound.node, "torch.device"):
                 yield bound.name
     yield from (name for name in names.imports if name.lower() in _NAMES)
+    if has_default_device(context.program):
+        yield "torch.get_default_device()"
+
+
+def has_default_device(program: Program) -> bool:
+    """Whether a program says on which device tensors are made that name none."""
+    return any(program.names(file).is_call(call, "torch.set_default_device") for file, call in find_calls(program))
 
 
 def _named(node: ast.AST, file: SourceFile) -> str | None:

@@ -54,7 +54,7 @@ def finish(*given, **options) -> tuple[int, str, str]:
 
 def wait_for(path: pathlib.Path) -> int:
     """The number that a program writes into a file once it is up."""
-    for _ in range(1200):
+    for _ in range(4800):
         if path.exists() and path.read_text().endswith("\n"):
             return int(path.read_text())
         time.sleep(0.05)

@@ -14,6 +14,7 @@ MODEL = HEAD + 'device = torch.device("cuda")\nmodel = nn.Linear(8, 3).to(device
 LOOP = "for step in range(8):\n    x, y = torch.randn(4, 8), torch.randn(4, 3)\n"
 BOTH = {"x": "[4, 8] float32", "y": "[4, 3] float32"}
 MIXED = "Expected all tensors to be on the same device, but got mat1 is on cpu, different from other tensors on cuda:0"
+NO_GENERATOR = "Expected a 'cuda' device type for generator but found 'cpu'"
 WEIGHT = MIXED.replace("mat1", "weight")
 GPU = "[4, 8] float32 on cuda"
 MOVED = {
@@ -91,8 +92,27 @@ MOVED = {
         MODEL + "draws = torch.Generator()\nx = torch.randn(4, 8, device=device, generator=draws)\n",
         "x =", {"message": "Expected a 'cuda' device type for generator but found 'cpu'"}, ["draws = torch.Generator(device=device)"],
     ),
+    "a generator under a default device": (
+        HEAD + 'torch.set_default_device("cuda")\ndraws = torch.Generator()\nfor x in torch.utils.data.DataLoader(data, shuffle=True, generator=draws):\n    pass\n',
+        "for x", {"message": NO_GENERATOR}, ["draws = torch.Generator(device=torch.get_default_device())"],
+    ),
+    "a loader's own order under a default device": (
+        HEAD + 'torch.set_default_device("cuda")\nfor x in torch.utils.data.DataLoader(data, shuffle=True):\n    pass\n',
+        "for x", {"message": NO_GENERATOR},
+        ["for x in torch.utils.data.DataLoader(data, shuffle=True, generator=torch.Generator(device=torch.get_default_device())):"],
+    ),
+    "a window of a table": (
+        HEAD + "class Spectral:\n    def __init__(self):\n        self.windows = {n: torch.hann_window(n) for n in (64, 128)}\n"
+        "    def __call__(self, wave, n):\n        return torch.stft(wave, n, window=self.windows[n], return_complex=True)\n",
+        "return torch", {"message": "stft input and window must be on the same device but got self on cuda:0 and window on cpu"},
+        ["return torch.stft(wave, n, window=self.windows[n].to(wave.device), return_complex=True)"],
+    ),
 }  # fmt: skip
 LEFT = {
+    "a loader with an order of its own": (
+        HEAD + 'torch.set_default_device("cuda")\nfor x in torch.utils.data.DataLoader(data, sampler=order):\n    pass\n',
+        "for x", {"message": NO_GENERATOR},
+    ),
     "a module moves in place": (
         MODEL + LOOP + "    model.to(device)\n    loss = (model(x) - y).sum()\n",
         "loss =", {"tensors": {"x": GPU, "y": "[4, 3] float32 on cuda"}, "modules": {"model": "cuda"}},
@@ -123,6 +143,16 @@ def test_moved(source, at, context, lines, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(("source", "at", "context"), LEFT.values(), ids=LEFT)
 def test_left_alone(source, at, context, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "move_operand", source, at, **{"message": MIXED, **context}) == source
+
+
+def test_a_generator_of_another_file(tmp_path: pathlib.Path) -> None:
+    """It is made for the device, as that file can name it."""
+    loop = HEAD + 'from points import loader\n\ntorch.set_default_device("cuda")\nfor x in loader():\n    pass\n'
+    made = "import torch\n\ndef loader():\n    draws = torch.Generator()\n    return torch.utils.data.DataLoader([], shuffle=True, generator=draws)\n"
+    program = write(tmp_path, {"train.py": loop, "points.py": made})
+    found = list(find_codemod("move_operand")(Context(program=program, incident=failed({"train.py": 7}, NO_GENERATOR))))
+    assert [one.culprit.line for one in found] == [4]
+    assert found[0].edits[0].new == "device=torch.get_default_device()"
 
 
 def test_else_what_is_indexed_moves(tmp_path: pathlib.Path) -> None:

@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.device_word import HOST, device_word
+from explainer.fix.device_word import HOST, device_word, has_default_device
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, put_method, remove_argument
 from explainer.fix.seen import seen, seen_modules, seen_tensors
+from explainer.source.data.loader import LOADERS
 from explainer.source.file import SourceFile
 from explainer.source.graph.generator import generators_of
 from explainer.source.graph.write import NOT_WRITES
 from explainer.source.name import dotted_name
 from explainer.source.tree import start_of, walk
-from explainer.source.value.binding import Bound, bounds_of, reaching, scope_of, walk_scope
+from explainer.source.value.binding import Bound, bounds_of, find_calls, reaching, scope_of, walk_scope
 
 _MOVES = ("to", "cuda")
 _PACKS = "torch.nn.utils.rnn.pack_padded_sequence"
@@ -65,6 +66,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _lengths(place)
         elif "device type for generator" in message:
             yield from _generators(place, message)
+            yield from _shuffled(place, message)
+        elif "stft input and window" in message:
+            yield from _window(place)
         else:
             yield from _modules(place)
             yield from _operands(place)
@@ -171,7 +175,7 @@ def _generators(place: _Place, message: str) -> Iterator[Proposal]:
             if drawn and id(node) not in drawn:
                 continue
             given = next((one for one in node.keywords if one.arg == "device"), None)
-            device = place.device(node)
+            device = device_word(node, file, place.context)
             if wants_cpu and given is not None:
                 edit = remove_argument(file, node, given)
             elif wants_cpu and node.args:
@@ -187,6 +191,50 @@ def _generators(place: _Place, message: str) -> Iterator[Proposal]:
                 title="Make the generator for the device that draws with it: a loader's sampler draws on the CPU",
                 because="the numbers that it draws are others, as on any other device",
             )
+
+
+def _shuffled(place: _Place, message: str) -> Iterator[Proposal]:
+    """A loader that shuffles draws its order on the default device, with a generator of the CPU where it is given none."""
+    context = place.context
+    if "but found 'cpu'" not in message or not has_default_device(context.program):
+        return
+    for file, call in find_calls(context.program):
+        given = {one.arg: one.value for one in call.keywords}
+        shuffle = given.get("shuffle")
+        is_loader = context.program.names(file).is_call(call, *LOADERS)
+        device = device_word(call, file, context) if is_loader else None
+        is_shuffled = isinstance(shuffle, ast.Constant) and shuffle.value is True
+        if device is not None and is_shuffled and not given.keys() & {"generator", None}:
+            made = f"torch.Generator(device={device})"
+            yield Proposal(
+                edits=(add_argument(file, call, f"generator={made}"),),
+                culprit=culprit_of(file, call, "draws its order with a generator of the CPU, on the default device"),
+                belief=1.4,
+                title=f"Give the loader a generator of the default device: `{made}`",
+                because="the order that it draws is another, as on any other device",
+            )
+
+
+def _window(place: _Place) -> Iterator[Proposal]:
+    """`torch.stft(wave, n, window=window)` reads a window where its signal is: `window.to(wave.device)`."""
+    file, names = place.file, place.context.program.names(place.file)
+    for node in walk(place.statement):
+        if not isinstance(node, ast.Call):
+            continue
+        is_function = names.is_call(node, "torch.stft", "torch.istft")
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in ("stft", "istft") and not is_function
+        wave = node.func.value if is_method and isinstance(node.func, ast.Attribute) else next(iter(node.args), None)
+        window = next((one.value for one in node.keywords if one.arg == "window"), None)
+        if wave is None or window is None or dotted_name(wave) is None or not (is_function or is_method):
+            continue
+        yield Proposal(
+            edits=(put_method(file, window, f".to({file.segment(wave)}.device)"),),
+            culprit=culprit_of(
+                file, node, f"reads `{file.segment(window)}`, which is not where `{file.segment(wave)}` is"
+            ),
+            belief=2.0,
+            title=f"Move the window to the signal: `.to({file.segment(wave)}.device)`",
+        )
 
 
 def _modules(place: _Place) -> Iterator[Proposal]:
