@@ -19,7 +19,7 @@ from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
-from explainer.model.incident import EARLY_CLIP, TOLD_NO, Fact, Incident, LogLine, MetricRow
+from explainer.model.incident import CAUGHT, EARLY_CLIP, TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.trace import CROSSED, NOT_FINITE
@@ -28,7 +28,7 @@ from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
 from explainer.source.network.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
-from explainer.verification.given_up import given_up
+from explainer.verification.given_up import GivenUp, given_up
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
@@ -352,14 +352,14 @@ def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterat
             yield from _swallowed(one)
         else:
             for each in given_up([one], root):
-                yield from with_silent([_of_failure(each.failure)], [each.says])
+                yield _left_out(each)
 
 
 def _caught_before(processes: Sequence[ProcessReport], root: str) -> Iterator[Incident]:
     """What a program left out training steps for, of each process by itself, whatever became of it afterwards."""
     for one in processes:
         for each in given_up([one], root, stepless=True):
-            yield from with_silent([_of_failure(each.failure)], [each.says])
+            yield _left_out(each)
 
 
 def _swallowed(process: ProcessReport) -> Iterator[Incident]:
@@ -368,7 +368,19 @@ def _swallowed(process: ProcessReport) -> Iterator[Incident]:
     most = next(iter(raised.most_common(1)), None)
     if most is not None and most[1] > 1:
         failure = next(one for one in process.failures if (one.type, one.message) == most[0] and one.text)
-        yield _of_failure(failure)
+        yield _with_fact(
+            _of_failure(failure), CAUGHT, f"the program caught this at least {most[1]} times, and made no step"
+        )
+
+
+def _left_out(one: GivenUp) -> Incident:
+    """The incident of what a program caught, and left batches out for."""
+    told = with_silent([_of_failure(one.failure)], [one.says])[0]
+    return _with_fact(told, CAUGHT, one.caught)
+
+
+def _with_fact(incident: Incident, name: str, value: str) -> Incident:
+    return replace(incident, facts=(*incident.facts, Fact(name=name, value=value)))
 
 
 def _of_failure(failure: Failure) -> Incident:

@@ -109,6 +109,8 @@ LABEL_COLUMN = "live_labels_column"
 """The fact of the columns that can only be the labels, by what a Trainer was given: `eval_dataset: kind -> labels`."""
 EARLY_CLIP = "live_early_clip"
 """The fact of a line that clips gradients before the backward that makes them: `train.py:12`."""
+CAUGHT = "caught"
+"""The fact of an exception that the program caught itself, in words: `the program caught it 3 times in 4 steps, and ...`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

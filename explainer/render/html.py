@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from html import escape
 
 from explainer.model.finding import CERTAIN, Culprit, Finding
+from explainer.model.incident import CAUGHT
 from explainer.model.report import Report, Unknown
 from explainer.render.link import cause_link
 from explainer.render.memory import change_lines, changes_heading, seen_line
@@ -66,6 +67,9 @@ def _message(report: Report) -> Iterator[str]:
         record = named[-1] if named[-1].link == "during_handling" else named[0]
         text = f"{record.type}: {record.message}" if record.message else record.type
         yield f'<pre style="{_CODE}">{_text(text[:2000])}</pre>'
+        caught = report.incident.fact(CAUGHT)
+        if caught is not None:
+            yield f"<p>{_prose(str(caught.value))}</p>"
 
 
 def _finding(finding: Finding, link: str | None, *, is_open: bool) -> Iterator[str]:

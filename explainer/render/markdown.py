@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterator
 
 from explainer.model.finding import CERTAIN, Culprit, Finding
+from explainer.model.incident import CAUGHT
 from explainer.model.report import Report, Unknown
 from explainer.render.link import cause_link
 from explainer.render.memory import change_lines, changes_heading, seen_line
@@ -59,6 +60,9 @@ def _message(report: Report) -> Iterator[str]:
         text = f"{record.type}: {record.message}" if record.message else record.type
         yield from code_block(text[:2000], "text")
         yield ""
+        caught = report.incident.fact(CAUGHT)
+        if caught is not None:
+            yield from (plain(str(caught.value)), "")
 
 
 def _finding(finding: Finding, link: str | None) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from explainer.model.environment import Environment
 from explainer.model.finding import CERTAIN, LIKELY, RANK_EVIDENCE, Culprit, Evidence, Finding
-from explainer.model.incident import ExceptionRecord, Incident
+from explainer.model.incident import CAUGHT, ExceptionRecord, Incident
 from explainer.model.memory import Changes
 from explainer.model.report import Report, Unknown
 from explainer.render.memory import MAX_CHANGES, change_lines, changes_heading, seen_line
@@ -109,6 +109,9 @@ def _headline(incident: Incident, layout: Layout, paint: _Paint) -> Iterator[str
         yield paint.warn(one_line(f"{incident.warnings[0].category}: {incident.warnings[0].message}", 2 * layout.width))
     elif incident.metrics:
         yield paint.warn(f"a training log of {len(incident.metrics)} rows without an exception")
+    caught = incident.fact(CAUGHT)
+    if caught is not None:
+        yield from (paint.strong(line) for line in wrap(visible(str(caught.value)), layout.width))
     if incident.story is not None:
         for said in (*incident.story.says, *incident.story.odd[:2]):
             yield from (paint.strong(line) for line in wrap(visible(said), layout.width))

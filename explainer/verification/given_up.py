@@ -43,6 +43,11 @@ class GivenUp:
         message = self.failure.message.strip().split("\n")[0][:200]
         return f"it caught {self.failure.type} {self.count} times in {self.steps} steps, and left these batches out: {message}"
 
+    @property
+    def caught(self) -> str:
+        """The same below the exception itself."""
+        return f"the program caught this at least {self.count} times in {self.steps} steps, and left these batches out"
+
 
 def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = False) -> Iterator[GivenUp]:
     """What traced processes that make steps give batches up for, the commonest first; with `stepless` also those that make none."""

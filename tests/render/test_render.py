@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import jsonschema
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from explainer.cli.schema import schema_of
+from explainer.model.incident import CAUGHT, Fact
 from explainer.model.report import Report
 from explainer.render.github import render_github
 from explainer.render.html import render_html, render_page
@@ -60,6 +62,16 @@ def test_no_control_sequence_gets_out(name: str) -> None:
 def test_the_cause_is_in_every_format(name: str) -> None:
     """Each format names the cause."""
     assert "a/activation" in shown()[name].replace("\\/", "/")
+
+
+@pytest.mark.parametrize("render", [lambda one: render_terminal(one, Layout()), render_markdown, render_html])
+def test_what_a_program_caught(render) -> None:
+    """A run that ended for another reason, or well, has no traceback of it: the report says that it was caught."""
+    told = report()
+    said = "the program caught this 8 times in 0 steps, and left these batches out"
+    facts = (*told.incident.facts, Fact(name=CAUGHT, value=said))
+    assert said not in " ".join(render(told).split())
+    assert said in " ".join(render(replace(told, incident=replace(told.incident, facts=facts))).split())
 
 
 def test_html_is_not_obeyed() -> None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from explainer.model.incident import CAUGHT
 from explainer.model.verification import Failure, ProcessReport
 from explainer.verification.given_up import given_up
 from tests.fix.rewriting import line_of
@@ -156,6 +157,8 @@ def test_what_came_of_it_is_not_the_cause(tmp_path: pathlib.Path) -> None:
     finding = told["report"]["findings"][0]
     line = line_of(ALL_SKIPPED, "dtype=torch.long")
     assert (told["status"], finding["cause"], finding["culprits"][0]["line"]) == ("verified", "precision/target-dtype", line)  # fmt: skip
+    caught = [one["value"] for one in told["report"]["incident"]["facts"] if one["name"] == CAUGHT]
+    assert caught == ["the program caught this at least 7 times in 0 steps, and left these batches out"]
     assert "dtype=torch.float32" in (tmp_path / "train.py").read_text()
 
 

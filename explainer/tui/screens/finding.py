@@ -161,6 +161,7 @@ class FindingPane(Pane):
 
 def _head(report: Report, at: int, count: int) -> Content:
     """What happened, in the user's own names."""
+    from explainer.model.incident import CAUGHT
     from explainer.render.terminal import main_exception
 
     incident = report.incident
@@ -181,6 +182,9 @@ def _head(report: Report, at: int, count: int) -> Content:
         parts.append(prose(f"{code} at {place} raised", "$quiet") + Content.styled(which, "$quiet"))
     text = f"{record.type}: {record.message}" if record.message else record.type
     parts.append(styled(one_line(text, MAX_MESSAGE), "$text-error"))
+    caught = incident.fact(CAUGHT)
+    if caught is not None:
+        parts.append(prose(str(caught.value), "$text-warning"))
     return Content("\n").join(parts)
 
 
