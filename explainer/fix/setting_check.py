@@ -8,8 +8,9 @@ from typing import Any
 from explainer.fix.splice import splice
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile, parse_text
+from explainer.source.setting.ini import with_defaults
 from explainer.source.setting.python import read_python
-from explainer.source.setting.setting import COMMAND, Document, Path, Setting, leaves, read_document
+from explainer.source.setting.setting import COMMAND, INI, Document, Path, Setting, leaves, read_document
 from explainer.source.text import TextFile, Unreadable, make_text
 
 Change = tuple[str, Path, object]
@@ -60,11 +61,13 @@ def _check_document(setting: Setting, file: TextFile, text: str, change: Change)
         return f"the result {after.fault}"
     before = read_document(file)
     if setting.kind == COMMAND:
-        wanted, got = _flags(before, setting, change), [_flag(one) for one in after.settings]
-        return None if sorted(wanted) == sorted(got) else "more than this flag would change"
-    trees = list(before.trees)
+        wanted, flags = _flags(before, setting, change), [_flag(one) for one in after.settings]
+        return None if sorted(wanted) == sorted(flags) else "more than this flag would change"
+    trees, got = list(before.trees), list(after.trees)
+    if setting.kind == INI:  # as the program sees its sections: a default of all of them is no setting of one
+        trees, got = [with_defaults(before)], [with_defaults(after)]
     trees[setting.group] = _changed(copy.deepcopy(trees[setting.group]), change)
-    if [sorted(leaves(one)) for one in trees] != [sorted(leaves(one)) for one in after.trees]:
+    if [sorted(leaves(one)) for one in trees] != [sorted(leaves(one)) for one in got]:
         return "more than this setting would change"
     return None
 

@@ -10,9 +10,11 @@ from explainer.fix.setting_check import check_edit
 from explainer.fix.setting_write import write_key, write_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.setting.ini import read_value
 from explainer.source.setting.setting import (
     COMMAND,
     IN_CODE,
+    INI,
     JSON,
     TOML,
     YAML,
@@ -40,10 +42,11 @@ def set_value(setting: Setting, new: object) -> Edit | str:
     text = write_value(new, setting)
     if text is None:
         return f"{_named(setting)} cannot be set: {new!r} cannot be written there"
+    change = ("set", setting.path, _as_read(new, text, setting))
     start, end = setting.span
     if start == end:  # `key:` without a value, a flag alone
         text = f" {text}"
-    return check_edit(setting, _edit(setting, start, end, text), ("set", setting.path, new))
+    return check_edit(setting, _edit(setting, start, end, text), change)
 
 
 def rename_key(setting: Setting, new: str) -> Edit | str:
@@ -92,7 +95,13 @@ def add_key(sibling: Setting, name: str, value: object) -> Edit | str:
     if fault or text is None:
         return f"nothing can be added after {_named(sibling)}: {fault}"
     at, new = _addition(sibling, name, text)
-    return check_edit(sibling, _edit(sibling, at, at, new), ("add", (*sibling.path[:-1], name), value))
+    change = ("add", (*sibling.path[:-1], name), _as_read(value, text, sibling))
+    return check_edit(sibling, _edit(sibling, at, at, new), change)
+
+
+def _as_read(new: object, text: str, setting: Setting) -> object:
+    """A new value as its file gives it back: INI has text alone, in which "no" and False are one."""
+    return read_value(text) if setting.kind == INI else new
 
 
 def _edit(setting: Setting, start: int, end: int, new: str) -> Edit:
@@ -143,7 +152,7 @@ def _whole_lines(setting: Setting) -> tuple[int, int] | None:
     past = file.line_start(file.line_of(last) + 1)
     rest = file.text[end:past] if end < past else ""
     lead = file.text[first : setting.key[0]]
-    if rest.strip() and not rest.strip().startswith("#"):
+    if rest.strip() and not rest.strip().startswith(("#", ";") if setting.kind == INI else "#"):
         return None
     if lead.strip() and setting.kind == YAML:  # `- key: value`: the next key takes its place after the dash
         following = [one for one in _siblings(setting) if one.span[0] > end and one.key]
@@ -212,6 +221,8 @@ def _addition(sibling: Setting, name: str, value: str) -> tuple[int, str]:
     between = text[after : sibling.span[0]]
     if sibling.kind == YAML:
         between = ": "
+    if sibling.kind == INI and not sibling.raw[:1].strip() and not between[-1:].isspace():  # its value stands below
+        between += " "
     entry = f"{write_key(name, text[start:after], sibling.kind)}{between}{value}"
     if sibling.is_flow:
         gap = f",{file.newline}{text[line:start]}" if is_first else ", "

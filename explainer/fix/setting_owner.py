@@ -17,7 +17,7 @@ from explainer.source.program import Program
 from explainer.source.setting.flow import documents_behind
 from explainer.source.setting.owner import is_owner
 from explainer.source.setting.python import read_python
-from explainer.source.setting.setting import KEYWORD, Setting
+from explainer.source.setting.setting import INI, KEYWORD, Setting
 
 _PARSER = "Parser"
 
@@ -62,7 +62,8 @@ def _last_given(call: ast.Call, file: SourceFile, program: Program) -> Setting |
         if keyword.arg is None:
             for document, path, group in documents_behind(keyword.value, file, program):
                 own = [one for one in document.settings if one.path[:-1] == path and one.group == group]
-                if own and not own[-1].hold:
+                # A section of INI hands on text, in which False is "false" and true.
+                if own and not own[-1].hold and document.kind != INI:
                     return own[-1]
     given = {file.span(one.value) for one in call.keywords if one.arg is not None}
     own = [one for one in read_python(file) if one.span in given and one.kind == KEYWORD]

@@ -11,7 +11,7 @@ from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.setting.flow import dictionaries_behind, documents_behind, members_behind
 from explainer.source.setting.python import read_python
-from explainer.source.setting.setting import Code, Setting
+from explainer.source.setting.setting import INI, Code, Setting
 
 
 def set_in_options(call: ast.Call, argument: str, value: object, file: SourceFile, program: Program) -> Edit | None:
@@ -26,13 +26,21 @@ def set_in_options(call: ast.Call, argument: str, value: object, file: SourceFil
     if written:
         one = written[0]
         is_known = len(written) == 1 and not isinstance(one.value, Code) and not has_value(one, value)
+        is_known = is_known and _can_hold(one, value)
         edit = set_value(one, value) if is_known else None
         return edit if isinstance(edit, Edit) else None
     for last in reversed(_entries(mappings[0], file, program)):
+        if not _can_hold(last, value):
+            return None
         edit = add_key(last, argument, value)
         if isinstance(edit, Edit):
             return edit
     return None
+
+
+def _can_hold(one: Setting, value: object) -> bool:
+    """Whether a mapping hands a value on as what it is: a section of INI makes text of it, and "false" is true."""
+    return one.kind != INI or isinstance(value, str)
 
 
 def _entries(mapping: ast.expr, file: SourceFile, program: Program) -> list[Setting]:

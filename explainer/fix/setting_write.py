@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from explainer.source.setting.setting import COMMAND, IN_CODE, ITEM, JSON, TOML, YAML, Setting
+from explainer.source.setting.setting import COMMAND, IN_CODE, INI, ITEM, JSON, TOML, YAML, Setting
 
 _BOOLEANS = {"true": "false", "yes": "no", "on": "off"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN_WORD = re.compile(r"[\w./:@%+=,-]+")
+# In INI no comment begins in it, and no parser takes it for a reference to another value.
+_PLAIN_LINE = re.compile(r"(?![#;])(?!.*\s[#;])[^\s%$](?:[^\r\n%$]*[^\s%$])?")
 
 
 def write_value(new: object, setting: Setting, *, is_new: bool = False) -> str | None:
@@ -27,6 +29,8 @@ def write_value(new: object, setting: Setting, *, is_new: bool = False) -> str |
         return _toml(new, raw)
     if setting.kind == COMMAND:
         return _word(new, raw)
+    if setting.kind == INI:
+        return _ini(new, raw or (_hint(setting) if is_new else ""))
     return _yaml(new, raw or (_hint(setting) if is_new else ""))
 
 
@@ -115,6 +119,14 @@ def _toml(new: object, raw: str) -> str | None:
     if isinstance(new, list):
         return "[" + ", ".join(str(_toml(one, "")) for one in new) + "]"
     return str(new).lower() if isinstance(new, bool) else repr(new)
+
+
+def _ini(new: object, raw: str) -> str | None:
+    if isinstance(new, bool):
+        return str(int(new)) if raw in ("0", "1") else _boolean(new, raw)
+    if isinstance(new, (int, float)):
+        return repr(new)
+    return _quoted(new, raw, new) if isinstance(new, str) and _PLAIN_LINE.fullmatch(new) else None
 
 
 def _word(new: object, raw: str) -> str | None:

@@ -54,12 +54,21 @@ STAYS = {
     "a class of the program that is only called so": (KEEP, {"train.py": "class Args:\n    pass\nf(Args(a=1), collator=g)\n"}, None),
     "a setting that is in the dictionary": (KEEP, {"train.py": "from lib import Args\nOPT = dict(keep=False)\nf(Args(**OPT), collator=g)\n"}, None),
     "a file that no parser reads": (KEEP, {"a.yaml": "batch: 2\n", "train.py": "from lib import Args\nopen('a.yaml')\nf(Args, collator=g)\n"}, None),
+    "a section of INI whose values are text": (KEEP, {"a.ini": "[trainer]\nkeep = 0\n", "train.py": "import configparser\nfrom lib import Args\ncfg = configparser.ConfigParser()\ncfg.read('a.ini')\nf(Args(**cfg['trainer']), collator=g)\n"}, None),
+    "settings in two sections of INI": (ONE, {"a.ini": "[a]\nbf16 = true\n[b]\nfp16 = true\n"}, None),
+    "an INI file that does not load": (TO_BF16, {"a.ini": "fp16 = true\n[a]\n"}, True),
+    "a default of several sections of INI": (TO_BF16, {"a.ini": "[DEFAULT]\nfp16 = true\n[a]\nx = 1\n[b]\nx = 1\n"}, True),
     "a file that does not load": (TO_BF16, {"a.yaml": "fp16: true\n  x: [\n"}, True),
 }  # fmt: skip
 # ... and what is proposed: the file and its new text.
 CHANGED = {
     "a file": (TO_BF16, {"a.yaml": "fp16: true # T4\nlr: 1\n"}, True, ("a.yaml", "fp16: false # T4\nbf16: true\nlr: 1\n")),
     "a file with both": (TO_BF16, {"a.yaml": "bf16: False\nfp16: True\n"}, True, ("a.yaml", "bf16: True\nfp16: False\n")),
+    "an INI file": (TO_BF16, {"a.ini": "; T4\n[run]\nFP16 = yes ; fast\nlr = 1\n"}, True, ("a.ini", "; T4\n[run]\nFP16 = no ; fast\nbf16 = yes\nlr = 1\n")),
+    "an INI file with both": (TO_BF16, {"a.ini": "[run]\nbf16: off\nfp16: on\n"}, True, ("a.ini", "[run]\nbf16: on\nfp16: off\n")),
+    "one of two in an INI file": (ONE, {"a.ini": "[run]\nbf16 = true\nfp16 = true\n\n[data]\n"}, None, ("a.ini", "[run]\nbf16 = true\n\n[data]\n")),
+    "the value of another in an INI file": (BEST, {"a.ini": "[run]\nbest = true\nsave = epoch\n"}, None, ("a.ini", "[run]\nbest = true\nsave = epoch\neval = epoch\n")),
+    "the call with a section of INI": (KEEP, {"a.ini": "[trainer]\nbatch = 2\n", "train.py": "import configparser\nfrom lib import Args\ncfg = configparser.ConfigParser()\ncfg.read('a.ini')\nf(Args(a=1, **cfg['trainer']), collator=g)\n"}, None, ("train.py", "import configparser\nfrom lib import Args\ncfg = configparser.ConfigParser()\ncfg.read('a.ini')\nf(Args(a=1, keep=True, **cfg['trainer']), collator=g)\n")),
     "a script": (TO_BF16, {"run.sh": "python t.py --fp16 True\n"}, True, ("run.sh", "python t.py --fp16 False --bf16 True\n")),
     "an argument": (TO_BF16, {"train.py": "f(fp16=True)\n"}, True, ("train.py", "f(fp16=False, bf16=True)\n")),
     "reentry where a data set writes in place": (NO_REENTRY, {"a.yaml": "use_reentrant: true\n", "train.py": "import torch\nimport yaml\ncfg = yaml.safe_load(open('a.yaml'))\nclass Clips:\n    def __init__(self, x):\n        self.x = torch.zeros(3)\n        self.x[0] += 1\n"}, None, ("a.yaml", "use_reentrant: false\n")),
@@ -95,7 +104,10 @@ RENAMED = {
 
 def proposed(name: str, folder: pathlib.Path, files: dict[str, str], **known) -> list[dict[str, str]]:
     """What each proposal makes of the files that it changes."""
-    for path, text in {"train.py": "import a\nopen('a.yaml'), open('a.json'), open('a.toml')\n", **files}.items():
+    for path, text in {
+        "train.py": "import a\nopen('a.yaml'), open('a.json'), open('a.toml'), open('a.ini')\n",
+        **files,
+    }.items():
         (folder / path).write_text(text)
     program = read_program(str(folder), ["train.py"])
     found = []

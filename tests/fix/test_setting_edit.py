@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import copy
 import json
 import pathlib
@@ -25,7 +26,8 @@ else:
 
 SETTINGS = pathlib.Path(__file__).parent / "settings"
 FILES = sorted(str(path.relative_to(SETTINGS)) for path in SETTINGS.rglob("*") if path.is_file())
-LOADED = [name for name in FILES if not name.startswith("scripts/")]
+INI = [name for name in FILES if name.startswith("ini/")]
+LOADED = [name for name in FILES if not name.startswith(("scripts/", "ini/"))]
 SCRIPTS = [name for name in FILES if name.startswith("scripts/")]
 
 # A file, the path of a setting in it, an edit, and what its refusal says.
@@ -44,6 +46,14 @@ REFUSED = {
     "the only key of a block": ("a.yaml", "a:\n  b: 1\nc: 2\n", "a.b", "remove", "only key"),
     "an element of a list": ("a.yaml", "a: [1, 2]\n", "a.0", "remove", "no plain"),
     "no value in TOML": ("a.toml", "a = 1\n", "a", "none", "cannot be written"),
+    "a key that stands twice in INI": ("a.ini", "[a]\nlr = 1\nLR = 2\n", "a.lr", "set", "stands twice"),
+    "a value over several lines in INI": ("a.ini", "[a]\nx = 1\n  2\n", "a.x", "set", "several lines"),
+    "a word with what may be a comment in INI": ("a.ini", "[a]\nx = b ; c\n", "a.x", "set", "may be a comment"),
+    "a value that others repeat in INI": ("a.ini", "[a]\nx = 1\ny = %(x)s\n", "a.x", "set", "through `%(x)s`"),
+    "a key that others repeat in INI": ("a.ini", "[a]\nx = 1\ny = ${a:x}\n", "a.x", "remove", "no plain"),
+    "a default that sections have in INI": ("a.ini", "[DEFAULT]\nx = 1\n[a]\ny = 2\n", "DEFAULT.x", "set", "more than this"),
+    "a key with a default in INI": ("a.ini", "[DEFAULT]\nx = 1\n[a]\nx = 2\n", "a.x", "remove", "more than this"),
+    "no value in INI": ("a.ini", "[a]\nx = 1\n", "a.x", "none", "cannot be written"),
     "a name that is taken": ("a.yaml", "lr: 1\nrate: 2\n", "lr", "rename", "there already"),
     "a name that is taken, to be added": ("a.json", '{"lr": 1, "rate": 2}', "lr", "add", "there already"),
     "a value that is there": ("a.yaml", "lr: 7\n", "lr", "set", "has that value"),
@@ -68,7 +78,8 @@ UNREADABLE = {
     "a TOML key without a value": ("a.toml", b"a =\n", "does not parse"),
     "a TOML table twice": ("a.toml", b"[a]\nx = 1\n[a]\n", "does not parse"),
     "a control character": ("a.yaml", b"a: \x01\n", "does not parse"),
-    "an unknown kind of file": ("a.ini", b"[a]\nx = 1\n", "no configuration file"),
+    "an INI key without a section": ("a.ini", b"x = 1\n", "does not parse"),
+    "an unknown kind of file": ("a.rst", b"[a]\nx = 1\n", "no configuration file"),
 }  # fmt: skip
 
 # A file, the path of a setting, an edit with its value, and the whole text that comes out.
@@ -93,6 +104,21 @@ WRITTEN = {
     "a trailing comma in TOML": ("a.toml", "a = [1, 2,]\nb = 1\n", "b", "set", 2, "a = [1, 2,]\nb = 2\n"),
     "a dotted key in TOML": ("a.toml", "x.a = 1\n", "x.a", "rename", None, "x.rate = 1\n"),
     "a sibling of a dotted key": ("a.toml", "x.a = 1\n", "x.a", "add", "v", 'x.a = 1\nx.rate = "v"\n'),
+    "yes in INI": ("a.ini", "[a]\nx = Yes ; b\n", "a.x", "set", False, "[a]\nx = No ; b\n"),
+    "a switch of 1 in INI": ("a.ini", "[a]\nx=1\n", "a.x", "set", False, "[a]\nx=0\n"),
+    "a number with a comment in INI": ("a.cfg", "[a]\nLR : 0.8  # high\n", "a.lr", "set", 1e-5, "[a]\nLR : 1e-05  # high\n"),
+    "a value where none is in INI": ("a.ini", "[a]\nx =\ny = 1\n", "a.x", "set", 2, "[a]\nx = 2\ny = 1\n"),
+    "a word that is a truth value in INI": ("a.ini", "[a]\nx = steps\n", "a.x", "set", "no", "[a]\nx = no\n"),
+    "a quoted word in INI": ("a.ini", "[a]\nx = 'b'\n", "a.x", "set", "c d", "[a]\nx = 'c d'\n"),
+    "a default alone in INI": ("a.ini", "[DEFAULT]\nx = 1\n", "DEFAULT.x", "set", 2, "[DEFAULT]\nx = 2\n"),
+    "a value in place of a default in INI": ("a.ini", "[DEFAULT]\nrate = 1\n[a]\nx = 2\n", "a.x", "add", 3, "[DEFAULT]\nrate = 1\n[a]\nx = 2\nrate = 3\n"),
+    "a new key in INI": ("a.ini", "[a]\n  x:1\n\n[b]\n", "a.x", "add", True, "[a]\n  x:1\n  rate:true\n\n[b]\n"),
+    "a new key behind several lines in INI": ("a.ini", "[a]\nx =\n  1\n  2\ny = 3\n", "a.x", "add", "b", "[a]\nx =\n  1\n  2\nrate = b\ny = 3\n"),
+    "a new key at the end in INI": ("a.ini", "[a]\r\nx = no", "a.x", "add", True, "[a]\r\nx = no\r\nrate = yes"),
+    "a key goes in INI": ("a.ini", "[a]\n# b\nx = 1 ; c\ny = 2\n", "a.x", "remove", None, "[a]\n# b\ny = 2\n"),
+    "the only key goes in INI": ("a.ini", "[a]\nx = 1\n[b]\n", "a.x", "remove", None, "[a]\n[b]\n"),
+    "lines of a key go in INI": ("a.ini", "[a]\nx = 1\n  2\ny = 3\n", "a.x", "remove", None, "[a]\ny = 3\n"),
+    "another key in INI": ("a.ini", "[a]\nx : b ; c\n", "a.x", "rename", None, "[a]\nrate : b ; c\n"),
     "a flag with a value": ("a.sh", "python t.py --a True --b 1\n", "a", "set", False, "python t.py --a False --b 1\n"),
     "a flag alone": ("a.sh", "python t.py --a --b 1\n", "a", "set", False, "python t.py --a False --b 1\n"),
     "a flag with dashes": ("a.sh", "x --my-flag 1\n", "my_flag", "rename", None, "x --rate 1\n"),
@@ -258,3 +284,43 @@ def test_every_flag_of_a_script(name: str, what: str) -> None:
         assert len(lost) <= 2, (setting.path, lost)
         assert len(new) <= 2, (setting.path, new)
         assert bool(new) == (what != "remove"), (setting.path, new)
+
+
+def ini(data: bytes) -> dict[tuple[str, str], str]:
+    """The values of an INI file as a program gets them, by section and key."""
+    parser = configparser.RawConfigParser()
+    parser.read_string(data.decode("utf-8-sig"))
+    return {(name, key): value for name in (*parser, "DEFAULT") for key, value in parser.items(name)}
+
+
+# What a section hands on to others, or others repeat, is kept: {file: {edit: paths}}.
+KEPT_INI = {
+    "ini/train.ini": {
+        "set": ["DEFAULT.root", "DEFAULT.seed", "data.columns"],
+        "rename": ["DEFAULT.root", "DEFAULT.seed"],
+        "remove": ["DEFAULT.root", "DEFAULT.seed"],
+        "add": ["DEFAULT.root", "DEFAULT.seed"],
+    },
+    "ini/windows.cfg": {"set": ["run.note"]},
+}
+
+
+@pytest.mark.parametrize("what", ["set", "rename", "remove", "add"])
+@pytest.mark.parametrize("name", INI)
+def test_every_key_of_an_ini_file(name: str, what: str) -> None:
+    """Each key of an INI file is edited alone: the program gets all other values as before, and other bytes stay."""
+    data = (SETTINGS / name).read_bytes()
+    file = make_text(name, data)
+    kept = []
+    for setting in read_document(file).settings:
+        edit = edited(setting, what, "changed" if isinstance(setting.value, str) else not setting.value)
+        if isinstance(edit, str):
+            kept.append(".".join(setting.path))
+            continue
+        before, after = ini(data), ini(file.encode(splice(file.text, [edit])))
+        new = (setting.path[0], "rate")
+        assert {key for key in {**before, **after} if before.get(key) != after.get(key)} == {
+            "set": {setting.path}, "rename": {setting.path, new}, "remove": {setting.path}, "add": {new},
+        }[what]  # fmt: skip
+        assert is_apart(file.text, edit, setting, what), setting.path
+    assert kept == KEPT_INI[name].get(what, [])

@@ -27,11 +27,15 @@ _OTHERS = {
     "package.json",
     "tsconfig.json",
     "pyproject.toml",
+    "setup.cfg",
+    "tox.ini",
+    "pytest.ini",
+    "mypy.ini",
     "mkdocs.yml",
     ".pre-commit-config.yaml",
     "tokenizer_config.json",
 }
-_MENTIONED = re.compile(r"[\w./\\-]+\.(?:ya?ml|json|toml)\b")
+_MENTIONED = re.compile(r"[\w./\\-]+\.(?:ya?ml|json|toml|ini|cfg)\b")
 
 
 def find_texts(root: str, sources: tuple[SourceFile, ...]) -> tuple[TextFile, ...]:

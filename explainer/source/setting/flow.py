@@ -1,15 +1,15 @@
 """From the use of a setting to the place where it is written: `nn.ReLU(inplace=cfg["inplace"])` to the line of a file.
 
 Values are followed through names, attributes, subscripts, `.get`, `**mapping`, dictionaries, parameters and their calls,
-classes, argparse and Hydra. Where several places may be meant all are given; where none is known, none.
+classes, argparse, configparser and Hydra. Where several places may be meant all are given; where none is known, none.
 """
 
 from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeGuard
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
@@ -22,9 +22,11 @@ from explainer.source.setting.binding import (
     default_of,
     parameters_of,
 )
+from explainer.source.setting.config_parser import MAKERS, NUMBERS, TYPED, filling_calls, walked_parser
 from explainer.source.setting.file import names_file
+from explainer.source.setting.ini import DEFAULTS, place_of
 from explainer.source.setting.python import read_python, setting_at
-from explainer.source.setting.setting import ARGPARSE, COMMAND, DEFAULT, JSON, Document, Path, Setting
+from explainer.source.setting.setting import ARGPARSE, DEFAULT, INI, JSON, TOML, YAML, Document, Path, Setting
 from explainer.source.tree import walk
 from explainer.source.value.origin import walked_dictionary
 from explainer.source.value.registry import calls_out_of_tables, keys_of
@@ -153,7 +155,7 @@ class _Flow:
             return [one for value in node.values for one in self.values(value, file)]
         if isinstance(node, ast.Call):
             return self._call(node, file)
-        if isinstance(node, ast.DictComp) and (walked := walked_dictionary(node)) is not None:
+        if isinstance(node, ast.DictComp) and (walked := walked_parser(node) or walked_dictionary(node)) is not None:
             return self.values(walked, file)
         return [_Written(node, file)]
 
@@ -162,6 +164,9 @@ class _Flow:
         return [one for value in values for one in self._member(value, key)]
 
     def _member(self, value: _Value, key: str) -> list[_Value]:
+        if _is_ini(value):
+            place = place_of(value.document, value.path, key)
+            return [_Entry(value.document, place, value.group)] if place is not None else []
         if isinstance(value, _Entry):
             path = (*value.path, key)
             # A table of TOML is no setting of its own, only what its keys begin with.
@@ -252,9 +257,12 @@ class _Flow:
         owner, _, last = called.rpartition(".")
         method = node.func.attr if isinstance(node.func, ast.Attribute) else last
         if method in ("get", "pop", "setdefault") and isinstance(node.func, ast.Attribute) and node.args:
-            return self._get(node.func.value, node.args[0], node.args[1:], file)
+            return self._get(node.func.value, _asked(node), file)
         if called == "getattr" and len(node.args) > 1:
-            return self._get(node.args[0], node.args[1], node.args[2:], file)
+            return self._get(node.args[0], node.args[1:], file)
+        option = self._parser(node, file) if called in MAKERS else self._option(node, called, method, file)
+        if option:
+            return option
         if method in _LOADERS and _READERS & set(called.split(".")):
             return self._loaded(node, called, file)
         if method in _PARSERS:
@@ -266,11 +274,36 @@ class _Flow:
             return self._returned(*function)
         return [_Written(node, file)]
 
-    def _get(self, mapping: ast.expr, key: ast.expr, default: list[ast.expr], file: SourceFile) -> list[_Value]:
-        if not isinstance(key, ast.Constant):
+    def _get(self, mapping: ast.expr, given: list[ast.expr], file: SourceFile) -> list[_Value]:
+        """What a mapping holds under a key, else the default behind it; a whole INI file is asked for a section and its key."""
+        found = self.values(mapping, file)
+        depth = 2 if any(_is_ini(one) and not one.path for one in found) else 1
+        for key in given[:depth]:
+            if not isinstance(key, ast.Constant):
+                return []
+            found = self.members(found, str(key.value))
+        return found or [one for value in given[depth:] for one in self.values(value, file)]
+
+    def _option(self, node: ast.Call, called: str, method: str, file: SourceFile) -> list[_Value]:
+        """What else is asked of an INI file: `section.getfloat("lr")`, `cfg.items("train")`, `float(section["lr"])`."""
+        if called in NUMBERS and len(node.args) == 1:
+            return [one for one in self.values(node.args[0], file) if _is_ini(one)]
+        if not isinstance(node.func, ast.Attribute):
             return []
-        found = self.members(self.values(mapping, file), str(key.value))
-        return found or [one for value in default for one in self.values(value, file)]
+        if method in TYPED and node.args:
+            return self._get(node.func.value, _asked(node), file)
+        if method not in ("items", "defaults"):
+            return []
+        found: list[_Value] = [one for one in self.values(node.func.value, file) if _is_ini(one)]
+        names: list[ast.expr] = [ast.Constant(DEFAULTS)] if method == "defaults" else node.args[:1]
+        for one in names:
+            found = self.members(found, str(one.value)) if isinstance(one, ast.Constant) else []
+        return found
+
+    def _parser(self, node: ast.Call, file: SourceFile) -> list[_Value]:
+        """The INI files that a parser is given, else the only one."""
+        literals = [name for call in filling_calls(node, file) for name in self._literals(call, file, 0)]
+        return self._documents(literals, frozenset({INI}))
 
     def _same(self, node: ast.Call, file: SourceFile) -> list[_Value]:
         """`dict(cfg)`, `deepcopy(cfg)`, `SimpleNamespace(**cfg)`: what it is made of; a call with keywords stays itself."""
@@ -284,15 +317,15 @@ class _Flow:
 
     def _loaded(self, node: ast.Call, called: str, file: SourceFile) -> list[_Value]:
         """The documents that a call of a reader gives."""
-        names = {os.path.basename(name) for name in self._literals(node, file, 0)}
+        is_json = called.startswith("json") or "json" in called.rpartition(".")[2]
+        return self._documents(self._literals(node, file, 0), frozenset({JSON}) if is_json else frozenset({YAML, TOML}))
+
+    def _documents(self, literals: Iterable[str], kinds: frozenset[str]) -> list[_Value]:
+        """The documents that literals name; where they name none, the only one of these kinds."""
+        names = {os.path.basename(name) for name in literals}
         documents = [one for one in self.program.documents() if os.path.basename(one.file.path) in names]
         if not documents:
-            is_json = called.startswith("json") or "json" in called.rpartition(".")[2]
-            same = [
-                one
-                for one in self.program.documents()
-                if one.kind != COMMAND and (one.kind == JSON) == is_json and not one.fault
-            ]
+            same = [one for one in self.program.documents() if one.kind in kinds and not one.fault]
             documents = same if len(same) == 1 else []
         return [_Entry(one, (), 0) for one in documents]
 
@@ -402,6 +435,15 @@ class _Flow:
         return []
 
 
+def _is_ini(value: _Value) -> TypeGuard[_Entry]:
+    return isinstance(value, _Entry) and value.document.kind == INI
+
+
+def _asked(node: ast.Call) -> list[ast.expr]:
+    """What a call asks a mapping for, and what it takes where that is not there."""
+    return [*node.args, *(one.value for one in node.keywords if one.arg == "fallback")]
+
+
 def _walked(node: ast.Name, file: SourceFile) -> ast.expr | None:
     """What the loop or comprehension around a name goes through whose elements it stands for, or whose items' values."""
     below: ast.AST = node
@@ -417,7 +459,9 @@ def _walked(node: ast.Name, file: SourceFile) -> ast.expr | None:
                 isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
             )
             if is_items and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-                source, target = source.func.value, target.elts[-1] if isinstance(target, ast.Tuple) else target
+                # With an argument it is a section of an INI file: `cfg.items("train")`.
+                source = source if source.args else source.func.value
+                target = target.elts[-1] if isinstance(target, ast.Tuple) else target
             if isinstance(target, ast.Name) and target.id == node.id and below is not one:
                 return source
         below = above

@@ -1,4 +1,4 @@
-"""Settings with their exact place: entries of YAML, JSON and TOML files, flags of command lines, arguments in Python."""
+"""Settings with their exact place: entries of YAML, JSON, TOML and INI files, flags of command lines, arguments in Python."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import lru_cache
 from explainer.source.file import SourceFile
 from explainer.source.text import TextFile
 
-YAML, JSON, TOML, COMMAND = "yaml", "json", "toml", "command"
+YAML, JSON, TOML, INI, COMMAND = "yaml", "json", "toml", "ini", "command"
 KEYWORD, DEFAULT, ITEM, ARGPARSE, ASSIGNED = "keyword", "default", "item", "argparse", "assigned"
 IN_CODE = (KEYWORD, DEFAULT, ITEM, ARGPARSE, ASSIGNED)
 SUFFIXES = {
-    ".yaml": YAML, ".yml": YAML, ".json": JSON, ".toml": TOML,
+    ".yaml": YAML, ".yml": YAML, ".json": JSON, ".toml": TOML, ".ini": INI, ".cfg": INI,
     ".sh": COMMAND, ".bash": COMMAND, ".slurm": COMMAND, ".sbatch": COMMAND,
 }  # fmt: skip
 
@@ -106,6 +106,8 @@ def read_document(file: TextFile) -> Document:
         from explainer.source.setting.json import read_json as read
     elif kind == TOML:
         from explainer.source.setting.toml import read_toml as read
+    elif kind == INI:
+        from explainer.source.setting.ini import read_ini as read
     elif kind == COMMAND:
         from explainer.source.setting.command import read_command as read
     else:

@@ -77,14 +77,14 @@ def _taken(value: Value, program: Program, resolver: Resolver, depth: int) -> It
 
 
 def walked_dictionary(node: ast.DictComp) -> ast.expr | None:
-    """The dictionary whose items a comprehension hands on: `batch` of `{k: v.to(d) for k, v in batch.items()}`."""
+    """The dictionary whose items a comprehension hands on: `batch` of `{k: v.to(d) for k, v in batch.items()}`.
+
+    `cfg.items("train")`, a section of an INI file, is what it hands on itself.
+    """
     source = node.generators[0].iter
-    is_items = isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
-    return (
-        source.func.value
-        if is_items and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)
-        else None
-    )
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute) or source.func.attr != "items":
+        return None
+    return source if source.args else source.func.value
 
 
 def _element(made: Value, pick: int | str | None, program: Program, depth: int) -> Iterator[Value]:

@@ -124,7 +124,7 @@ def _written(names: set[str], context: Context) -> list[Setting]:
     found = [
         one
         for document in program.documents()
-        if any(name in document.file.text.replace("-", "_") for name in names)
+        if any(name.lower() in document.file.text.replace("-", "_").lower() for name in names)
         for one in document.settings
         if one.name in names
     ]
