@@ -46,6 +46,40 @@ def test_in_a_configuration_file(name: str, tmp_path: pathlib.Path) -> None:
     assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 2)
 
 
+PARSER = 'import configparser\ncfg = configparser.ConfigParser()\ncfg.read("run.ini")\n'
+SGD = "torch.optim.SGD(net.parameters(), "
+INI = {
+    "a rate that is a schedule's end": ("[opt]\nmin_lr = 4\n", f"{SGD}lr=0.1)\n", ("train.py", 7)),
+    "a file that no parser reads": ("lr = 4\n", f"{SGD}lr=0.1)\n", ("train.py", 7)),
+    "a rate of its name": ("[opt]\nname = SGD\nlr = 4\n", f"{SGD}lr=cfg['opt'].getfloat('lr'))\n", ("run.ini", 3)),
+    "a comment behind it": ("[opt]\nlr : 4 ; high\n", f"{SGD}lr=cfg['opt'].getfloat('lr'))\n", ("run.ini", 2)),
+    "a default": ("[DEFAULT]\nlr = 4\n[opt]\n", f"{SGD}lr=cfg.getfloat('opt', 'lr'))\n", ("run.ini", 2)),
+    "a name of its own": ("[opt]\nspeed = 4\n", f"{SGD}lr=cfg.getfloat('opt', 'speed'))\n", ("run.ini", 2)),
+    "a helper": ("[opt]\nspeed = 4\n", f"def make(part):\n    return {SGD}lr=float(part['speed']))\nmake(cfg['opt'])\n", ("run.ini", 2)),
+    "options": ("[opt]\nlearning_rate = 4\n", f"opt = dict(cfg.items('opt'))\n{SGD}lr=float(opt['learning_rate']))\n", ("run.ini", 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "body", "place"), INI.values(), ids=INI)
+def test_in_an_ini_file(config: str, body: str, place: tuple, tmp_path: pathlib.Path) -> None:
+    """The line of the key that gives the optimizer its rate, also where the file has another name for it."""
+    (tmp_path / "run.ini").write_text(config)
+    proposal = best("learning_rate", write(tmp_path, {"train.py": HEAD + PARSER + body}))
+    assert proposal is not None
+    assert not proposal.edits
+    assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == place
+
+
+def test_a_name_of_its_own_in_a_configuration_file(tmp_path: pathlib.Path) -> None:
+    """A file's number that a subscript hands on under another name; what is computed of it is no line of the program."""
+    (tmp_path / "config.yaml").write_text("speed: 4.0\nfactor: 9.0\n")
+    body = "import yaml\ncfg = yaml.safe_load(open('config.yaml'))\n"
+    body += f"a = {SGD}lr=cfg['speed'])\nb = {SGD}lr=0.1 * cfg['factor'])\n"
+    proposal = best("learning_rate", write(tmp_path, {"train.py": HEAD + body}))
+    assert proposal is not None
+    assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 1)
+
+
 RATES = {
     "what Adam is given": ("torch.optim.Adam(net.parameters(), lr=3e-3)", False),
     "a warm Adam": ("torch.optim.AdamW(net.parameters(), lr=0.02)", False),

@@ -15,7 +15,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.setting.flow import settings_behind
-from explainer.source.setting.setting import Setting
+from explainer.source.setting.setting import IN_CODE, Setting
 
 _NAME = re.compile(r"(?!min_|end_|final_)(?:\w+_)?(?:lr|learning[-_]rate)|lr_(?:max|peak|init|base)", re.IGNORECASE)
 _WHY = "is the rate of the optimizer"
@@ -70,14 +70,11 @@ def _in_code(program: Program) -> Iterator[Setting]:
     """The numbers behind `lr=` of optimizers and of the arguments of trainers."""
     for file in program.parsed():
         for node in file.walk():
-            if (
-                isinstance(node, ast.keyword)
-                and _NAME.fullmatch(node.arg or "")
-                and not isinstance(node.value, ast.Call)
-            ):
-                if dotted_name(node.value) is None and not isinstance(node.value, ast.Constant):
-                    continue
-                yield from settings_behind(node.value, file, program)
+            if isinstance(node, ast.keyword) and _NAME.fullmatch(node.arg or ""):
+                is_plain = dotted_name(node.value) is not None or isinstance(node.value, ast.Constant)
+                found = settings_behind(node.value, file, program)
+                # What is computed is no number that somebody wrote: of `lr=cfg.getfloat("train", "rate")` only the file's is.
+                yield from (one for one in found if is_plain or one.kind not in IN_CODE)
 
 
 def _rate(setting: Setting) -> float | None:
