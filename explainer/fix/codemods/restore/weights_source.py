@@ -15,13 +15,11 @@ from explainer.fix.data_cell import READERS, cells
 from explainer.source.file import SourceFile
 from explainer.source.network.anew import PARAMETER
 from explainer.source.program import Program
-from explainer.source.tree import walk
 from explainer.source.value.binding import Value
-from explainer.source.value.resolve import resolver_of
+from explainer.source.value.upstream import calls_behind
 
 _OF_VALUES = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 _OPENS = ("open", "read_text", "read_bytes")
-_MOST = 200  # values that are followed
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -50,23 +48,8 @@ def _makers(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
 
 def _reads(node: ast.Call, file: SourceFile, program: Program) -> list[tuple[SourceFile, ast.Call]]:
     """The calls that read a file on the way to a call's arguments."""
-    resolver = resolver_of(program)
-    queue, seen, found = [Value(one, file) for one in node.args], set[int](), {}
-    while queue and len(seen) < _MOST:
-        value = queue.pop(0)
-        if id(value.node) in seen:
-            continue
-        seen.add(id(value.node))
-        for one in walk(value.node):
-            inner = Value(one, value.file, value.arguments)  # type: ignore[arg-type]
-            if isinstance(one, ast.Call):
-                if _is_read(one, value.file, program):
-                    found[one] = value.file
-                function = resolver.function_of(one, inner)
-                queue += resolver.returns_of(function, one, inner) if function is not None else []
-            elif isinstance(one, (ast.Name, ast.Attribute)):
-                queue += resolver.behind(inner)
-    return [(where, one) for one, where in found.items()]
+    behind = calls_behind([Value(one, file) for one in node.args], program)
+    return [(where, one) for where, one in behind if _is_read(one, where, program)]
 
 
 def _is_read(node: ast.Call, file: SourceFile, program: Program) -> bool:
