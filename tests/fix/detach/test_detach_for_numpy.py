@@ -117,6 +117,22 @@ all_outs = np.array(outs)
         "all_outs",
         ["outs.append(net(row).detach())"],
     ),
+    "two parts of a list": (
+        HEAD
+        + """scores = net(x)
+both = np.stack([scores, scores.softmax(1), x])
+""",
+        "np.stack",
+        ["both = np.stack([scores.detach().cpu().numpy(), scores.softmax(1).detach().cpu().numpy(), x])"],
+    ),
+    "two arrays of one line": (
+        HEAD
+        + """scores = net(x)
+pair = scores.exp().numpy(), scores.numpy()
+""",
+        "pair =",
+        ["pair = scores.exp().detach().numpy(), scores.detach().numpy()"],
+    ),
     "a part of a list": (
         HEAD
         + """seen = np.zeros((0, 3))

@@ -1,14 +1,17 @@
 """Takes the values for NumPy, plots and logs out of the graph: `x.detach().cpu().numpy()`, `losses.append(loss.item())`.
 
-Not where the array goes on into a loss: there the step belongs in torch.
+Not where the array goes on into a loss: there the step belongs in torch. What code that makes data hands to NumPy is detached
+where a module's output is taken, unless something trains that module.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.data_array import data_arrays, is_data_code, is_list
 from explainer.fix.failure import asked_values, failing_statements
 from explainer.fix.rewrite import put_method
 from explainer.fix.uncut import uncut
@@ -24,6 +27,7 @@ from explainer.source.value.resolve import resolver_of
 
 _MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
 _SCALARS = frozenset({"mean", "sum", "item", "norm", "cross_entropy", "mse_loss", "nll_loss", "l1_loss", "backward"})
+_DATA = "a data set makes values, and nothing trains the module that computes these"
 _FILLS = frozenset({"append", "extend", "insert"})
 
 
@@ -33,7 +37,14 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     chains = _chains_into_losses(context)
     for file, statement in failing_statements(context):
+        data = _data(statement, file, context)
+        if data is not None:
+            yield from data
+            return
         found = [*_arrays(statement, file, context), *_collected(statement, file, context)]
+        if _is_together(found, statement, file, chains, context):
+            yield _joined([_proposal(value, node, file, context) for value, node in found])
+            return
         for value, node in found:
             feeding = [chain for chain in chains if any(cut.node is node for cut in chain)]
             handed = _handed_in(value, file, context)
@@ -49,6 +60,38 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield _proposal(value, node, file, context)
         if found:
             return
+
+
+def _data(statement: ast.stmt, file: SourceFile, context: Context) -> list[Proposal] | None:
+    """What is proposed for code that makes data; None for other code, and where no module gives its operands a graph."""
+    found = list(_operands(statement, file, context)) if is_data_code(statement, file, context) else []
+    places = data_arrays([value for value, _ in found], file, context) if found else None
+    if not places:
+        return None if places is None else []
+    why = "asks for the array of what a module computes, which has a graph"
+    edits = tuple(put_method(where, one, ".detach()") for where, one in places)
+    return [Proposal(edits=edits, culprit=culprit_of(file, found[0][1], why), belief=2.0, because=_DATA)]
+
+
+def _is_together(
+    found: list[tuple[ast.expr, ast.expr]],
+    statement: ast.stmt,
+    file: SourceFile,
+    chains: list[tuple[Cut, ...]],
+    context: Context,
+) -> bool:
+    """Whether several values are handed to NumPy in one statement, each for its values alone: one of them detached helps nothing."""
+    asked = {node for _, node in _operands(statement, file, context)}
+    return (
+        len(found) > 1
+        and all(node in asked and not _handed_in(value, file, context) for value, node in found)
+        and not any(cut.node in asked for chain in chains for cut in chain)
+        and not _meets_tensors(statement, file, context)
+    )
+
+
+def _joined(proposals: list[Proposal]) -> Proposal:
+    return replace(proposals[0], edits=tuple(dict.fromkeys(edit for one in proposals for edit in one.edits)))
 
 
 def _meets_tensors(statement: ast.stmt, file: SourceFile, context: Context) -> bool:
@@ -98,21 +141,22 @@ def _in_torch(chain: tuple[Cut, ...], context: Context) -> Iterator[Proposal]:
 
 def _arrays(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     """`x.cpu().numpy()` and `np.array(x)` in the failing statement: the tensor and the call."""
-    names = context.program.names(file)
     provenance = provenance_of(context.program)
+    for value, node in _operands(statement, file, context):
+        for one in value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]:
+            if not is_list(one, file) and provenance.trace(Value(one, file)).live:
+                yield one, node
+
+
+def _operands(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.Call]]:
+    names = context.program.names(file)
     for node in walk(statement):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
-            value = node.func.value
+            yield node.func.value, node
         elif (names.qualified(node.func) or "").startswith("numpy.") and node.args:
-            value = node.args[0]
-        else:
-            continue
-        for one in value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]:
-            is_one = not isinstance(one, (ast.List, ast.ListComp)) and not _is_list(one, file)
-            if is_one and provenance.trace(Value(one, file)).live:
-                yield one, node
+            yield node.args[0], node
 
 
 def _handed_in(value: ast.expr, file: SourceFile, context: Context) -> list[tuple[SourceFile, ast.expr]]:
@@ -132,12 +176,6 @@ def _handed_in(value: ast.expr, file: SourceFile, context: Context) -> list[tupl
         for name, argument in arguments_of(call, function)
         if name == value.id and provenance.trace(Value(argument, where)).live
     ]
-
-
-def _is_list(value: ast.expr, file: SourceFile) -> bool:
-    name = dotted_name(value)
-    bound = [one for one in bounds_of(scope_of(value, file)) if one.name == name]
-    return any(isinstance(one.node, (ast.List, ast.ListComp)) and not one.fills for one in bound)
 
 
 def _collected(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
