@@ -20,6 +20,7 @@ from .frame import is_ours
 from .idle_optimizer import idle_optimizer
 from .refused_index import refused_index
 from .saved import names_of, saved_of
+from .unreduced import unreduced
 from .used_up import used_up
 
 MAX_FRAMES = 60
@@ -80,6 +81,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "fractions": fractions(torch, frames, message),
         "scores": scores(torch, frames, message),
         "refused_index": refused_index(torch, frames) or None,
+        "unreduced": unreduced(frames, message),
         "coarse": " ".join(alike) if alike else None,
         "columns": columns(frames, error) or None,
     }

@@ -2,7 +2,8 @@
 
 Where the line that was to use it is a copy that runs the layer beside it, that line gets the layer.
 
-Where the forward takes one of several branches from batch to batch, and only there, `find_unused_parameters=True`.
+Where the forward takes one of several branches from batch to batch, or the loss leaves an output out on purpose, and only there,
+`find_unused_parameters=True`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, put_method
 from explainer.source.file import SourceFile
 from explainer.source.loop.copied import copied_use
+from explainer.source.network.left_out import left_out
 from explainer.source.network.module import parts_of
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
@@ -34,8 +36,10 @@ def propose(context: Context) -> Iterator[Proposal]:
                 for where, owner in resolver_of(context.program).classes_of(Value(node.args[0], file)):
                     unused = list(_unused(owner, where, context))
                     yield from unused
-                    if not unused:
-                        yield from _branching(node, file, owner, where, context)
+                    branching = list(_branching(node, file, owner, where, context)) if not unused else []
+                    yield from branching
+                    if not unused and not branching:
+                        yield from _spare(node, file, owner, where, context)
 
 
 def _unused(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
@@ -91,6 +95,29 @@ def _branching(
             ),
             belief=1.5,
             because=_COST,
+        )
+
+
+def _spare(
+    node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
+) -> Iterator[Proposal]:
+    """The wrapping of a class with outputs that the program's losses do not take, if all that got no gradient belongs to them."""
+    if any(one.arg in (_SEARCH, "static_graph") for one in node.keywords):
+        return
+    begins = left_out(owner, where, context.program)
+    live = context.incident.fact("live_unreduced")
+    names = live.value.split() if live is not None else []
+    if begins and all(one.startswith(begins) for one in names):
+        parts = dict.fromkeys(one.rpartition(".")[0] for one in names or begins)
+        what = ", ".join(f"`{one}`" for one in parts)
+        yield Proposal(
+            edits=(add_argument(file, node, f"{_SEARCH}=True"),),
+            culprit=culprit_of(
+                file, node, f"expects a gradient of every parameter, also of {what}, which the loss leaves out"
+            ),
+            belief=1.5 if names else 1.0,
+            title="Let DDP look for what the loss leaves out: `find_unused_parameters=True`",
+            because=f"{_COST}; what the loss leaves out gets no gradient, as without DDP",
         )
 
 

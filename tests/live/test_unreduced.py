@@ -1,0 +1,52 @@
+"""The parameters that DistributedDataParallel waits for in vain, by their names."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.distributed as dist  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+from explainer.live.crash import look  # noqa: E402
+from explainer.verification.live_report import facts_of  # noqa: E402
+
+
+class Heads(nn.Module):
+    """Two heads, and a frozen layer before them that torch does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen = nn.Linear(2, 2).requires_grad_(False)
+        self.main, self.extra = nn.Linear(2, 1), nn.Linear(2, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.main(self.frozen(x)), self.extra(x)
+
+
+@pytest.fixture
+def group(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def told(model: nn.Module, place: int) -> str | None:
+    with pytest.raises((RuntimeError, IndexError)) as failed:
+        for _ in range(2):
+            model(torch.ones(3, 2))[place].sum().backward()
+    return dict(facts_of(look(failed.value))).get("live_unreduced")
+
+
+@pytest.mark.usefixtures("group")
+def test_the_names_of_what_got_no_gradient() -> None:
+    """The numbers of the message count what requires grad, in the order of the wrapped module."""
+    assert told(DistributedDataParallel(Heads()), 0) == "extra.weight extra.bias"
+    assert told(DistributedDataParallel(Heads()), 1) == "main.weight main.bias"
+
+
+def test_another_failure() -> None:
+    """A failure that is not DDP's names nothing."""
+    assert told(Heads(), 2) is None
