@@ -37,8 +37,8 @@ class TracedLine:
     - `joined` (takes up, for a loss, the graph of another network's, which is over), `held` (what a name, `operation`, holds of
       that graph in a running function; `node` is its form, `dict[tensor]`, the line that of the backward in this function)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
-    - `dead-term` (leaves a term of a loss without a graph: it trains nothing), `added` (adds the number that such a line,
-      then a guess, has read)
+    - `dead-term` (leaves a term of a loss without a graph: it trains nothing), `added` (adds the number that such a line
+      has read; of these two that is a guess which is right as it stands: a value for a log may be read, and a list be summed up)
     - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)

@@ -45,6 +45,7 @@ from explainer.model.trace import (
     WRITE,
     TracedLine,
 )
+from explainer.verification.read_term import read_terms
 
 MAX_LINES = 8
 GROWTH = "traced_growth"  # a fact without a line
@@ -194,13 +195,22 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, and a term of the loss comes of it"
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
-        total = one.get("sum")
-        if total is not None:
-            read = f"{os.path.basename(one['file'] or '')}:{one['line']}"
-            says = f"adds the number that `{one['operation']}` read at {read} of another term, which trains nothing by that"
-            yield from _line(ADDED, total, says)
+        if one.get("sum") is not None:
+            yield from _added(one, one["sum"], is_sum_wrong=True)
+            continue
         says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
-        yield from _line(DEAD_TERM, {**one, "guess": total is not None}, says)
+        yield from _line(DEAD_TERM, one, says)
+    for one, has_name in read_terms(traced):
+        yield from _added(one, one["sum"], is_sum_wrong=has_name)
+
+
+def _added(one: Mapping[str, Any], total: Mapping[str, Any], *, is_sum_wrong: bool) -> Iterator[TracedLine]:
+    """A sum that is given a number, and the line that read it; the sum is wrong where it could have had the tensor."""
+    read = f"{os.path.basename(one['file'] or '')}:{one['line']}"
+    says = f"adds the number that `{one['operation']}` read at {read} of another term, which trains nothing by that"
+    yield from _line(ADDED, {**total, "guess": not is_sum_wrong}, says)
+    says = f"`{one['operation']}` leaves a term of the loss without a graph: it trains nothing"
+    yield from _line(DEAD_TERM, {**one, "guess": is_sum_wrong}, says)
 
 
 def _replayed(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from .added import ADDS, Added, Read
@@ -95,18 +97,28 @@ class DeadTerms:
         ]
         if given:
             parts = {one for one, _ in self._flow.upstream(root)}
-            reads = [*self._reads()]
+            reads = [*self._reads(parts)]
             # `(x - m).exp().sum().log() + m`: what is taken off before is no term.
             if not {one.value for one in reads} & set(self._taken):
-                self._added.saw_sums(given, [one for one in reads if one.base not in parts])
+                self._added.saw_sums(given, reads)
 
-    def _reads(self) -> Iterator[Read]:
-        """The numbers that were read of what a graph has computed."""
+    def _reads(self, parts: set[int]) -> Iterator[Read]:
+        """The numbers that were read of what a graph has computed, of parts of the loss too; a list by its sum."""
         for number, _, value in self._left:
             one = self._flow.get(number)
             is_read = one is not None and one.took_grad and one.grad_mode and len(one.inputs) == 1 and not one.leaves
-            if one is not None and is_read and isinstance(value, float):
-                yield Read(number, one, value, self._added.base(one.inputs[0]))
+            if isinstance(value, list) and value and all(isinstance(each, float) for each in value):
+                value = math.fsum(value)
+            if one is not None and is_read and isinstance(value, float) and not self._is_multiplier(one.inputs[0]):
+                base = self._added.base(one.inputs[0])
+                yield Read(number, one, value, base, is_part=base in parts)
+
+    def _is_multiplier(self, number: int) -> bool:
+        """Whether a value is made of parameters of one value alone: `log_alpha.exp()`, which a loss of its own trains."""
+        made = [one for _, one in islice(self._flow.upstream(number), MAX_KEPT)]
+        leaves = [self._flow.leaf(each) for one in made for each in one.leaves]
+        is_whole = len(made) < MAX_KEPT and bool(leaves)
+        return is_whole and all(one is not None and one.numel() == 1 for one in leaves)
 
     def _terms_of(self, number: int, operation: Operation) -> Iterator[int]:
         """What an operation sums up or scales, where that has a graph; what it sums up and has none is looked at."""
@@ -193,6 +205,11 @@ class DeadTerms:
         for read, total in self._added.told():
             told.setdefault((read.place, read.name), (read, total))
         return list(told.values())
+
+    def guessed(self) -> list[tuple[Operation, Operation]]:
+        """What reads a number and the sum that may have been given it, where only source can tell."""
+        known = {(read.place, total.place) for read, total in self._added.told()}
+        return [one for one in self._added.guessed() if (one[0].place, one[1].place) not in known]
 
 
 def _is_of_leaf(operation: Operation) -> bool:

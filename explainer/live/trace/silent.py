@@ -25,6 +25,9 @@ def silent(tracer: Tracer) -> dict[str, Any]:
             }
             for one, total in tracer.dead_terms.lines()[:MAX_TOLD]
         ],
+        "read_terms": [
+            {**operation_told(read), "sum": operation_told(total)} for read, total in tracer.dead_terms.guessed()
+        ],
         "starved": tracer.account.starved(tracer.starved),
         "cleared": [
             {"operation": "zero_grad", **describe(place), "count": count} for place, count in tracer.cleared.told()

@@ -16,13 +16,12 @@ from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import ADDED, DEAD_TERM
 from explainer.source.file import SourceFile
+from explainer.source.loss.read_number import tensor_of
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.binding import Bound, bounds_of, reaching, scope_of
 
 _DEPTH = 3
-_READS = ("item", "tolist")
-_ON_THE_WAY = ("cpu", "detach", "double", "float")
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def _numbers(use: ast.expr, file: SourceFile, depth: int = 0) -> Iterator[_Numbe
     """The number that a name, an entry or an attribute is, where one line of its function binds it."""
     if isinstance(use, ast.Name):
         bound = _only(use.id, use, file)
-        tensor = _tensor_of(bound.node) if bound is not None else None
+        tensor = tensor_of(bound.node) if bound is not None else None
         if bound is not None and tensor is not None:
             yield _Number(use, bound.node, tensor, file.segment(tensor))
         elif bound is not None and depth < _DEPTH and len(_loads(use.id, use, file)) == 1:
@@ -100,7 +99,7 @@ def _numbers(use: ast.expr, file: SourceFile, depth: int = 0) -> Iterator[_Numbe
                 yield from _numbers(one, file, depth + 1)
     elif isinstance(use, (ast.Subscript, ast.Attribute)):
         found = _entry(use, file)
-        tensor = _tensor_of(found) if found is not None else None
+        tensor = tensor_of(found) if found is not None else None
         if found is not None and tensor is not None:
             spelled = _spelled(found, tensor, use, file)
             if spelled is not None:
@@ -144,21 +143,6 @@ def _spelled(read: ast.expr, tensor: ast.expr, use: ast.expr, file: SourceFile) 
     if isinstance(tensor, ast.Subscript) and is_by_key and dotted_name(above.key) == dotted_name(loop.target):
         return f"{file.segment(tensor.value)}[{key}]"
     return None
-
-
-def _tensor_of(read: ast.expr) -> ast.expr | None:
-    """The tensor whose value an expression reads: `x` of `x.item()`, `float(x)` and `x.cpu().item()`."""
-    if not isinstance(read, ast.Call):
-        return None
-    if isinstance(read.func, ast.Name) and read.func.id == "float" and len(read.args) == 1:
-        tensor = read.args[0]
-    elif isinstance(read.func, ast.Attribute) and read.func.attr in _READS and not read.args:
-        tensor = read.func.value
-    else:
-        return None
-    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _ON_THE_WAY:
-        tensor = tensor.func.value
-    return tensor
 
 
 def _edits(number: _Number, statement: ast.stmt, file: SourceFile) -> list[Edit] | None:
