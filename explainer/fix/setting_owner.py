@@ -17,7 +17,7 @@ from explainer.source.program import Program
 from explainer.source.setting.flow import documents_behind
 from explainer.source.setting.owner import is_owner
 from explainer.source.setting.python import read_python
-from explainer.source.setting.setting import INI, KEYWORD, Setting
+from explainer.source.setting.setting import COMMAND, IN_CODE, INI, KEYWORD, Setting, read_document
 
 _PARSER = "Parser"
 
@@ -36,7 +36,7 @@ def setting_in_call(call: ast.Call, name: str, value: object, file: SourceFile, 
 
 def settings_of_parser(owners: Sequence[str], known: Sequence[str], program: Program) -> Iterator[Setting]:
     """The settings of an owner that a parser reads: those of `known` in files and scripts, one for each place in which they stand."""
-    if not any(_is_parsed(node, owners, file, program) for file in program.parsed() for node in file.walk()):
+    if next(parsers_of(owners, program), None) is None:
         return
     places = set()
     for one in (one for name in known for document in program.documents() for one in document.named(name)):
@@ -46,10 +46,31 @@ def settings_of_parser(owners: Sequence[str], known: Sequence[str], program: Pro
             yield one
 
 
-def _is_parsed(node: ast.AST, owners: Sequence[str], file: SourceFile, program: Program) -> bool:
+def parsers_of(owners: Sequence[str], program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls that make a parser of an owner."""
+    for file in program.parsed():
+        calls = (node for node in file.walk() if isinstance(node, ast.Call))
+        yield from ((file, one) for one in calls if _is_parsed(one, owners, file, program))
+
+
+def key_of_mapping(setting: Setting) -> tuple[int, int] | None:
+    """Where the key of the mapping stands that a setting is in: `training:`, `[training]`; None of one that has no name."""
+    if len(setting.path) < 2 or setting.kind in IN_CODE or setting.kind == COMMAND:
+        return None
+    held = read_document(setting.file).at(setting.path[:-1], setting.group)
+    if held:
+        return held[0].key
+    for line in range(setting.line, 0, -1):  # a table of TOML is no setting of its own
+        header = setting.file.line(line).partition("#")[0].strip()
+        if header.startswith("["):
+            start = setting.file.line_start(line)
+            return (start, start + len(header)) if setting.path[-2] in header.strip("[]").split(".") else None
+    return None
+
+
+def _is_parsed(node: ast.Call, owners: Sequence[str], file: SourceFile, program: Program) -> bool:
     """Whether a parser is given an owner, alone or among others."""
-    called = (program.names(file).qualified(node.func) or "") if isinstance(node, ast.Call) else ""
-    if not isinstance(node, ast.Call) or not called.endswith(_PARSER):
+    if not (program.names(file).qualified(node.func) or "").endswith(_PARSER):
         return False
     given = [*node.args, *(one.value for one in node.keywords)]
     classes = [each for one in given for each in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]

@@ -210,3 +210,30 @@ def test_a_value_of_the_author(text: str, applicability: str | None, tmp_path: p
     (one,) = find_codemod("setting")(context)
     assert one.applicability == applicability
     assert one.edits
+
+
+PARSED = "import yaml\nfrom lib import Args, ArgumentParser\nargs = ArgumentParser(Args).parse_file('a.yaml')\nf(args, collator=g)\n"
+SECTION = "import yaml\nfrom lib import Args\ncfg = yaml.safe_load(open('a.yaml'))\nf(Args(**cfg['run']), collator=g)\n"
+LACKING = {
+    "the section of a call's options": ({"a.yaml": "x: 1\nrun:\n  batch: 2\n", "train.py": SECTION}, ("train.py", 4)),
+    "the dictionary of a call's options": (
+        {"train.py": "from lib import Args\nOPT = dict(batch=1)\nf(Args(**OPT), collator=g)\n"},
+        ("train.py", 3),
+    ),
+    "a section of YAML": ({"a.yaml": "x: 1\nrun:\n  y: 1\n  batch: 2\n", "train.py": PARSED}, ("a.yaml", 2)),
+    "a section of JSON": ({"a.json": '{\n  "run": {\n    "y": 1,\n    "batch": 2\n  }\n}\n', "train.py": PARSED.replace("yaml')", "json')")}, ("a.json", 2)),
+    "a table of TOML": ({"a.toml": "x = 1\n[all.run] # here\ny = 1\nbatch = 2\n", "train.py": PARSED.replace("yaml')", "toml')")}, ("a.toml", 2)),
+    "a whole file": ({"a.yaml": "y: 1\nbatch: 2\n", "train.py": PARSED}, ("train.py", 3)),
+    "a script": ({"run.sh": "python train.py --batch 2\n", "train.py": PARSED}, ("train.py", 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "wanted"), LACKING.values(), ids=LACKING)
+def test_the_line_that_lacks_a_setting(files: dict, wanted: tuple[str, int], tmp_path: pathlib.Path) -> None:
+    """It is the call that takes the mapping, or where a parser reads it the mapping's own key: not what stands beside it."""
+    for path, text in {"train.py": "", **files}.items():
+        (tmp_path / path).write_text(text)
+    context = Context(program=read_program(str(tmp_path), ["train.py"]), incident=FAILED, options=KEEP)
+    (one,) = find_codemod("setting")(context)
+    assert (pathlib.Path(one.culprit.file).name, one.culprit.line) == wanted
+    assert one.edits

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.model.incident import ExceptionRecord, Incident, LogLine
+from tests.fix.rewriting import best, changed_lines, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -170,3 +173,32 @@ def test_the_column_that_is_left_is_the_label(tmp_path) -> None:
 def test_other_columns_keep_their_names(tmp_path, source: str) -> None:
     """A column that is used by its name, and rows of which it is not said what becomes of them."""
     assert rewritten(tmp_path, "name_columns", source) == source
+
+
+CLAIMS = (
+    HEAD
+    + """class Net(nn.Module):
+    def forward(self, factors, offset, labels=None):
+        return {"loss": factors.sum()}
+
+
+def collate(rows):
+    return {"offset": torch.tensor([row["exposure"] for row in rows]).log()}
+
+
+rows = [{"factors": 1, "labels": 2, "exposure": 0.5}]
+Trainer(model=Net(), train_dataset=rows, data_collator=collate).train()
+"""
+)
+SEEN = "seen in the live program: train.py:12 reads a column that the Trainer has dropped: `exposure`, which Net.forward does not take"
+
+
+@pytest.mark.parametrize(
+    ("column", "seen"), [("exposure", ""), ("", SEEN)], ids=["it fails for want of it", "it goes without it"]
+)
+def test_a_column_that_is_asked_for_keeps_its_name(column: str, seen: str, tmp_path: pathlib.Path) -> None:
+    """What a collator or a loss reads by its name once the Trainer has dropped it would be missing under another one too."""
+    incident = Incident(exceptions=(ExceptionRecord(type="KeyError", message="it"),), log=(LogLine(text=seen),))
+    program = write(tmp_path, {"train.py": CLAIMS})
+    assert best("name_columns", program, incident=incident, fields={"column": column}) is None
+    assert best("name_columns", program, fields={"column": "labels"}) is not None

@@ -24,7 +24,8 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
 from explainer.fix.setting_edit import add_key, remove, set_value
-from explainer.fix.setting_owner import setting_in_call, settings_of_parser
+from explainer.fix.setting_owner import key_of_mapping, parsers_of, setting_in_call, settings_of_parser
+from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.segment_code import may_run_in_model
@@ -197,4 +198,13 @@ def _added(context: Context) -> Iterator[Proposal]:
         for one in settings_of_parser(owners, known, context.program) if not calls else ():
             edit = add_key(one, name, value)
             if isinstance(edit, Edit):
-                yield _proposal(context, [edit], one, 0.3)
+                yield Proposal(edits=(edit,), culprit=_lacking(one, owners, why, context), belief=0.3)
+
+
+def _lacking(sibling: Setting, owners: Sequence[str], why: str, context: Context) -> Culprit:
+    """The line that lacks a setting: the key of the mapping that it is added to; of a whole file or script the parser's call."""
+    key = key_of_mapping(sibling)
+    if key is not None:
+        return culprit_at(sibling.file, key, why)
+    file, call = next(parsers_of(owners, context.program))
+    return culprit_of(file, call, why)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
+from explainer.model.verification import DROPPED
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.value.binding import Value, parameters_of, reaching, scope_of, walk_scope
@@ -37,6 +39,7 @@ _LABELS = (
     "target_id",
     "class_id",
 )
+_DROPPED = re.compile(rf"{re.escape(DROPPED)}: `([^`]+)`")
 _KNOWN = frozenset({"labels", "label", "label_ids"})
 
 
@@ -44,18 +47,24 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each row whose keys the model does not take, and for each forward without labels whose loss is read."""
     if not context.has_failed:
         return
-    wanted = _forward_names(context)
+    wanted, asked = _forward_names(context), _asked_for(context)
     if any(_is_transformed(file) for file in context.program.parsed()):
         return
     for file in context.program.parsed():
         for node in file.walk():
             if isinstance(node, ast.Dict):
-                yield from _renamed(node, file, wanted)
+                yield from _renamed(node, file, wanted, asked)
             elif isinstance(node, ast.Call):
                 yield from _unlabelled(node, file, context)
         if not wanted:
-            yield from _given_a_name(file)
+            yield from _given_a_name(file, asked)
             yield from _left_over(file, context)
+
+
+def _asked_for(context: Context) -> set[str]:
+    """The columns that the program reads by their own names once the Trainer has dropped them: these names are to stay."""
+    dropped = (one[1] for line in context.incident.log if (one := _DROPPED.search(line.text)))
+    return {str(context.fields.get("column") or ""), *dropped}
 
 
 def _is_transformed(file: SourceFile) -> bool:
@@ -80,13 +89,13 @@ def _forward_names(context: Context) -> list[str]:
     return []
 
 
-def _renamed(node: ast.Dict, file: SourceFile, wanted: list[str]) -> Iterator[Proposal]:
+def _renamed(node: ast.Dict, file: SourceFile, wanted: list[str], asked: set[str]) -> Iterator[Proposal]:
     keys = [one for one in node.keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     names = [str(one.value) for one in keys]
     if len(keys) != len(node.keys) or not keys:
         return
     pairs = _pairs(names, wanted)
-    if not pairs:
+    if not pairs or asked & pairs.keys():
         return
     edits = tuple(_quoted(one, pairs[str(one.value)], file) for one in keys if str(one.value) in pairs)
     first = next(one for one in keys if str(one.value) in pairs)
@@ -97,11 +106,11 @@ def _renamed(node: ast.Dict, file: SourceFile, wanted: list[str]) -> Iterator[Pr
     )
 
 
-def _given_a_name(file: SourceFile) -> Iterator[Proposal]:
+def _given_a_name(file: SourceFile, asked: set[str]) -> Iterator[Proposal]:
     """`rows.rename_column("urgent", "target")` and `row["target"] = ...`, where no column is called as the model's labels are."""
     keys = list(_column_names(file))
     found = [one for one in keys if str(one.value).lower() in _LABELS]
-    if len(found) == 1 and not any(one.value in _KNOWN for one in keys):
+    if len(found) == 1 and found[0].value not in asked and not any(one.value in _KNOWN for one in keys):
         why = 'calls "labels" by a name that the model does not take'
         yield Proposal(
             edits=(_quoted(found[0], "labels", file),), culprit=culprit_of(file, found[0], why), belief=2.0
