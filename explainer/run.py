@@ -29,6 +29,7 @@ from explainer.ranks import SEEN, tell_ranks
 from explainer.source.network.ownership import chooses_parts
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.given_up import GivenUp, given_up
+from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
@@ -117,7 +118,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     status = (ended.status or LATE) if ended.is_late else ended.status
     silent = silent_faults(processes) if status == 0 else ()
     told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
-    told = with_early_clips(told, processes)
+    told = with_idle_schedules(with_early_clips(told, processes), processes)
     is_renewed = any(one.renewed for one in processes)  # it says more of what a forward puts into its module
     unowned = () if status or is_renewed else left_out(processes, job.root)
     if unowned:

@@ -22,6 +22,7 @@ from .frozen_adapter import FrozenAdapters
 from .gradient import MAX_WHOLE, norms_of, summarise, values_of
 from .hooked import Hooked
 from .idle_adapter import IdleAdapters
+from .idle_schedule import IdleSchedules
 from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices
 from .misscaled import Misscaled
 from .name import Names
@@ -51,6 +52,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     module.register_optimizer_step_post_hook(watcher.after_step)
     module.register_optimizer_step_pre_hook(watcher.before_step)
     watcher.unowned.note_makers()
+    watcher.idle_schedules.watch()
     watcher.skipped.watch()
     watcher.misscaled.watch()
     watcher.early_clips.watch()
@@ -90,6 +92,7 @@ class Watcher:
         ]
         self.skipped = Skipped(self._key, lambda key: self._steps.get(key, 0))
         self.unowned = Unowned(sys.modules["torch"])
+        self.idle_schedules = IdleSchedules(sys.modules["torch"], self._made)
         self.misscaled = Misscaled(sys.modules["torch"])
         self.early_clips = EarlyClips(sys.modules["torch"])
         recorder.parts["early_clips"] = self.early_clips.told
@@ -131,6 +134,7 @@ class Watcher:
 
     def _see(self, optimizer: Any) -> None:
         self.unowned.look(self._steps.get(self._key(optimizer), 0))
+        self.idle_schedules.before_step(optimizer)
         self.misscaled.before_step()
         self.early_clips.before_step(optimizer)
         self.renewed.before_step(optimizer)
@@ -197,6 +201,7 @@ class Watcher:
     def _tell_silent(self) -> None:
         """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
         for name in (
+            "idle_schedules",
             "skipped",
             "misscaled",
             "unscaled",

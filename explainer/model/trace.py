@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED, SCHEDULED, IDLE, STEPPING, STEPPING_LATER = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
     "redrawn", "once", "replayed", "expanded", "joined", "held", "added",
+    "scheduled", "idle", "stepping", "stepping-later",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -45,6 +46,9 @@ class TracedLine:
     - `replayed` (gives other values when a checkpointed segment runs again, checkpoints such a segment, or writes what it reads)
     - `expanded` (makes a tensor whose rows share memory, of which the program writes one)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
+    - `scheduled` (the way to the line, the last of them, that makes a schedule), `idle` (there makes the optimizer of it, which
+      never steps), `stepping` (the way to the line that makes the one which trains the same parameters), `stepping-later`
+      (likewise, after the schedule was made)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
       optimizer without parameters that train)
 

@@ -23,6 +23,7 @@ IDLE = "adds an adapter that no step trains"  # likewise
 SWITCHED = "puts another adapter in the place of one that an optimizer trains, and no step trains that"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
+SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 _TRAINING = re.compile(r"torch[\\/](?:nn|autograd|optim|amp|_tensor|functional|utils[\\/]checkpoint)\b")
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
@@ -289,6 +290,15 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A line of the program that ran."""
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdleAdapter:
     """An adapter of PEFT that no step trained; `instead` are those that the steps trained, where it was added and never activated."""
 
@@ -297,6 +307,33 @@ class IdleAdapter:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleSchedule:
+    """A `schedule` of an `optimizer` that never steps, while the one that is `stepping` trains the same parameters.
+
+    The last place of `made_by` makes the schedule, `idle` its optimizer in that same function; `stepping_by` leads to the other
+    optimizer's. Both ways begin in one function. `is_later` where that other one was made after the schedule.
+    """
+
+    schedule: str
+    optimizer: str
+    stepping: str
+    made_by: tuple[Place, ...]
+    idle: Place
+    stepping_by: tuple[Place, ...]
+    is_later: bool = False
+
+    @property
+    def file(self) -> str | None:
+        """The file of the line that makes the schedule."""
+        return self.made_by[-1].file
+
+    @property
+    def line(self) -> int | None:
+        """The line that makes the schedule."""
+        return self.made_by[-1].line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,6 +374,7 @@ class ProcessReport:
     frozen_adapters: tuple[IdleAdapter, ...] = ()
     switched_adapters: tuple[IdleAdapter, ...] = ()
     stuck: tuple[Stuck, ...] = ()
+    idle_schedules: tuple[IdleSchedule, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()
     autocast: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from explainer.model.verification import (
     MADE_ANEW,
     PASSES_OVER,
     RED,
+    SCHEDULES_IDLE,
     STEPS_PAST,
     SWITCHED,
     WRITES_GIVEN,
@@ -30,6 +31,7 @@ from explainer.model.verification import (
     Failure,
     Hooked,
     IdleAdapter,
+    IdleSchedule,
     Misscaled,
     ParameterHealth,
     ProcessReport,
@@ -178,17 +180,24 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(load)} {PASSES_OVER}: {_fitting(load)}"
     for column in process.dropped:
         yield f"{place_of(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
-    for added in () if process.is_stopped else process.idle_adapters:
-        yield f"{place_of(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+    for idle in process.idle_schedules:
+        yield f"{place_of(idle)} {SCHEDULES_IDLE}: the {idle.stepping} that trains its parameters keeps its learning rate"
     for still in process.stuck:
         yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
+    yield from _adapter_faults(process)
+
+
+def _adapter_faults(process: ProcessReport) -> Iterator[str]:
+    """Adapters of PEFT that no step trains."""
+    for added in () if process.is_stopped else process.idle_adapters:
+        yield f"{place_of(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
     for frozen in process.frozen_adapters:
         yield f"{place_of(frozen)} {FROZEN}: `{frozen.adapter}`"
     for switched in process.switched_adapters:
         yield f"{place_of(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
-def place_of(one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Dropped | IdleAdapter) -> str:
+def place_of(one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Dropped | IdleAdapter | IdleSchedule) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 

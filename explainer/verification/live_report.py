@@ -17,9 +17,11 @@ from explainer.model.verification import (
     Gradient,
     Hooked,
     IdleAdapter,
+    IdleSchedule,
     Machine,
     Misscaled,
     ParameterHealth,
+    Place,
     ProcessReport,
     Renewed,
     Skipped,
@@ -60,6 +62,11 @@ def _unowned(raw: dict[str, Any]) -> Unowned:
     return Unowned(**{**raw, **lists, "empty": tuple((number, kind) for number, kind in raw["empty"])})
 
 
+def _idle_schedule(raw: dict[str, Any]) -> IdleSchedule:
+    ways = {key: tuple(Place(**one) for one in raw[key]) for key in ("made_by", "stepping_by")}
+    return IdleSchedule(**{**raw, **ways, "idle": Place(**raw["idle"])})
+
+
 def report_of(raw: dict[str, Any]) -> ProcessReport:
     """The report of a process, from the plain data that `live/` keeps."""
     parameters = tuple(
@@ -92,6 +99,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         frozen_adapters=tuple(IdleAdapter(**one) for one in raw.get("frozen_adapters", ())),
         switched_adapters=tuple(IdleAdapter(**one) for one in raw.get("switched_adapters", ())),
         stuck=tuple(Stuck(**one) for one in raw.get("stuck", ())),
+        idle_schedules=tuple(_idle_schedule(one) for one in raw.get("idle_schedules", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
         traced=raw.get("traced") or {},
         dtypes=tuple(raw.get("dtypes", ())),
