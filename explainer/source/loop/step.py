@@ -20,6 +20,7 @@ CLIP_METHODS = (
     "clip_gradients",
 )  # of torch, Accelerate; of Lightning and its Fabric
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
+_OPTIMIZERS = "torch.optim."
 _SCHEDULERS = "torch.optim.lr_scheduler."
 _SCALERS = (
     "torch.amp.GradScaler",
@@ -87,6 +88,13 @@ def is_scheduler(node: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether an expression is a learning-rate scheduler of torch."""
     made = made_by(node, file, program)
     return any(name.startswith(_SCHEDULERS) or "_schedule" in name or name.endswith("get_scheduler") for name in made)
+
+
+def is_optimizer(value: Value, program: Program) -> bool:
+    """Whether an expression, or the part of it that is unpacked, is an optimizer of torch."""
+    made = resolver_of(program).constructors_of(value)
+    names = [program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)]
+    return any(one.startswith(_OPTIMIZERS) and not one.startswith(_SCHEDULERS) for one in names)
 
 
 def made_by(node: ast.expr, file: SourceFile, program: Program) -> Sequence[str]:

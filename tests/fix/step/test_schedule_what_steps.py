@@ -9,7 +9,7 @@ import pytest
 from explainer.fix.splice import splice
 from explainer.model.incident import Incident
 from explainer.model.trace import IDLE, SCHEDULED, STEPPING, STEPPING_LATER, TracedLine
-from tests.fix.rewriting import best, diff_lines, line_of, write
+from tests.fix.rewriting import best, diff_lines, line_of, rewritten, write
 
 HEAD = """import torch
 from torch.optim import SGD, AdamW
@@ -202,3 +202,45 @@ def test_it_is_given(source: str, way: Way, wanted: list[str], tmp_path: pathlib
 def test_nothing_is_told_unseen(tmp_path: pathlib.Path) -> None:
     """Two optimizers in the text alone may both step."""
     assert best("schedule_what_steps", write(tmp_path, {"train.py": HEAD + HELPER + LOOP})) is None
+
+
+MODULE = (
+    HEAD
+    + """from lightning import LightningModule
+class Net(LightningModule):
+    def configure_optimizers(self):
+        main = AdamW(self.parameters(), lr=1e-3)
+"""
+)
+REFUSED = "Some schedulers are attached with an optimizer that wasn't returned from `configure_optimizers`."
+# What follows in `configure_optimizers`, and the lines that change.
+RETURNED: dict[str, tuple[str, list[str]]] = {
+    "the schedule is of one that is returned": ("        return [main], [StepLR(main, 10)]\n", []),
+    "two are returned": (
+        "        other, third = SGD(self.a), SGD(self.b)\n        return [main, self.other], [StepLR(self.third, 10)]\n",
+        [],
+    ),
+    "the optimizer is in a list": ("        own = [main]\n        return own, [StepLR(AdamW(self.parameters()), 10)]\n", []),
+    "made as an argument": (
+        "        return [main], [StepLR(AdamW(self.parameters()), 10)]\n",
+        ["-        return [main], [StepLR(AdamW(self.parameters()), 10)]", "+        return [main], [StepLR(main, 10)]"],
+    ),
+    "in a dictionary": (
+        "        return {'optimizer': main, 'lr_scheduler': StepLR(optimizer=SGD(self.parameters()), step_size=1)}\n",
+        ["-        return {'optimizer': main, 'lr_scheduler': StepLR(optimizer=SGD(self.parameters()), step_size=1)}",
+         "+        return {'optimizer': main, 'lr_scheduler': StepLR(optimizer=main, step_size=1)}"],
+    ),
+    "with a name of its own": (
+        "        spare = SGD(self.parameters())\n        plan = {'scheduler': StepLR(spare, 2), 'interval': 'step'}\n        return [main], [plan]\n",
+        ["-        spare = SGD(self.parameters())", "-        plan = {'scheduler': StepLR(spare, 2), 'interval': 'step'}",
+         "+        plan = {'scheduler': StepLR(main, 2), 'interval': 'step'}"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "wanted"), RETURNED.values(), ids=RETURNED)
+def test_lightning_refuses_it(source: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """The schedule is given the one optimizer that `configure_optimizers` returns by its name."""
+    after = rewritten(tmp_path, "schedule_what_steps", MODULE + source, message=REFUSED)
+    assert diff_lines(MODULE + source, after) == wanted
+    assert rewritten(tmp_path, "schedule_what_steps", MODULE + source) == MODULE + source

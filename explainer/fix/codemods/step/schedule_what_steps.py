@@ -2,88 +2,46 @@
 
 A run has seen which schedule moves the rate of an optimizer that never steps, and which one trains the same parameters. A helper
 that makes both gets the other as a parameter; where the optimizer is made anew behind the schedule, that is made behind it too.
-Nothing is edited where the optimizer that steps has no name at the schedule.
+Nothing is edited where the optimizer that steps has no name at the schedule. Lightning refuses the schedule of an optimizer that
+`configure_optimizers` does not return: there the source tells as much.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, lines_of, remove_statement
+from explainer.fix.idle_schedule import IdleSchedule, bound_name, hands_up, name_here, not_returned, seen_idle
 from explainer.fix.rewrite import add_argument, free_name
-from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
-from explainer.model.trace import IDLE, SCHEDULED, STEPPING, STEPPING_LATER
 from explainer.source.file import SourceFile
-from explainer.source.name import Function, dotted_name
-from explainer.source.program import Program
+from explainer.source.loop.step import is_optimizer
+from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bind_call, parameters_of, reaching
 from explainer.source.value.lineage import binds, block_of, reads
 from explainer.source.value.resolve import resolver_of
 
-_OPTIMIZERS, _SCHEDULES = "torch.optim.", "torch.optim.lr_scheduler."
+_NOT_RETURNED = "attached with an optimizer that wasn't returned"  # Lightning 2: `_validate_optimizers_attached`
 _WHY = "makes the schedule of an optimizer that never steps"
-Line = tuple[SourceFile, ast.stmt]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The lines that a run has told: the ways to the schedule and to the optimizer that steps, and the idle one's."""
-
-    schedule: list[Line]
-    idle: ast.stmt
-    stepping: list[Line]
-    is_later: bool
-    kind: str
-    program: Program
-
-    @property
-    def file(self) -> SourceFile:
-        """The file in which the schedule is made."""
-        return self.schedule[-1][0]
-
-    @property
-    def made(self) -> ast.stmt:
-        """The statement that makes the schedule."""
-        return self.schedule[-1][1]
-
-    @property
-    def function(self) -> Function | None:
-        """The function in which it is made."""
-        return self.program.names(self.file).function_of(self.made)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The line that makes the schedule, with the edit that gives it the other optimizer."""
-    schedule = _lines(SCHEDULED, context)
-    if not schedule:
-        return
-    file, made = schedule[-1]
-    seen = _seen(schedule, context)
-    yield Proposal(
-        edits=_given(seen) if seen is not None else (), culprit=culprit_of(file, made, _WHY), belief=3.0, is_origin=True
-    )
+    seen = seen_idle(context)
+    if seen is not None:
+        yield _proposal(seen)
+    elif any(_NOT_RETURNED in one.message for one in context.incident.exceptions):
+        yield from map(_proposal, not_returned(context.program))
 
 
-def _lines(kind: str, context: Context) -> list[Line]:
-    return [(file, statement) for _, file, statement in traced_statements(kind, context)]
+def _proposal(seen: IdleSchedule) -> Proposal:
+    return Proposal(edits=_given(seen), culprit=culprit_of(seen.file, seen.made, _WHY), belief=3.0, is_origin=True)
 
 
-def _seen(schedule: list[Line], context: Context) -> _Seen | None:
-    """What was told; None where a line of it is not in the program."""
-    idle, now, later = (_lines(kind, context) for kind in (IDLE, STEPPING, STEPPING_LATER))
-    told = sum(one.kind in (SCHEDULED, IDLE, STEPPING, STEPPING_LATER) for one in context.incident.traced)
-    if len(idle) != 1 or not (now or later) or told != len(schedule) + 1 + len(now) + len(later):
-        return None
-    kind = next(one.operation for one in context.incident.traced if one.kind in (STEPPING, STEPPING_LATER))
-    return _Seen(schedule, idle[0][1], now or later, not now, kind, context.program)
-
-
-def _given(seen: _Seen) -> tuple[Edit, ...]:
-    name = _name_here(seen)
+def _given(seen: IdleSchedule) -> tuple[Edit, ...]:
+    name = name_here(seen)
     if seen.is_later:
         return _made_behind(seen, name) if name is not None else ()
     if name is not None:
@@ -91,81 +49,14 @@ def _given(seen: _Seen) -> tuple[Edit, ...]:
     return _as_parameter(seen)
 
 
-def _name_here(seen: _Seen) -> str | None:
-    """What the optimizer that steps is called where the schedule is made."""
-    names = seen.program.names(seen.file)
-    owner = names.class_of(seen.made)
-    for at, (file, statement) in enumerate(seen.stepping):
-        name = _bound_name(statement, file, seen.program) if _hands_up(seen, at) else None
-        if name is None:
-            continue
-        around = seen.program.names(file).function_of(statement)
-        if around is seen.function and file is seen.file:
-            last = [one.statement for one in reaching(name, seen.made, file)]
-            return name if last == [statement] or (seen.is_later and statement not in last) else None
-        is_own = owner is not None and file is seen.file and names.class_of(statement) is owner
-        if name.startswith("self.") and is_own and not seen.is_later:
-            return name
-    return None
-
-
-def _hands_up(seen: _Seen, at: int) -> bool:
-    """Whether a line of the way to the optimizer that steps gets it itself, and no list or object that holds it.
-
-    Each function further in returns what it makes.
-    """
-    (file, statement), *inner = seen.stepping[at:]
-    value = getattr(statement, "value", None)
-    if not isinstance(value, (ast.Call, ast.IfExp)) or not all(
-        _returns(one, where, seen.program) for where, one in inner
-    ):
-        return False
-    called = dotted_name(value.func) or "" if isinstance(value, ast.Call) else ""
-    is_class = bool(called) and called.rpartition(".")[2] == seen.kind
-    return bool(inner) or is_class or _is_optimizer(value, None, file, seen.program)
-
-
-def _returns(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
-    """Whether a function returns what a statement of it makes."""
-    if isinstance(statement, ast.Return):
-        return True
-    function, name = program.names(file).function_of(statement), _bound_name(statement, file, program)
-    ends = [one.value for one in walk(function) if isinstance(one, ast.Return)] if function is not None else []
-    parts = [each for one in ends for each in (one.elts if isinstance(one, ast.Tuple) else [one])]
-    return name is not None and any(dotted_name(one) == name for one in parts if one is not None)
-
-
-def _bound_name(statement: ast.stmt, file: SourceFile, program: Program) -> str | None:
-    """The name, or attribute of `self`, that a statement gives an optimizer; of several that it unpacks, the optimizer's."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-    elif isinstance(statement, ast.AnnAssign):
-        target = statement.target
-    else:
-        return None
-    if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        mine = [one for at, one in enumerate(target.elts) if _is_optimizer(call, at, file, program)]
-        target = mine[0] if len(mine) == 1 else target
-    name = dotted_name(target) or ""
-    return name if name.removeprefix("self.").isidentifier() else None
-
-
-def _is_optimizer(call: ast.expr, pick: int | None, file: SourceFile, program: Program) -> bool:
-    """Whether an expression, or the part of it that is unpacked, is an optimizer of torch."""
-    made = resolver_of(program).constructors_of(Value(call, file, pick=pick))
-    names = [program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)]
-    return any(one.startswith(_OPTIMIZERS) and not one.startswith(_SCHEDULES) for one in names)
-
-
-def _in_place_of_idle(seen: _Seen, name: str) -> Iterator[Edit]:
+def _in_place_of_idle(seen: IdleSchedule, name: str) -> Iterator[Edit]:
     """The edits that put a name in place of the idle optimizer, which goes where nothing else reads it."""
     if seen.idle is seen.made:
         call = _made_inline(seen)
         if call is not None:
             yield edit_of(seen.file, call, name)
         return
-    old = _bound_name(seen.idle, seen.file, seen.program)
+    old = bound_name(seen.idle, seen.file, seen.program)
     if old is None or old == name:
         return
     read = _reads_of(old, seen)
@@ -179,7 +70,7 @@ def _in_place_of_idle(seen: _Seen, name: str) -> Iterator[Edit]:
         yield remove_statement(seen.file, seen.idle)
 
 
-def _made_inline(seen: _Seen) -> ast.Call | None:
+def _made_inline(seen: IdleSchedule) -> ast.Call | None:
     """The call in the schedule's statement that makes its optimizer: an argument of another call."""
     like = {
         ast.dump(one.func) for _, statement in seen.stepping for one in walk(statement) if isinstance(one, ast.Call)
@@ -190,7 +81,7 @@ def _made_inline(seen: _Seen) -> ast.Call | None:
         if isinstance(one, ast.Call)
         and isinstance(above := seen.file.parents.get(one), (ast.Call, ast.keyword))
         and (
-            _is_optimizer(one, None, seen.file, seen.program)
+            is_optimizer(Value(one, seen.file), seen.program)
             or ast.dump(one.func) in like
             or getattr(above, "arg", "") == "optimizer"
         )
@@ -199,7 +90,7 @@ def _made_inline(seen: _Seen) -> ast.Call | None:
     return whole[0] if len(whole) == 1 else None
 
 
-def _reads_of(name: str, seen: _Seen) -> list[ast.expr]:
+def _reads_of(name: str, seen: IdleSchedule) -> list[ast.expr]:
     """What reads a name of the schedule's function; of an attribute, what reads one of that name anywhere."""
     if "." not in name:
         around: ast.AST | None = seen.function or seen.file.tree
@@ -210,18 +101,18 @@ def _reads_of(name: str, seen: _Seen) -> list[ast.expr]:
     return [one for one in found if isinstance(one.ctx, ast.Load)]
 
 
-def _bindings_of(name: str, seen: _Seen) -> list[ast.expr]:
+def _bindings_of(name: str, seen: IdleSchedule) -> list[ast.expr]:
     """The places that give a local name a value."""
     around: ast.AST | None = seen.function or seen.file.tree
     nodes = walk(around) if around is not None and "." not in name else ()
     return [one for one in nodes if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store)]
 
 
-def _made_behind(seen: _Seen, name: str) -> tuple[Edit, ...]:
+def _made_behind(seen: IdleSchedule, name: str) -> tuple[Edit, ...]:
     """The schedule is made behind the optimizer that comes later, where nothing on the way needs it or changes what it reads."""
     file, stepping = seen.stepping[0]
     block = list(block_of(seen.made, file))
-    old = _bound_name(seen.idle, file, seen.program) if seen.idle is not seen.made else None
+    old = bound_name(seen.idle, file, seen.program) if seen.idle is not seen.made else None
     if stepping not in block or len(seen.schedule) != 1 or not isinstance(seen.made, ast.Assign) or old != name:
         return ()
     between = block[block.index(seen.made) + 1 : block.index(stepping) + 1]
@@ -231,7 +122,7 @@ def _made_behind(seen: _Seen, name: str) -> tuple[Edit, ...]:
     return remove_statement(file, seen.made), insert_after(file, stepping, lines_of(file, seen.made))
 
 
-def _as_parameter(seen: _Seen) -> tuple[Edit, ...]:
+def _as_parameter(seen: IdleSchedule) -> tuple[Edit, ...]:
     """A helper that makes the schedule with an optimizer of its own is given the one that steps."""
     function = seen.function
     if len(seen.schedule) != 2 or not isinstance(function, ast.FunctionDef):
@@ -240,7 +131,7 @@ def _as_parameter(seen: _Seen) -> tuple[Edit, ...]:
     resolver = resolver_of(seen.program)
     calls = [one for one in walk(statement) if isinstance(one, ast.Call)]
     mine = [one for one in calls if resolver.function_of(one, Value(one, file)) == (seen.file, function)]
-    name = _bound_name(stepping, where, seen.program) if _hands_up(seen, 0) else None
+    name = bound_name(stepping, where, seen.program) if hands_up(seen, 0) else None
     if name is None or len(mine) != 1 or len(resolver.calls_of(function, seen.file)) != 1 or where is not file:
         return ()
     if [one.statement for one in reaching(name, mine[0], file)] != [stepping]:
@@ -258,7 +149,7 @@ def _as_parameter(seen: _Seen) -> tuple[Edit, ...]:
     )
 
 
-def _new_parameter(seen: _Seen, function: ast.FunctionDef, name: str) -> Iterator[Edit]:
+def _new_parameter(seen: IdleSchedule, function: ast.FunctionDef, name: str) -> Iterator[Edit]:
     """The edit that gives a function one more parameter, by keyword where one before it has a default."""
     given = function.args
     last = [*given.posonlyargs, *given.args, *([given.vararg] if given.vararg else []), *given.kwonlyargs]
