@@ -1,7 +1,8 @@
 """The columns of a Trainer's data sets at its failure: which it dropped, and which of these holds what the labels would.
 
 Of the values no more is told than that: a column fits where its values are those of the labels that the other set has, or, without
-such a set, all classes of the model. One that stands beside the labels in the other set is something else.
+such a set, all classes of the model, or the ids of what its decoder is to say. One that stands beside the labels in the other set is
+something else.
 """
 
 from __future__ import annotations
@@ -12,18 +13,24 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from .targets import INPUTS, are_targets, is_of_ids, translates
+
 MAX_ROWS = 2_000
 MAX_COLUMNS = 60
 ROWS_A_CLASS = 20  # a set of so many has some of each
 SETS = ("train_dataset", "eval_dataset")
 LABELS = ("labels", "label", "label_ids")
 _MISSED = re.compile(r"KeyError: '([\w.-]{1,60})'\s*$")
+_NO_INPUT = re.compile(r"\binput_ids or (?:decoder_)?inputs_embeds\b|\bdecoder_input_ids or ")
 _WORDS = re.compile(r"^(?:Value\('(?:large_)?string'\)|string)")
 _INTEGERS = re.compile(r"^(?:Value\('u?int\d+'\)|u?int\d+|ClassLabel)")
 
 
 def columns(frames: list[FrameType], error: BaseException) -> dict[str, str]:
-    """What is known of them: `missed`, a dropped column that the error asks for, and `labels`, where they stand by another name."""
+    """What is known of them: `missed`, a dropped column that the error asks for, and `labels`, where they stand by another name.
+
+    `targets` are these labels where it is for them that a decoder fails.
+    """
     found: dict[str, str] = {}
     with suppress(Exception):  # a data set and a Trainer of a kind of their own may be anything
         trainer = _trainer_in(frames)
@@ -36,6 +43,8 @@ def columns(frames: list[FrameType], error: BaseException) -> dict[str, str]:
             labels = dict(_labels(trainer, sets, dropped))
             if labels:
                 found["labels"] = ", ".join(f"{name}: {one} -> {new}" for name, (one, new) in labels.items())
+                if _NO_INPUT.search(str(error)) and translates(trainer.model) is not None:
+                    found["targets"] = found["labels"]
     return found
 
 
@@ -82,8 +91,14 @@ def _labels(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -
         if held[name] is not None:
             continue
         beside = set(sets[other].column_names) if other else set()
-        wanted = _integers(sets[other], str(held[other])) if other else _classes(trainer.model)
         own = [one for one in dropped[name] if one not in beside]
+        config = translates(trainer.model)
+        if config is not None:
+            targets = [one for one in own if _are_targets(data, one, config)]
+            if len(targets) == 1:
+                yield name, (targets[0], names[0])
+            continue
+        wanted = _integers(sets[other], str(held[other])) if other else _classes(trainer.model)
         is_large = wanted is not None and len(data) >= ROWS_A_CLASS * len(wanted)
         fits = [one for one in own if _fits(_integers(data, one), wanted, is_all=not other or is_large)]
         # Words as few as the classes are names of them, and the column of numbers is something else.
@@ -103,6 +118,11 @@ def _integers(dataset: Any, column: str) -> set[int] | None:
     if not _INTEGERS.match(str(dataset.features[column])):
         return None
     return {one for one in _read(dataset, column) if isinstance(one, int)}
+
+
+def _are_targets(dataset: Any, column: str, config: Any) -> bool:
+    is_one = INPUTS in dataset.column_names and is_of_ids(dataset.features[column])
+    return is_one and are_targets(_read(dataset, column), _read(dataset, INPUTS), config)
 
 
 def _are_names(dataset: Any, column: str, wanted: set[int]) -> bool:

@@ -106,6 +106,66 @@ def test_the_labels_by_their_values() -> None:
     assert told(trainer(rows(**GOOD), rows(**kind), label_names=["labels", "next"]), LOST) == {}
 
 
+INPUTS = [[5, 9, 1], [7, 1], [6, 5, 8, 1]]
+SAID = [[12, 1], [14, 11, 13, 1], [13, 1]]
+
+
+def speaker(kind: str = "T5ForConditionalGeneration", **config: Any) -> Any:
+    given = {"is_encoder_decoder": True, "vocab_size": 20, "pad_token_id": 0, "eos_token_id": 1, "num_labels": 2}
+    model = type(kind, (), {})()
+    model.config = types.SimpleNamespace(**given | config)
+    return model
+
+
+def texts(**given: list[Any]) -> Any:
+    datasets = pytest.importorskip("datasets")
+    return datasets.Dataset.from_dict({"input_ids": INPUTS} | given)
+
+
+def said(model: Any, table: Any, error: BaseException = LOST) -> dict[str, str]:
+    one = trainer(table, _signature_columns=["input_ids", "labels"])
+    one.model = model
+    return told(one, error)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"labels": SAID, "target_ids": SAID},
+        {"target_ids": SAID, "summary_ids": SAID},
+        {"target_ids": [[12], [14, 11, 13], [13]]},
+        {"target_ids": [[12, 1, 0, 0], [14, 11, 13, 1], [13, 1, 0, 0]]},
+        {"target_ids": [[12, 1], [14, 99, 13, 1], [13, 1]]},
+        {"source_ids": INPUTS},
+        {"mask": [[1, 1], [1, 1, 1, 1], [1, 1]]},
+        {"position_ids": [[0, 1, 2], [0, 1], [0, 1, 2, 3]]},
+        {"share": [[0.5, 1.0], [0.2, 1.0], [0.1, 1.0]]},
+        {"length": [3, 2, 4]},
+        {"target": ["a b", "c", "d e"]},
+        {"target_ids": [[], [14, 1], [13, 1]]},
+    ],
+    ids=["labels", "two", "without an end", "padded", "no ids of the vocabulary", "the inputs", "a mask", "places", "numbers", "a number", "words", "an empty row"],
+)  # fmt: skip
+def test_columns_that_need_not_be_targets(given: dict[str, list[Any]]) -> None:
+    """Nothing is told where another column may be what a decoder is to say, or padding would count in its loss."""
+    assert said(speaker(), texts(**given)) == {}
+
+
+def test_the_targets_of_a_decoder() -> None:
+    """Ids of the vocabulary that end as the inputs do, or are no longer than these: of a model that generates text alone."""
+    wanted = {"labels": "train_dataset: target_ids -> labels"}
+    assert said(speaker(), texts(target_ids=SAID, token_type_ids=[[0] * 3, [0] * 2, [0] * 4])) == wanted
+    lost = ValueError("You must specify exactly one of input_ids or inputs_embeds")
+    assert said(speaker(), texts(target_ids=SAID), lost) == wanted | {"targets": wanted["labels"]}
+    assert said(speaker(eos_token_id=19), texts(target_ids=SAID)) == wanted
+    aligned = [[12, 13, 14], [12, 14], [13, 12, 13, 14]]
+    assert said(speaker(eos_token_id=19), texts(tags=aligned)) == {}
+    assert said(speaker(is_encoder_decoder=False), texts(target_ids=SAID)) == {}
+    assert said(speaker("BartForSequenceClassification"), texts(target_ids=SAID)) == {}
+    nested = types.SimpleNamespace(vocab_size=20, pad_token_id=0, eos_token_id=1)
+    assert said(speaker("EncoderDecoderModel", vocab_size=0, decoder=nested), texts(target_ids=SAID)) == wanted
+
+
 def test_rows_that_a_transform_makes() -> None:
     """They have other columns than the table; what the transform asks for is told all the same."""
     held = rows(kind=[0, 2, 1, 0]).with_transform(dict)
@@ -123,3 +183,33 @@ def test_the_failure_is_explained_by_it(tmp_path: pathlib.Path) -> None:
     first = done.report.findings[0]
     assert (first.cause, first.confidence) == ("trainer/columns-removed", "certain")
     assert "live-dropped-column" in [one.id for one in first.evidence]
+
+
+TRANSLATES = """import torch
+from datasets import Dataset
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, T5Config, T5ForConditionalGeneration
+
+ROWS = [{"input_ids": [5, 9, 1], "target_ids": [12, 1]}, {"input_ids": [7, 8, 1], "target_ids": [14, 1]}]
+sizes = {"vocab_size": 20, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+model = T5ForConditionalGeneration(T5Config(**sizes, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0))
+options = Seq2SeqTrainingArguments("out", max_steps=2, use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True)
+Seq2SeqTrainer(model=model, args=options, train_dataset=Dataset.from_list(ROWS)).train()
+"""
+
+
+@pytest.mark.torch
+def test_a_decoder_without_targets_is_explained_by_them(tmp_path: pathlib.Path) -> None:
+    """T5 says that it has no inputs: certain, where the dropped column is seen; without it, not."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("datasets")
+    (tmp_path / "train.py").write_text(TRANSLATES)
+    done, _ = run(tmp_path, "train.py")
+    first = done.report.findings[0]
+    assert (first.cause, first.confidence) == ("trainer/columns-removed", "certain")
+    assert [one.id for one in first.evidence if one.id.startswith(("live", "decoder"))] == [
+        "live-target-column",
+        "decoder-without-input",
+    ]
+    (tmp_path / "train.py").write_text(TRANSLATES.replace("target_ids", "flags").replace("12", "1").replace("14", "1"))
+    done, _ = run(tmp_path, "train.py")
+    assert done.report.findings[0].confidence != "certain"

@@ -35,9 +35,25 @@ RENAMED = {
                      ["Trainer(net, args, None, train, held.rename_column('kind', 'labels'))"]),
     "a Trainer of the program's": (ROWS + "class Own(Trainer):\n    pass\nOwn(model=net, eval_dataset=held)\n", EVALUATION,
                                    ["Own(model=net, eval_dataset=held.rename_column('kind', 'labels'))"]),
-    "both sets": (ROWS + "Trainer(\n    model=net,\n    train_dataset=train,\n    eval_dataset=held,\n)\n", BOTH,
+    "both sets": (IMPORTS + "rows = read('rows')\nTrainer(\n    model=net,\n    train_dataset=train,\n    eval_dataset=held,\n)\n", BOTH,
                   ["train_dataset=train.rename_column('kind', 'labels'),", "eval_dataset=held.rename_column('kind', 'labels'),"]),
 }  # fmt: skip
+SETS = "Trainer(model=net, train_dataset=read(0), eval_dataset=read(1))\n"
+# Where a column that lacks its name in all sets is made.
+MADE = {
+    "a key that is written": (IMPORTS + "def encode(row):\n    row['target_ids'] = ids(row)\n    return row\n" + SETS, "row['labels'] = ids(row)"),
+    "a row": (IMPORTS + "def encode(row):\n    return {'input_ids': ids(row), 'target_ids': ids(row)}\n" + SETS,
+              "return {'input_ids': ids(row), 'labels': ids(row)}"),
+    "another quote": (IMPORTS + 'def encode(row):\n    row["target_ids"] = ids(row)\n' + SETS, 'row["labels"] = ids(row)'),
+}  # fmt: skip
+# What else names the column, which then gets its name where the Trainer is given the set.
+ELSEWHERE = {
+    "it is read": "def length(row):\n    return len(row['target_ids'])\n",
+    "it is an attribute": "def length(row):\n    return len(row.target_ids)\n",
+    "it is in a query": "query = 'select input_ids, target_ids from rows'\n",
+    "it is made by a keyword": "other = dict(target_ids=[])\n",
+}
+IDS = "train_dataset: target_ids -> labels, eval_dataset: target_ids -> labels"
 # Where the column is named, or else where it comes in.
 NAMED = {
     "a key of rows": (ROWS, "'kind': 2"),
@@ -65,6 +81,30 @@ def test_it_is_renamed(tmp_path: pathlib.Path, source: str, told: str, wanted: l
     """In every set that lacks labels."""
     after = rewritten(tmp_path, "rename_label_column", source, facts=facts(told))
     assert changed_lines(source, after) == wanted
+
+
+@pytest.mark.parametrize(("source", "wanted"), MADE.values(), ids=MADE)
+def test_it_gets_its_name_where_it_is_made(tmp_path: pathlib.Path, source: str, wanted: str) -> None:
+    """Where nothing else of the program names it, and no set of the Trainer has labels."""
+    assert changed_lines(source, rewritten(tmp_path, "rename_label_column", source, facts=facts(IDS))) == [wanted]
+
+
+@pytest.mark.parametrize("other", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_it_is_made_as_before_where_it_is_read(tmp_path: pathlib.Path, other: str) -> None:
+    """So too where one set has labels."""
+    source = MADE["a row"][0]
+    after = rewritten(tmp_path, "rename_label_column", source + other, facts=facts(IDS))
+    assert "'input_ids': ids(row), 'target_ids': ids(row)" in after
+    assert "read(0).rename_column('target_ids', 'labels')" in after
+    after = rewritten(tmp_path, "rename_label_column", source, facts=facts("eval_dataset: target_ids -> labels"))
+    assert "'target_ids': ids(row)" in after
+
+
+def test_a_column_that_the_failure_asks_for_keeps_its_name(tmp_path: pathlib.Path) -> None:
+    """`KeyError: 'target_ids'` in a loss of the program's own."""
+    source = MADE["a row"][0]
+    given = {"facts": facts(IDS), "fields": {"column": "target_ids"}}
+    assert rewritten(tmp_path, "rename_label_column", source, **given) == source
 
 
 @pytest.mark.parametrize(("source", "words"), NAMED.values(), ids=NAMED)
