@@ -39,7 +39,7 @@ def _names(owner: ast.ClassDef, within: ast.AST, file: SourceFile, resolver: Res
 
 def _parts(owner: ast.ClassDef, one: ast.ClassDef, file: SourceFile, resolver: Resolver, depth: int) -> Iterator[str]:
     """How an object of a class leads to one of another: "" where it is that one, `.core` where it makes it a part of itself."""
-    if one is owner or any(base is owner for base in _bases(one, file, resolver)):
+    if one is owner or any(base is owner for base in bases_of(one, file, resolver)):
         yield ""
         return
     made = resolver.method(one, "__init__", file)
@@ -52,9 +52,10 @@ def _parts(owner: ast.ClassDef, one: ast.ClassDef, file: SourceFile, resolver: R
             yield from (f"{attribute}{rest}" for rest in _parts(owner, found[1], found[0], resolver, depth + 1))
 
 
-def _bases(owner: ast.ClassDef, file: SourceFile, resolver: Resolver, depth: int = 0) -> Iterator[ast.ClassDef]:
+def bases_of(owner: ast.ClassDef, file: SourceFile, resolver: Resolver, depth: int = 0) -> Iterator[ast.ClassDef]:
+    """The classes of the program that one inherits from, the nearest first."""
     for base in owner.bases if depth < _DEPTH else ():
         found = resolver.find_class(base, file)
         if found is not None:
             yield found[1]
-            yield from _bases(found[1], found[0], resolver, depth + 1)
+            yield from bases_of(found[1], found[0], resolver, depth + 1)
