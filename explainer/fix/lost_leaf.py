@@ -16,7 +16,9 @@ from explainer.fix.crash import warned_at
 from explainer.fix.failure import failing_statements
 from explainer.fix.leaf import flags, is_leaf_call, without_flag
 from explainer.fix.rewrite import put_method
+from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
+from explainer.model.trace import LOST_LEAF
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.network.anew import PARAMETER
@@ -52,13 +54,16 @@ class LostLeaf:
 
 
 def of_gradients(seen: set[ast.AST], context: Context) -> Iterator[Proposal]:
-    """An edit for each lost leaf whose result's gradient was read, where torch warned that it is no leaf's."""
+    """An edit for each lost leaf whose result's gradient was read, where torch warned that it is no leaf's, or a trace saw it made."""
     program = context.program
-    if not any(_NO_LEAF in one.message for one in context.incident.warnings):
-        return
-    owners = _owners(context)
-    lost = [one for one in _find_lost(program) if one.result not in seen] if owners else []
-    linked = [one for one in lost if any(_is_read(one, owner, program) for owner in owners)]
+    is_warned = any(_NO_LEAF in one.message for one in context.incident.warnings)
+    traced = list(traced_places(LOST_LEAF, context))
+    owners = _owners(context) if is_warned else []
+    lost = [one for one in _find_lost(program) if one.result not in seen] if owners or traced else []
+    linked = [
+        one for one in lost
+        if (one.file, one.statement) in traced or any(_is_read(one, owner, program) for owner in owners)
+    ]  # fmt: skip
     # What a registry or a setting picks no resolver follows: there the only one of the program is meant.
     alone = lost if len(lost) == 1 and any(_is_picked(owner, program) for owner in owners) else []
     for one in linked or alone:

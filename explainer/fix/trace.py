@@ -23,6 +23,7 @@ from explainer.model.trace import (
     HIDDEN_WRITE,
     INDEX,
     JOINED,
+    LOST_LEAF,
     NOT_FINITE,
     PARTED,
     REPLAYED,
@@ -41,7 +42,19 @@ _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
     "backward": (CARRIED, JOINED),
-    "no-graph": (GRAD_OFF, CUT, STARVING_OFF, STARVING_CUT, UNOWNED, DRAWN, CONSTANT, ADDED, DEAD_TERM, EARLY),
+    "no-graph": (
+        GRAD_OFF,
+        CUT,
+        STARVING_OFF,
+        STARVING_CUT,
+        UNOWNED,
+        DRAWN,
+        CONSTANT,
+        ADDED,
+        DEAD_TERM,
+        EARLY,
+        LOST_LEAF,
+    ),
     "nan": (NOT_FINITE,),
     "shape": (CROSSED, INDEX),
 }
@@ -57,6 +70,7 @@ _OF_ONE = {
     JOINED: "backward/shared-graph-two-losses",
     EXPANDED: "inplace/overlapping-memory",
     EARLY: "no-graph/input-not-in-graph",
+    LOST_LEAF: "no-graph/grad-of-non-leaf",
 }
 _IS_BACKWARD = re.compile(r"\bbackward\(|\.grad\(")
 _COUNTS = frozenset(("arange", "range"))

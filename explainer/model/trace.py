@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED, SCHEDULED, IDLE, STEPPING, STEPPING_LATER = (
+WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED, SCHEDULED, IDLE, STEPPING, STEPPING_LATER, LOST_LEAF = (
     "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
     "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
     "redrawn", "once", "replayed", "expanded", "joined", "held", "added",
-    "scheduled", "idle", "stepping", "stepping-later",
+    "scheduled", "idle", "stepping", "stepping-later", "lost-leaf",
 )  # fmt: skip
 
 SHARING = "from_numpy"
@@ -38,6 +38,7 @@ class TracedLine:
     - `joined` (takes up, for a loss, the graph of another network's, which is over), `held` (what a name, `operation`, holds of
       that graph in a running function; `node` is its form, `dict[tensor]`, the line that of the backward in this function)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)
+    - `lost-leaf` (computes what the program reads the gradient of, from a leaf that nothing else holds)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing), `added` (adds the number that such a line
       has read; of these two that is a guess which is right as it stands: a value for a log may be read, and a list be summed up)
     - `cleared` (throws gradients away before a step uses them, backward after backward)

@@ -30,6 +30,7 @@ from explainer.model.trace import (
     INDEX,
     JOINED,
     LENDING,
+    LOST_LEAF,
     MADE,
     NOT_FINITE,
     ONCE,
@@ -54,7 +55,7 @@ _ALL_ROWS = "all of them change with it"
 _OTHER_VALUES = "and gives other values: gradients are those of another computation than the loss"
 # What goes wrong without an exception, and stands in the log for the rules to find.
 SILENT = frozenset(
-    (HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED, EXPANDED)
+    (HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED, EXPANDED, LOST_LEAF)
 )
 
 
@@ -188,6 +189,12 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(
             AGAIN, {"operation": "backward", **again}, f"adds to the gradients of line {one['line']} what is in them"
         )
+    for one in traced.get("lost_leaves") or ():
+        read = f"{os.path.basename(one['read']['file'] or '')}:{one['read']['line']}"
+        says = (
+            f"`{one['operation']}` computes from a leaf what is no leaf, so that the `.grad` read at {read} stays None"
+        )
+        yield from _line(LOST_LEAF, one, says)
     for one in traced.get("redrawn") or ():
         says = f"`{one['operation']}` runs a segment whose replay draws other random numbers than its first pass"
         yield from _line(REDRAWN, one, says)

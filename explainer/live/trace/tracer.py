@@ -35,6 +35,7 @@ from .growth import Growth
 from .indices import is_refused, on_cpu, would_assert
 from .joined import Joined
 from .lent import LENDING, Lent
+from .lost_leaf import LostLeaves
 from .nested import MAX_LISTED, nested
 from .new_leaf import NewLeaves
 from .place import Place, Places, describe
@@ -95,6 +96,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.expanded = Expanded()
         self.early = Early(self.flow)
         self.joined = Joined(torch, self.flow)
+        self.lost_leaves = LostLeaves(torch, self.flow, self._places)
         self._told_places: list[Place | None] = []
         self.first_bad: dict[str, Any] | None = None
         self.has_optimizer = False
@@ -175,7 +177,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """The name of an access to an attribute: of `.data` and `.T`, which are operations, and of a flag, which is noted."""
         if attribute == "grad" and not self._places.is_torchs(3):
             self.cleared.saw_read()
-        if attribute == "grad" and name != "__get__":
+        if attribute == "grad" and name == "__get__":
+            self.lost_leaves.saw_read(args[0], 3)
+        elif attribute == "grad":
             self.counted.forget()
         if attribute == "requires_grad" and name == "__set__":
             self._see_flag(args, {})
@@ -551,7 +555,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         is_last = not message and self.finite is not None and self.finite.ends_infinite()
         self.look_at_values(ends_infinite=is_last or _INFINITE.search(message) is not None)
         told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad}
-        told["fault"] = self.fault or self.new_leaves.fault
+        told["fault"] = self.fault or self.new_leaves.fault or self.lost_leaves.fault
         told["grown"] = self._growth.told()
         if "NoneType" in message:
             self.starved.saw_none()
