@@ -7,7 +7,6 @@ and leaves autograd's own checks as they are. No saved-tensor hooks: a pair of t
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 from collections import deque
@@ -38,14 +37,14 @@ from .lent import LENDING, Lent
 from .lost_leaf import LostLeaves
 from .nested import MAX_LISTED, nested
 from .new_leaf import NewLeaves
-from .place import Place, Places, describe
+from .place import Place, Places
 from .replay import Replays
 from .sampled_terms import SampledTerms
 from .shared import SHARING, Shared
 from .silenced import Silenced
-from .silent import silent
 from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
+from .told import told_of
 from .write import Write, Writes, extent, storage_of
 
 MAX_NUMBERS = 256
@@ -56,7 +55,6 @@ _FROM_LISTS = frozenset(("tensor", "as_tensor"))
 # Calls that compute nothing: a backward, and what only sets a flag of a leaf.
 _NOT_COMPUTED = frozenset(("backward", "requires_grad_", "retain_grad"))
 _TO_SHAPE_OF = frozenset(("expand_as", "view_as", "reshape_as"))  # which read the shape of their second tensor
-_INFINITE = re.compile(r"\binf\b|infinit|\b(?:non)?-?finite\b", re.IGNORECASE)
 _Before = tuple[list[Any], list[int], int, bool]
 """The tensors of a call, their versions, autograd's counter, and whether one of them required grad."""
 
@@ -92,7 +90,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.cleared = Cleared()
         self.counted = Counted()
         self._shared = Shared()
-        self._lent = Lent(self.flow)
+        self.lent = Lent(self.flow)
         self.expanded = Expanded()
         self.early = Early(self.flow)
         self.joined = Joined(torch, self.flow)
@@ -101,8 +99,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.first_bad: dict[str, Any] | None = None
         self.has_optimizer = False
         self._losses: deque[Any] = deque(maxlen=MAX_LOSSES)
-        self._growth = Growth(torch)
-        self._refused: tuple[str, list[int | None], Callable[[Any], bool] | None] = "", [], None
+        self.growth = Growth(torch)
+        self.refused: tuple[str, list[int | None], Callable[[Any], bool] | None] = "", [], None
         self.fault: str | None = None
         self.on_error: Callable[[Exception], None] | None = None
 
@@ -129,7 +127,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         except Exception as error:
             if before is not None and isinstance(error, IndexError):
                 makers = [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
-                self._refused = name, makers, is_refused(name, args, keywords)
+                self.refused = name, makers, is_refused(name, args, keywords)
             if self.on_error is not None:
                 self.on_error(error)
             raise
@@ -260,7 +258,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
             fills=any(self._is_weight(one) for one in written),
         )
-        if took and (not operation.grad_mode or self._lent.holds(inputs)):
+        if took and (not operation.grad_mode or self.lent.holds(inputs)):
             self._see_taken(operation, tensors)
         if self.finite is not None and made and made[0].grad_fn is not None:
             operation.node = made[0].grad_fn.name()
@@ -288,14 +286,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.dead_terms.left(number, stack, value)
         self._keep_number(value, number)
         if operation.name in LENDING and operation.inputs:
-            self._lent.lend(tensors[0], operation)
+            self.lent.lend(tensors[0], operation)
 
     def _see_taken(self, operation: Operation, tensors: list[Any]) -> None:
         """An operation took what a graph computed with grad mode off, or after an array with its memory was let out.
 
         Grad mode by the program's own switch, which is no first pass of a reentrant segment.
         """
-        self._lent.saw_read(tensors, operation)
+        self.lent.saw_read(tensors, operation)
         off = None if operation.grad_mode else getattr(self._local, "off", None)
         operation.off = off
         switched = off is not None and all(off != one.place for one in self.replays.open)
@@ -472,7 +470,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             self.finite.may_have_stepped = True
         self._shared.forget()
-        self._lent.forget()
+        self.lent.forget()
         self._exits.saw("step")
         place = self._places.here(3)
         written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
@@ -503,11 +501,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             sums = [one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta]
             self._losses.extend(sums)
-            self._growth.saw(sums)
+            self.growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
             self.sampled_terms.saw_backward(roots[0])
-        for shared, name in ((self._shared, SHARING), (self._lent, LENDING[0])):
+        for shared, name in ((self._shared, SHARING), (self.lent, LENDING[0])):
             for tensor, made, number in shared.changed():
                 self._log_writes([tensor], name, made, self._sequence(), number)
         stack = self._places.stack(4)
@@ -547,50 +545,4 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         `moved` are nodes with a saved tensor that was written, and its name there; `frames` the program's own that are running.
         """
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
-            return self._explain(loss, message, moved, frames)
-
-    def _explain(
-        self, loss: Any, message: str, moved: Iterable[tuple[Any, Any, str]], frames: Iterable[FrameType]
-    ) -> dict[str, Any]:
-        is_last = not message and self.finite is not None and self.finite.ends_infinite()
-        self.look_at_values(ends_infinite=is_last or _INFINITE.search(message) is not None)
-        told: dict[str, Any] = {"hidden": self.hidden, "not_finite": self.first_bad}
-        told["fault"] = self.fault or self.new_leaves.fault or self.lost_leaves.fault
-        told["grown"] = self._growth.told()
-        if "NoneType" in message:
-            self.starved.saw_none()
-        if loss is None:
-            told.update(self._silent())
-        else:
-            told["writes"] = self.account.written(moved)
-            told["constant"] = self.account.constant(loss) if not loss.requires_grad else None
-            told["cuts"] = self.account.cuts(loss) if not (loss.requires_grad or told["constant"]) else []
-            passed = self.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
-            if passed is not None:
-                told["freed"] = describe(passed.place)
-                has_come_round = self.graphs.has_come_round()
-                told["carried"] = self.account.carried(loss, passed.at) if has_come_round else []
-                told["joined"] = self.joined.told(loss, passed, frames) if not has_come_round else None
-        early = self.early.told() if "not have been used in the graph" in message else None
-        if early is not None:
-            told["early"] = {**operation_told(early[0]), "made": operation_told(early[1]) if early[1] else None}
-        if message.startswith("IndexError"):
-            told["indices"] = self.account.indices(*self._refused)
-        if "CheckpointError" in message or "checkpoint" in message:
-            told["parted"] = self.replays.parted()
-            told["replayed"] = self._replayed()
-        return told
-
-    def _silent(self) -> dict[str, Any]:
-        """What raises nothing."""
-        told = silent(self)
-        told["stepless"] = self.has_optimizer and self.finite is not None and not self.finite.may_have_stepped
-        told["replayed"] = self._replayed()
-        told["overwritten"] = [
-            {"operation": LENDING[0], **describe(place), "reader": operation_told(reader)}
-            for place, reader in self._lent.told()
-        ]
-        return told
-
-    def _replayed(self) -> list[dict[str, Any]]:
-        return [self.account.replayed(one) for one in self.replays.others()]
+            return told_of(self, loss, message, moved, frames)
