@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WRITE, HIDDEN_WRITE, CUT, STARVING_CUT, STARVING_OFF, GRAD_OFF, NOT_FINITE, FREED, PARTED, CROSSED, UNOWNED, READ, INDEX, DRAWN, CARRIED, TAKEN, CONSTANT, DEAD_TERM, EARLY, MADE, CLEARED, COUNTED, AGAIN, REDRAWN, ONCE, REPLAYED, EXPANDED, JOINED, HELD, ADDED, SCHEDULED, IDLE, STEPPING, STEPPING_LATER, LOST_LEAF = (
-    "write", "hidden-write", "cut", "starving-cut", "starving-off", "grad-off", "not-finite", "freed", "parted", "crossed",
-    "unowned", "read", "index", "drawn", "carried", "taken", "constant", "dead-term", "early", "made", "cleared", "counted", "again",
-    "redrawn", "once", "replayed", "expanded", "joined", "held", "added",
-    "scheduled", "idle", "stepping", "stepping-later", "lost-leaf",
-)  # fmt: skip
+WRITE = "write"
+HIDDEN_WRITE = "hidden-write"
+CUT = "cut"
+STARVING_CUT = "starving-cut"
+STARVING_OFF = "starving-off"
+GRAD_OFF = "grad-off"
+NOT_FINITE = "not-finite"
+FREED = "freed"
+PARTED = "parted"
+CROSSED = "crossed"
+UNOWNED = "unowned"
+READ = "read"
+INDEX = "index"
+DRAWN = "drawn"
+CARRIED = "carried"
+TAKEN = "taken"
+CONSTANT = "constant"
+DEAD_TERM = "dead-term"
+EARLY = "early"
+MADE = "made"
+CLEARED = "cleared"
+COUNTED = "counted"
+AGAIN = "again"
+REDRAWN = "redrawn"
+ONCE = "once"
+REPLAYED = "replayed"
+EXPANDED = "expanded"
+JOINED = "joined"
+HELD = "held"
+ADDED = "added"
+SCHEDULED = "scheduled"
+IDLE = "idle"
+STEPPING = "stepping"
+STEPPING_LATER = "stepping-later"
+LOST_LEAF = "lost-leaf"
+COMBINED = "combined"
 
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
@@ -50,7 +80,8 @@ class TracedLine:
     - `scheduled` (the way to the line, the last of them, that makes a schedule), `idle` (there makes the optimizer of it, which
       never steps), `stepping` (the way to the line that makes the one which trains the same parameters), `stepping-later`
       (likewise, after the schedule was made)
-    - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `unowned` (makes an
+    - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `combined` (n
+      values of a layer in a column put to n in a row, each to each), `unowned` (makes an
       optimizer without parameters that train)
 
     `node` is autograd's name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;

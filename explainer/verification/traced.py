@@ -15,6 +15,7 @@ from explainer.model.trace import (
     AGAIN,
     CARRIED,
     CLEARED,
+    COMBINED,
     CONSTANT,
     COUNTED,
     CROSSED,
@@ -55,7 +56,20 @@ _ALL_ROWS = "all of them change with it"
 _OTHER_VALUES = "and gives other values: gradients are those of another computation than the loss"
 # What goes wrong without an exception, and stands in the log for the rules to find.
 SILENT = frozenset(
-    (HIDDEN_WRITE, STARVING_CUT, CROSSED, DRAWN, DEAD_TERM, CLEARED, COUNTED, REDRAWN, REPLAYED, EXPANDED, LOST_LEAF)
+    (
+        HIDDEN_WRITE,
+        STARVING_CUT,
+        CROSSED,
+        COMBINED,
+        DRAWN,
+        DEAD_TERM,
+        CLEARED,
+        COUNTED,
+        REDRAWN,
+        REPLAYED,
+        EXPANDED,
+        LOST_LEAF,
+    )
 )
 
 
@@ -72,8 +86,13 @@ def is_silent_fault(traced: Mapping[str, Any]) -> bool:
 def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
     """The lines of a tracer's report, those of one kind nearest to the failure first, each line once for what it saved."""
     told = reversed(list(_lines(traced)))
-    found = {(one.kind, one.file, one.line, one.operation if one.kind == HELD else one.saved): one for one in told}
+    found = {(one.kind, one.file, one.line, _apart(one)): one for one in told}
     return tuple(reversed(found.values()))[:MAX_LINES]
+
+
+def _apart(one: TracedLine) -> str | None:
+    """What tells two entries of one kind and line apart."""
+    return one.operation if one.kind == HELD else one.says if one.kind == COMBINED else one.saved
 
 
 def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
@@ -93,6 +112,12 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(
             CROSSED, one,
             f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs{beside}",
+        )  # fmt: skip
+    for one in traced.get("combined") or ():
+        inner = f", behind {one['inner']} `{one['operation']}` more" if one["inner"] else ""
+        yield from _line(
+            COMBINED, one,
+            f"`{one['operation']}` of {one['first']} and {one['second']}{inner} ({one['column']} the column of a layer) puts each to each: the loss averages all pairs, and a {one['form']} is meant",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:

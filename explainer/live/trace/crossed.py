@@ -1,6 +1,7 @@
 """A difference of n values of the model with n others that stand in a column, or the reverse: n times n differences.
 
-So too a product, `weight * (prediction - target) ** 2` with a weight for each sample, where it is averaged as it is.
+So too a product, `weight * (prediction - target) ** 2` with a weight for each sample, where it is averaged as it is. What is
+computed within the model, of two values with a graph, is for `combined`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ LEAST = 4
 MAX_STEPS = 6
 MAX_FOLLOWED = 400
 # What hands a column on as it is. A column that the program made by an index or a view is meant.
-_AS_IT_IS = frozenset(("detach", "data", "to", "cpu", "cuda", "float", "double", "clone", "contiguous"))
-_MADE_ON_PURPOSE = frozenset(
+AS_IT_IS = frozenset(("detach", "data", "to", "cpu", "cuda", "float", "double", "clone", "contiguous"))
+MADE_ON_PURPOSE = frozenset(
     ("__getitem__", "unsqueeze", "view", "reshape", "expand", "t", "transpose", "permute", "mT", "T", "repeat", "tile", "stack",
      "cat")
 )  # fmt: skip
-_ELEMENT_BY_ELEMENT = frozenset(
+ELEMENT_BY_ELEMENT = frozenset(
     ("pow", "__pow__", "square", "abs", "exp", "log", "neg", "__neg__", "clamp", "to", "float", "div", "__truediv__", "mul",
      "__mul__", "__rmul__", "add", "__add__", "__radd__", "sub", "__sub__")
 )  # fmt: skip
-_AVERAGES = frozenset(("mean", "sum", "nanmean", "nansum", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+AVERAGES = frozenset(("mean", "sum", "nanmean", "nansum", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 _PICKED = frozenset(("max", "amax", "min", "amin", "gather"))  # one of a layer's outputs for each sample
 
 
@@ -85,7 +86,7 @@ class Crossed:
             number = self._flow.maker(products) if products.ndim == 2 else None
             while number is not None and number > self._number:
                 operation = self._flow.get(number)
-                is_one = operation is not None and operation.name in _ELEMENT_BY_ELEMENT and operation.inputs
+                is_one = operation is not None and operation.name in ELEMENT_BY_ELEMENT and operation.inputs
                 number = operation.inputs[0] if operation is not None and is_one else None
             if number == self._number:
                 shape = tuple(other.shape)
@@ -95,7 +96,7 @@ class Crossed:
     def _is_made_on_purpose(self, column: Any) -> bool:
         number = self._flow.maker(column)
         operation = self._flow.get(number) if number is not None else None
-        return operation is not None and operation.name in _MADE_ON_PURPOSE
+        return operation is not None and operation.name in MADE_ON_PURPOSE
 
     def _is_cut_off(self, row: Any, column: Any, *, is_product: bool) -> bool:
         """Whether the column is a layer's output without its graph, and the row was not computed of the same output."""
@@ -104,10 +105,10 @@ class Crossed:
         number, is_cut = self._flow.maker(column), False
         for _ in range(MAX_STEPS):
             operation = self._flow.get(number) if number is not None else None
-            if operation is None or operation.name in _MADE_ON_PURPOSE:
+            if operation is None or operation.name in MADE_ON_PURPOSE:
                 return False
             is_cut = is_cut or (operation.took_grad and not operation.gave_grad)
-            if operation.name not in _AS_IT_IS and not (is_product and operation.name in _PICKED):
+            if operation.name not in AS_IT_IS and not (is_product and operation.name in _PICKED):
                 break
             number = operation.inputs[0] if operation.inputs else None
         start = self._flow.maker(row)
@@ -126,9 +127,9 @@ class Crossed:
         for number, operation in self._flow.since(self._number + 1):
             if followed.isdisjoint(operation.inputs):
                 continue
-            if operation.name in _AVERAGES:
+            if operation.name in AVERAGES:
                 is_averaged = True
-            elif operation.name in _ELEMENT_BY_ELEMENT:
+            elif operation.name in ELEMENT_BY_ELEMENT:
                 followed.add(number)
             else:
                 return False

@@ -15,6 +15,7 @@ def silent(tracer: Tracer) -> dict[str, Any]:
     """What each part of a tracer that looks for silent faults has seen, by kind."""
     return {
         "crossed": tracer.crossed.told(),
+        "combined": tracer.combined.told(),
         "silenced": tracer.silenced.told(),
         "drawn": [operation_told(one) for one in tracer.sampled_terms.lines()[:MAX_TOLD]],
         "dead_terms": [

@@ -20,8 +20,9 @@ from torch.overrides import TorchFunctionMode
 from .account import MAX_TOLD, Account, operation_told
 from .calls import ASK, SHAPED_LIKE
 from .cleared import Cleared
+from .combined import PAIRED, Combined
 from .counted import Counted
-from .crossed import CROSSING, Crossed
+from .crossed import Crossed
 from .dead_terms import GIVEN, DeadTerms
 from .drawn import Drawn
 from .early import Early
@@ -84,6 +85,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.silenced = Silenced(self._places.here)
         self.hidden: list[dict[str, Any]] = []
         self.crossed = Crossed(self.flow)
+        self.combined = Combined(self.flow, self.crossed)
         self.drawn = Drawn()
         self.sampled_terms = SampledTerms(torch, self.flow, self.drawn)
         self.dead_terms = DeadTerms(self.flow)
@@ -211,6 +213,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             return None
         if name in SHAPED_LIKE:
             return [], [], self._sequence(), False
+        if name == "__getitem__":
+            self.combined.saw_index(args[1])
         tensors = []
         kind = self._tensor
         for one in (*args, *keywords.values()):
@@ -264,8 +268,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
-        if name in CROSSING:
-            self.crossed.saw(tensors, number, operation)
+        if name in PAIRED or self.combined.followed:
+            self.combined.saw(tensors, outputs, number, operation)
         if written:
             self._log_writes(written, name, place, sequence, number)
         if self.replays.open:
@@ -504,6 +508,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
+            self.combined.saw_backward(roots[0])
             self.sampled_terms.saw_backward(roots[0])
         for shared, name in ((self._shared, SHARING), (self.lent, LENDING[0])):
             for tensor, made, number in shared.changed():
