@@ -114,10 +114,11 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             f"`{one['operation']}` of {one['first']} and {one['second']} ([n, 1] {_side(one)}) compares each with each: a loss of all pairs{beside}",
         )  # fmt: skip
     for one in traced.get("combined") or ():
+        at = f" (characters {one['span'][0]} to {one['span'][1]} of its line)" if one.get("span") else ""
         inner = f", behind {one['inner']} `{one['operation']}` more" if one["inner"] else ""
         yield from _line(
             COMBINED, one,
-            f"`{one['operation']}` of {one['first']} and {one['second']}{inner} ({one['column']} the column of a layer) puts each to each: the loss averages all pairs, and a {one['form']} is meant",
+            f"`{one['operation']}`{at} of {one['first']} and {one['second']}{inner} ({one['column']} the column of a layer) puts each to each: the loss averages all pairs, and a {one['form']} is meant",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:

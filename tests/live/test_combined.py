@@ -76,6 +76,11 @@ def two_columns(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -
     return squared(net.affinity(ids) + net.user_bias(ids) + net.item_bias(ids), y)
 
 
+def mixed(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    gate = torch.sigmoid(net.gate(x))
+    return squared(gate * net.row(x) + net.affinity(ids) * (1 - gate), y)
+
+
 def persistent(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return F.smooth_l1_loss(x[:, -1] + net.head(x), y)
 
@@ -91,6 +96,7 @@ SICK: dict[str, tuple[Loss, list[str], str]] = {
     "a gate": (lambda net, x, ids, y: squared(torch.sigmoid(net.gate(x)) * net.row(x), y), ["mul"], "row"),
     "half of a layer's outputs": (by_two_parts, ["mul"], "row"),
     "a variance": (normal, ["div", "add"], "row"),
+    "a mixture": (mixed, ["mul", "mul"], "row"),
     "two columns": (two_columns, ["add", "add"], "row"),
     "a head on the last value": (persistent, ["add"], "row"),
     "rows of a parameter": (lambda net, x, ids, y: squared(net.table[ids] + net.row(x), y), ["add"], "row"),

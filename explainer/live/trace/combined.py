@@ -23,7 +23,7 @@ from .crossed import (
     Crossed,
 )
 from .flow import Flow, Operation
-from .place import Place, describe
+from .place import Place, describe, span
 
 DIFFERENCES = frozenset(("sub", "__sub__", "rsub", "__rsub__", "subtract"))
 QUOTIENTS = frozenset(("div", "__truediv__", "true_divide", "divide"))
@@ -60,6 +60,14 @@ class _Table:
     has_column: bool = False
     is_meant: bool = False
 
+    def absorb(self, other: _Table) -> None:
+        """Take up what is known of results that have met these."""
+        self.lines += other.lines
+        self.averages |= other.averages
+        self.needs_labels = self.needs_labels or other.needs_labels
+        self.has_row, self.has_column = self.has_row or other.has_row, self.has_column or other.has_column
+        self.is_meant = self.is_meant or other.is_meant or self.size != other.size
+
 
 class Combined:
     """Follows such results up to the backward that starts from their average."""
@@ -85,12 +93,21 @@ class Combined:
         """Look at one operation of `PAIRED`, and at what takes its results."""
         if operation.name in CROSSING:
             self._crossed.saw(tensors, number, operation)
-        table = next((self.followed[one] for one in operation.inputs if one in self.followed), None)
+        table = self._table_of(operation) if self.followed else None
         if table is not None:
             if operation.gave_grad and not operation.replay:
                 self._follow(table, tensors, outputs, number, operation)
         elif len(tensors) == 2 and tensors[0].ndim + tensors[1].ndim == 3 and operation.name in COMBINING:
             self._begin(tensors, number, operation)
+
+    def _table_of(self, operation: Operation) -> _Table | None:
+        """The results that an operation takes; of `gate * a + (1 - gate) * b` two, which are one from there on."""
+        tables = [self.followed[one] for one in operation.inputs if one in self.followed]
+        for other in tables[1:]:
+            if other is not tables[0]:
+                tables[0].absorb(other)
+                self.followed = {key: tables[0] if one is other else one for key, one in self.followed.items()}
+        return tables[0] if tables else None
 
     def _begin(self, tensors: list[Any], number: int, operation: Operation) -> None:
         row, column = sorted(tensors, key=lambda one: int(one.ndim))
@@ -117,7 +134,7 @@ class Combined:
         return {
             "operation": operation.name, **describe(operation.place), "grad_mode": operation.grad_mode,
             "first": first, "second": second, "column": "second" if second[-1:] == [1] and len(second) == 2 else "first",
-            "inner": self._inner(operation),
+            "inner": self._inner(operation), "span": span(operation.place),
         }  # fmt: skip
 
     def _inner(self, operation: Operation) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import islice
 from types import CodeType
 from typing import Any
 
@@ -110,3 +111,12 @@ def describe(place: Place | None) -> dict[str, Any]:
             line = number
             break
     return {"file": code.co_filename, "line": line, "function": code.co_name}
+
+
+def span(place: Place | None) -> tuple[int, int] | None:
+    """Where on its line the expression of a place begins and ends; None before Python 3.11, and over several lines."""
+    positions = getattr(place[0], "co_positions", None) if place is not None else None
+    if place is None or positions is None or place[1] < 0:
+        return None
+    first, last, start, end = next(islice(positions(), place[1] // 2, None), (None,) * 4)
+    return (start, end) if first == last and start is not None and end is not None else None

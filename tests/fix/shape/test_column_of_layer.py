@@ -45,6 +45,12 @@ WRITTEN = {
         [("div", "[32] and [32, 1]", 0, "second"), ("add", "[32, 1] and [32, 32]", 0, "first")],
         "return 0.5 * (log_var.squeeze(-1) + (x - row) ** 2 / log_var.exp().squeeze(-1))",
     ),
+    "both sides of a mixture": (
+        "    return gate * row + other * (1 - gate)\n",
+        [("mul` (characters 11 to 21 of its line)", "[32, 1] and [32]", 0, "first"),
+         ("mul` (characters 24 to 42 of its line)", "[32] and [32, 1]", 0, "second")],
+        "return gate.squeeze(-1) * row + other * (1 - gate).squeeze(-1)",
+    ),
     "a function of torch": (
         "    return torch.add(self.bias(u), row)\n", [ADDED], "return torch.add(self.bias(u).squeeze(-1), row)"
     ),
@@ -58,8 +64,8 @@ def edited(folder: pathlib.Path, body: str, told: list[tuple[str, str, int, str]
     program = write(folder, {"model.py": source})
     traced = tuple(
         TracedLine(
-            kind=COMBINED, operation=name, file="model.py", line=line_of(source, body.strip()),
-            says=f"`{name}` of {shapes}{f', behind {inner} `{name}` more' if inner else ''} ({column} the column of a layer) puts each to each: the loss averages all pairs, and a {form} is meant",
+            kind=COMBINED, operation=name.partition("`")[0], file="model.py", line=line_of(source, body.strip()),
+            says=f"`{name}{'' if '`' in name else '`'} of {shapes}{f', behind {inner} `{name}` more' if inner else ''} ({column} the column of a layer) puts each to each: the loss averages all pairs, and a {form} is meant",
         )
         for name, shapes, inner, column in told
     )  # fmt: skip

@@ -20,6 +20,7 @@ from explainer.source.place import place_of
 from explainer.source.tree import walk
 
 _SAID = re.compile(r"of (?P<first>\[[\d, ]*\]) and (?P<second>\[[\d, ]*\]).*\((?P<column>first|second) the column")
+_SPAN = re.compile(r"\(characters (\d+) to (\d+) of its line\)")
 _INNER = re.compile(r", behind (\d+) `")
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _WORDS = {"multiply": "mul", "true_divide": "div", "divide": "div", "truediv": "div", "subtract": "sub"}
@@ -60,6 +61,7 @@ def _found(one: TracedLine, context: Context) -> _Combination | None:
     word, inner = _word(one.operation), _INNER.search(one.says)
     nodes = [node for node in walk(statement) if isinstance(node, ast.expr) and _sides(node, word) is not None]
     here = [node for node in nodes if node.lineno == one.line] or nodes
+    here = [node for node in here if _is_at(node, _SPAN.search(one.says))] or here
     if len(here) > 1:
         here = [node for node in here if _within(node, word) == (int(inner[1]) if inner else 0)]
     sides = _sides(here[0], word) if len(here) == 1 else None
@@ -69,6 +71,10 @@ def _found(one: TracedLine, context: Context) -> _Combination | None:
     is_column = one.says.endswith("a column is meant")
     edit = put_method(file, row, ".unsqueeze(-1)") if is_column else put_method(file, column, ".squeeze(-1)")
     return _Combination(file, here[0], edit)
+
+
+def _is_at(node: ast.expr, span: re.Match[str] | None) -> bool:
+    return span is not None and (node.col_offset, node.end_col_offset) == (int(span[1]), int(span[2]))
 
 
 def _word(operation: str) -> str:
