@@ -81,7 +81,7 @@ class TracedLine:
       never steps), `stepping` (the way to the line that makes the one which trains the same parameters), `stepping-later`
       (likewise, after the schedule was made)
     - `index` (made integers that an operation refused), `crossed` (n values against n in a column), `combined` (n
-      values of a layer in a column put to n in a row, each to each), `unowned` (makes an
+      values of a layer or the data in a column put to n in a row, each to each), `unowned` (makes an
       optimizer without parameters that train)
 
     `node` is autograd's name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;

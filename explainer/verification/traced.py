@@ -118,7 +118,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         inner = f", behind {one['inner']} `{one['operation']}` more" if one["inner"] else ""
         yield from _line(
             COMBINED, one,
-            f"`{one['operation']}`{at} of {one['first']} and {one['second']}{inner} ({one['column']} the column of a layer) puts each to each: the loss averages all pairs, and a {one['form']} is meant",
+            f"`{one['operation']}`{at} of {one['first']} and {one['second']}{inner} ({one['column']} the column of {one['of']}) puts each to each: the loss averages all pairs, and a {one['form']} is meant",
         )  # fmt: skip
     bad = traced.get("not_finite")
     if bad:

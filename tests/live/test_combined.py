@@ -14,6 +14,9 @@ from torch.nn import functional as F  # noqa: E402, N812
 
 from tests.live.tracing import lines  # noqa: E402
 
+DATA = torch.randn(20, 1)
+LEVELS = torch.linspace(0.1, 0.9, 8)[:, None]
+PICKED = LEVELS[torch.arange(8)]
 SAMPLES, FEATURES = 8, 3
 Loss = Callable[["Net", torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -90,6 +93,24 @@ def by_two_parts(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) 
     return squared(gate.sigmoid() * net.row(x), y)
 
 
+def by_hand(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Labels of a data set that has them in a column."""
+    label, out = (DATA[ids] > 0).float(), net.row(x)
+    return -(label * F.logsigmoid(out) + (1 - label) * F.logsigmoid(-out)).mean()
+
+
+def weights_in_a_column(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    weight = torch.stack([one.exp() for one in DATA[ids]])
+    return (F.cross_entropy(net.body(x), ids % 4, reduction="none") * weight).mean()
+
+
+def from_a_worker(net: Net, x: torch.Tensor, ids: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A batch of which the tracer saw nothing being made."""
+    with torch._C.DisableTorchFunction():  # noqa: SLF001
+        weight = torch.rand(len(ids), 1)
+    return (net.row(x).square() * weight).mean()
+
+
 # With the operations that are told, and the form which the results should have had.
 SICK: dict[str, tuple[Loss, list[str], str]] = {
     "biases of tables beside a product": (weighed, ["add"], "row"),
@@ -109,6 +130,9 @@ SICK: dict[str, tuple[Loss, list[str], str]] = {
     "by its own loss of logarithms": (
         lambda net, x, ids, y: -(y * F.logsigmoid(net.head(x) + net.affinity(ids))).mean(), ["add"], "row"
     ),
+    "labels in a column": (by_hand, ["mul", "mul"], "row"),
+    "weights in a column": (weights_in_a_column, ["mul"], "row"),
+    "weights of a worker": (from_a_worker, ["mul"], "row"),
     "beside labels in a column": (
         lambda net, x, ids, y: squared(net.row(x) + net.head(x), torch.from_numpy(y[:, None].numpy().copy()).float()),
         ["add"], "column",
@@ -229,6 +253,10 @@ HEALTHY: dict[str, Loss] = {
     "advantages": advantages,
     "rows that are reduced": reduced_by_rows,
     "a mean for a log": only_logged,
+    "levels that are kept": lambda net, x, ids, y: F.softplus(LEVELS * net.row(x)).mean(),
+    "levels that were picked": lambda net, x, ids, y: F.softplus(PICKED * net.row(x)).mean(),
+    "levels that are drawn": lambda net, x, ids, y: F.softplus(torch.rand(len(x), 1) * net.row(x)).mean(),
+    "frequencies of times": lambda net, x, ids, y: torch.sin(DATA[ids] * net.steps.exp()).mean(),
     "pairwise distances": lambda net, x, ids, y: torch.cdist(net.body(x), net.body(x)).mean(),
     "a new axis": lambda net, x, ids, y: (net.row(x)[:, None] + net.affinity(ids)).mean(),
     "a view": lambda net, x, ids, y: (net.row(x).view(-1, 1) * net.affinity(ids)).abs().mean(),

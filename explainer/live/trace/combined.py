@@ -1,12 +1,13 @@
 """A column of a layer with one output that is added to a row of as many values: n times n results, whose average is a loss.
 
 `user_bias(u) + affinity` of [n, 1] and [n], also a product, a quotient, a difference of two values with a graph; that of a
-prediction and a target is `crossed`. A column that the program made by an index, a view or a kept axis is meant, and so are
+prediction and a target is `crossed`. So too labels or weights that the data has in a column, beside a row that trains. A column that the program made by an index, a view or a kept axis is meant, and so are
 results that anything but an average takes, that meet another table of n times n, or whose sizes agree only by chance.
 """
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -40,6 +41,7 @@ _ELEMENTWISE = ELEMENT_BY_ELEMENT | AS_IT_IS | COMBINING | frozenset(
      "minimum", "where", "clamp_min", "clamp_max", "clip", "half", "bfloat16", "type", "type_as", "dropout", "nan_to_num",
      "masked_fill", "lgamma", "log2", "exp2", "__abs__", "absolute", "negative", "positive", "lerp", "addcmul", "addcdiv")
 )  # fmt: skip
+_COMPARED = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "__gt__", "__lt__", "__ge__", "__le__", "__eq__", "__ne__"))
 _VIEWED = frozenset(("view", "reshape", "flatten", "ravel", "view_as", "reshape_as", "T", "t", "permute", "transpose"))
 _NEW = frozenset(("tensor", "as_tensor", "scalar_tensor", "full", "zeros", "ones"))
 _LOADED = frozenset(("tensor", "as_tensor", "from_numpy", "load", "stack"))
@@ -79,6 +81,8 @@ class Combined:
         self._found: dict[Place, _Table] = {}
         self._meant: set[Place] = set()
         self._indices: dict[int, bool] = {}
+        self._columns: dict[Place, weakref.ref[Any]] = {}
+        self._begun = 0
 
     def saw_index(self, index: Any) -> None:
         """The next operation is an index: noted where it has no new axis, and whether it cuts the last one (`x[:, :1]`)."""
@@ -118,12 +122,17 @@ class Combined:
             if 1 not in (len(row), len(column)):
                 self._meant.add(place)
             return
-        if len(row) < LEAST or not column.requires_grad or len(self._found) >= MAX_TOLD:
+        is_full = len(row) < LEAST or len(self._found) >= MAX_TOLD
+        has_graph = row.requires_grad, column.requires_grad
+        # Of a prediction and a target `crossed` tells the difference, and its product with weights in a row.
+        is_told = (operation.name in DIFFERENCES and not all(has_graph)) or (
+            operation.name in PRODUCTS and not row.requires_grad
+        )
+        if is_full or is_told or not any(has_graph):
             return
-        if operation.name in DIFFERENCES and not row.requires_grad:
-            return  # of a prediction and a target, which `crossed` tells
-        layers, start = self._layers_of(column), self._flow.maker(row)
-        if not layers or start is None or not self._is_of_samples(start, layers):
+        sources = self._layers_of(column) if column.requires_grad else self._batch_of(column, place)
+        start = self._flow.maker(row)
+        if sources is None or start is None or not self._is_of_samples(start, sources):
             return
         shaper = self._shaper(start)
         needs_labels = shaper in _VIEWED or (shaper == "squeeze" and operation.name in DIFFERENCES)
@@ -131,9 +140,11 @@ class Combined:
 
     def _line(self, tensors: list[Any], operation: Operation) -> dict[str, Any]:
         first, second = (list(one.shape) for one in tensors)
+        at = 1 if len(second) == 2 and second[1] == 1 else 0
         return {
             "operation": operation.name, **describe(operation.place), "grad_mode": operation.grad_mode,
-            "first": first, "second": second, "column": "second" if second[-1:] == [1] and len(second) == 2 else "first",
+            "first": first, "second": second, "column": ("first", "second")[at],
+            "of": "a layer" if tensors[at].requires_grad else "the data",
             "inner": self._inner(operation), "span": span(operation.place),
         }  # fmt: skip
 
@@ -147,8 +158,26 @@ class Combined:
                 queue.extend(one.inputs)
         return count
 
-    def _layers_of(self, column: Any) -> set[int]:
-        """The layers whose only output for each sample a column holds; none where any of it was put in a column."""
+    def _batch_of(self, column: Any, place: Place) -> set[int] | None:
+        """What loaded a column of this batch; None where it may be a table that is kept, the same in each step."""
+        number = self._flow.maker(column)
+        for _ in range(MAX_TOLD):
+            operation = self._flow.get(number) if number is not None else None
+            if operation is None:
+                before = self._columns.setdefault(place, weakref.ref(column))
+                return set() if number is None and before() is not column else None
+            if number is not None and (operation.name == "stack" or self._indices.get(number) is False):
+                return {number} if 0 < self._begun <= number else None
+            if operation.name not in _ELEMENTWISE | _COMPARED or len(operation.inputs) + len(operation.leaves) != 1:
+                return None
+            column = self._flow.leaf(operation.leaves[0]) if operation.leaves else column
+            number = operation.inputs[0] if operation.inputs else None
+            if column is None:
+                return None
+        return None
+
+    def _layers_of(self, column: Any) -> set[int] | None:
+        """The layers whose only output for each sample a column holds; None where any of it was put in a column."""
         start = self._flow.maker(column)
         queue, seen, layers = [start] if start is not None else [], {start}, set[int]()
         while queue and len(seen) < MAX_FOLLOWED:
@@ -156,7 +185,7 @@ class Combined:
             operation = self._flow.get(number)
             name = operation.name if operation is not None else ""
             if operation is None or any(self._is_counted(one) for one in operation.inputs):
-                return set()
+                return None
             if (
                 name in _LAYERS
                 or name in _PARTS
@@ -168,10 +197,10 @@ class Combined:
             if self._is_constant(number, operation):
                 continue
             if name not in _ELEMENTWISE and name != "flatten" and number not in self._indices:
-                return set()
+                return None
             queue.extend(one for one in operation.inputs if one not in seen)
             seen.update(operation.inputs)
-        return layers
+        return layers or None
 
     def _is_constant(self, number: int, operation: Operation) -> bool:
         """Whether an operation made a number for all samples: of no tensor, or the mean of data that a module keeps."""
@@ -191,11 +220,11 @@ class Combined:
         leaves = [self._flow.leaf(one) for one in operation.leaves] if number in self._indices else []
         return any(one is not None and one.requires_grad and one.ndim == 2 for one in leaves)
 
-    def _is_of_samples(self, start: int, layers: set[int]) -> bool:
+    def _is_of_samples(self, start: int, sources: set[int]) -> bool:
         """Whether a row is computed from data, and from nothing that gave the column: no table of settings, no pairs."""
         is_of_data = is_computed = False
         for number, operation in islice(self._flow.upstream(start), MAX_FOLLOWED):
-            if number in layers or operation.name in _COUNTED:
+            if number in sources or operation.name in _COUNTED:
                 return False
             is_computed = is_computed or operation.name not in AS_IT_IS
             leaves = [self._flow.leaf(one) for one in operation.leaves]
@@ -255,6 +284,7 @@ class Combined:
         tables = list({id(one): one for one in self.followed.values()}.values())
         self.followed.clear()
         self._indices.clear()
+        self._begun = len(self._flow)
         number = self._flow.maker(root) if tables and root.numel() == 1 else None
         parts = {one for one, _ in islice(self._flow.upstream(number), MAX_FOLLOWED)} if number is not None else set()
         for table in tables:
@@ -270,5 +300,6 @@ class Combined:
             {**line, "form": "column" if table.has_column else "row"}
             for place, table in self._found.items()
             if place not in self._meant
-            for line in table.lines[: 1 if table.has_column else None]
+            for line in table.lines
+            if not table.has_column or 1 in (len(line["first"]), len(line["second"]))
         ][:MAX_TOLD]
