@@ -1,7 +1,7 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
 Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities,
-float64 values that float32 takes for the same; of a Trainer's column whether it can hold the labels. Of an index that was refused its number, as
+float64 values that float32 takes for the same; of a Trainer's column, or a key of its batch, whether it can hold the labels. Of an index that was refused its number, as
 torch itself prints it for a label.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from .batch_key import batch_key
 from .columns import columns
 from .compare import compared
 from .fraction import coarse, fractions, scores
@@ -84,6 +85,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "unreduced": unreduced(frames, message),
         "coarse": " ".join(alike) if alike else None,
         "columns": columns(frames, error) or None,
+        "batch_key": batch_key(frames, error),
     }
     return {name: one for name, one in told.items() if one is not None}
 

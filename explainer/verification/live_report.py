@@ -163,7 +163,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
-    told = ("fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced")
+    told = ("fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced", "batch_key")
     yield from ((f"live_{key}", seen[key]) for key in told if seen.get(key))
     yield from ((f"live_{key}_column", one) for key, one in seen.get("columns", {}).items())
     if "loss" in seen:
