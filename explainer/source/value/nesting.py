@@ -213,7 +213,7 @@ class _Reader:
     def _call(self, node: ast.Call, value: Value, depth: int) -> Nesting:
         names = self._resolver.program.names(value.file)
         called = names.qualified(node.func) or ""
-        if called in ("tuple", "list", "reversed", "sorted", "zip", "enumerate", "dict"):
+        if called in ("tuple", "list", "reversed", "sorted", "zip", "enumerate", "dict", "dict.fromkeys"):
             return self._built_in(called, node, value, depth)
         record = record_of(Value(node.func, value.file), self._resolver)
         if record is not None:
@@ -275,6 +275,8 @@ class _Reader:
                 keys if not node.args else [], self._each([one.value for one in node.keywords], value, depth)
             )
         given = self._each(node.args, value, depth)
+        if called == "dict.fromkeys":
+            return Nesting("dict", each=given[1] if given[1:] else NONE)
         if called == "zip":
             return Nesting("list", each=Nesting("tuple", tuple(one.element for one in given)))
         if called == "enumerate" and given:

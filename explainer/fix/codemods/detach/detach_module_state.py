@@ -12,6 +12,14 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
 from explainer.fix.detachment import detached, detached_form, nesting_kept
+from explainer.fix.number_start import (
+    cut_where_stored,
+    is_made_anew,
+    keys_are_given,
+    starts_as_numbers,
+    stores_graph,
+    without_graphs,
+)
 from explainer.fix.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -57,19 +65,27 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     program = context.program
     piled = {use.statement for pile in find_piles(program) for use in pile.added}
-    states = [one for one in _states(program) if not _is_detached(one) and one.binding not in piled]
+    kept = (one for one in _states(program) if not _is_detached(one) and one.binding not in piled)
+    states = [one for one in kept if not _starts_as_numbers(one, program) or _takes_graphs(one, program)]
     for state in states:
         same = [one for one in states if one.method is state.method]
-        together = tuple(dict.fromkeys(edit for one in same for edit in _stored(one, program)))
+        together = tuple(
+            dict.fromkeys(edit for one in same for edit in _where_number_was(one, program) or _stored(one, program))
+        )
         is_plain = not _is_repeated(state, program) and _loop_round(state) is None and _reset_of(state) is None
         if state is same[0] and len(same) > 1 and is_plain:
             why = f"keeps `{state.name}` with this step's graph for the next step"
             yield Proposal(edits=together, culprit=culprit_of(state.file, state.binding, why), belief=1.8)
     for state in states:
+        cut = _where_number_was(state, program)
+        if cut:
+            why = f"keeps `{state.name}` with this step's graph for the next step"
+            yield Proposal(edits=cut, culprit=culprit_of(state.file, state.binding, why), belief=1.4)
+            continue
         found = list(_before_each_step(state, program))
         loop = None if _goes_back(state, program) else _loop_round(state)
         if loop is not None:
-            found = [_at_start(state, program, loop)]
+            found = [edits for edits in (_at_start(state, program, loop),) if edits]
         elif not found and not _is_repeated(state, program):
             found = [edits for edits in (_stored(state, program),) if edits]
         elif not found:
@@ -117,7 +133,36 @@ def _states(program: Program) -> Iterator[State]:
 def _refilled(statement: ast.stmt, first: Mapping[str, ast.stmt], file: SourceFile, program: Program) -> set[str]:
     """The containers of tensors in which a statement replaces an entry: `self.hidden[i] = cell(x, self.hidden[i])`."""
     names = changes(statement) & set(first) if isinstance(statement, ast.Assign) else set()
-    return {name for name in names if nesting_of(_read(name, first[name]), file, program).is_container}
+    owner = program.names(file).class_of(statement)
+    return {
+        name
+        for name in names
+        if nesting_of(_read(name, first[name]), file, program).is_container
+        or (owner is not None and starts_as_numbers(name, owner, file, program))
+    }
+
+
+def _starts_as_numbers(state: State, program: Program) -> bool:
+    """Whether a call replaces entries that were numbers before the first one."""
+    is_entry = state.name not in binds(state.binding)
+    return is_entry and starts_as_numbers(state.name, state.owner, state.file, program)
+
+
+def _takes_graphs(state: State, program: Program) -> bool:
+    """Whether a later step meets a graph in an entry that was a number."""
+    is_stored = stores_graph(state.name, state.method, state.file, program)
+    return is_stored and not is_made_anew(state.name, state.method, state.owner)
+
+
+def _where_number_was(state: State, program: Program) -> tuple[Edit, ...]:
+    """What is stored in the place of a number, detached there: the state itself can not be before the first call."""
+    file, method = state.file, state.method
+    is_many = _is_repeated(state, program) or _loop_round(state) is not None
+    if not _starts_as_numbers(state, program):
+        return ()
+    if is_many and not keys_are_given(state.name, method, file, program):
+        return ()
+    return cut_where_stored(state.name, method, state.owner, file, program)
 
 
 def _is_detached(state: State) -> bool:
@@ -215,7 +260,7 @@ def _between_steps(states: Sequence[State], program: Program) -> tuple[Edit, ...
         within = next(loops_of(turn.statement, turn.file), None) or scope_of(turn.statement, turn.file, program)
         names = names_of(states[0].owner, within, turn.file, program) if within is not None else []
         kept = [(one, name) for name in names for one in states if within and not _is_given_anew(one, name, within)]
-        lines = [_detached_of(one, name, program) for one, name in kept]
+        lines = [line for one, name in kept if (line := _detached_of(one, name, program)) is not None]
         if lines:
             places[end_of_step(turn)] = turn.file, lines
     return tuple(insert_after(file, one, "\n".join(lines)) for one, (file, lines) in places.items())
@@ -235,10 +280,17 @@ def _is_given_anew(state: State, owner: str, within: ast.AST, besides: str = "")
     return kept in bound or any(f"{owner}.{one}" in called for one in methods)
 
 
-def _detached_of(state: State, owner: str, program: Program) -> str:
+def _detached_of(state: State, owner: str, program: Program) -> str | None:
     """The statement that detaches the state of an object, which has been run by then."""
     kept = f"{owner}.{state.name.removeprefix('self.')}"
-    return f"{kept} = {detached(_nesting(state, program), kept)}"
+    text = _cut(state, kept, program)
+    return None if text is None else f"{kept} = {text}"
+
+
+def _cut(state: State, kept: str, program: Program) -> str | None:
+    """The state with its tensors detached, numbers as they are; None where its kind is not known."""
+    nesting = _nesting(state, program)
+    return without_graphs(nesting, kept) if _starts_as_numbers(state, program) else detached(nesting, kept)
 
 
 def _nesting(state: State, program: Program) -> Nesting:
@@ -298,7 +350,10 @@ def _detached_there(binding: ast.Assign, name: str, file: SourceFile, program: P
 
 
 def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Edit, ...]:
-    text = f"{state.name} = {detached(_nesting(state, program), state.name)}"
+    cut = _cut(state, state.name, program)
+    if cut is None:
+        return ()
+    text = f"{state.name} = {cut}"
     init = next((one for one in state.owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     made = [one for one in statements_of(init) if state.name in binds(one)] if init else []
     value = value_of(made[-1], state.name) if made else None
