@@ -11,6 +11,9 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 
+_SPAWNS = ("spawn", "start_processes")
+_STARTS = ("Process", "Thread")
+
 
 @lru_cache(maxsize=4)
 def calls_by_name(program: Program) -> dict[str, list[tuple[SourceFile, ast.Call]]]:
@@ -24,7 +27,28 @@ def calls_by_name(program: Program) -> dict[str, list[tuple[SourceFile, ast.Call
                 if name == "partial" and node.args:
                     partial = (dotted_name(node.args[0]) or "").rpartition(".")[2]
                     found.setdefault(partial, []).append((file, node))
+                started = _started(node, name or getattr(node.func, "attr", ""))
+                if started is not None:
+                    target = (dotted_name(started.func) or "").rpartition(".")[2]
+                    found.setdefault(target, []).append((file, started))
     return found
+
+
+def _started(call: ast.Call, name: str) -> ast.Call | None:
+    """The call that a new process or thread makes: `worker(rank, cfg)` of `mp.spawn(worker, args=(cfg,))`."""
+    named = {one.arg: one.value for one in call.keywords}
+    is_spawned = name in _SPAWNS
+    target = named.get("fn", call.args[0] if call.args else None) if is_spawned else named.get("target")
+    given = named.get("args", call.args[1] if is_spawned and len(call.args) > 1 else None)
+    if target is None or name not in (*_SPAWNS, *_STARTS) or not isinstance(given, (ast.Tuple, ast.List)):
+        return None
+    # The rank, which nobody writes: any expression that is no setting stands for it.
+    first = [target] if is_spawned else []
+    handed = named.get("kwargs")
+    pairs = zip(handed.keys, handed.values, strict=True) if isinstance(handed, ast.Dict) else ()
+    words = [ast.keyword(str(one.value), value) for one, value in pairs if isinstance(one, ast.Constant)]
+    made = ast.Call(func=target, args=[*first, *given.elts], keywords=words)
+    return ast.copy_location(made, call)
 
 
 class Binding(NamedTuple):
