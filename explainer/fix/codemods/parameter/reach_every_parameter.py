@@ -2,8 +2,8 @@
 
 Where the line that was to use it is a copy that runs the layer beside it, that line gets the layer.
 
-Where the forward takes one of several branches from batch to batch, or the loss leaves an output out on purpose, and only there,
-`find_unused_parameters=True`.
+Where the forward takes one of several branches from batch to batch or drops layers, or the loss leaves an output out on purpose, and
+only there, `find_unused_parameters=True`: in the call, or where its options say `false`, in a file or a dictionary.
 """
 
 from __future__ import annotations
@@ -11,12 +11,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, put_method
+from explainer.fix.setting_choice import has_value
+from explainer.fix.setting_edit import set_value
+from explainer.fix.setting_spread import set_in_options
+from explainer.model.finding import Culprit
+from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.copied import copied_use
+from explainer.source.network.layer_drop import dropped_parts
 from explainer.source.network.left_out import left_out
 from explainer.source.network.module import parts_of
+from explainer.source.program import Program
+from explainer.source.setting.flow import members_behind, settings_behind
+from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
 from explainer.source.value.resolve import resolver_of
@@ -83,42 +92,77 @@ def _used(owner: ast.ClassDef, file: SourceFile) -> set[str]:
 def _branching(
     node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
 ) -> Iterator[Proposal]:
-    if any(one.arg == _SEARCH for one in node.keywords):
-        return
     parts = set(parts_of(owner, where, context.program))
     forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
-    if forward is not None and any(_splits(one, parts) for one in walk_scope(forward)):
-        yield Proposal(
-            edits=(add_argument(file, node, f"{_SEARCH}=True"),),
-            culprit=culprit_of(
-                file, node, "expects a gradient of every parameter, also of the branch that a batch does not take"
-            ),
-            belief=1.5,
-            because=_COST,
-        )
+    splits = forward is not None and any(_splits(one, parts) for one in walk_scope(forward))
+    if not splits and not _drops(owner, where, context):
+        return
+    why = "expects a gradient of every parameter, also of the branch that a batch does not take"
+    for edit, culprit in _searches(node, file, why, context.program):
+        yield Proposal(edits=(edit,), culprit=culprit, belief=1.5, because=_COST)
+
+
+def _drops(owner: ast.ClassDef, file: SourceFile, context: Context) -> bool:
+    """Whether layers are left out from step to step, and all that got no gradient is in them, where that is known."""
+    dropped = dropped_parts(owner, file, context.program)
+    live = context.incident.fact("live_unreduced")
+    names = live.value.split() if live is not None else []
+    return bool(dropped) and all(dropped & set(one.split(".")) for one in names)
 
 
 def _spare(
     node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
 ) -> Iterator[Proposal]:
     """The wrapping of a class with outputs that the program's losses do not take, if all that got no gradient belongs to them."""
-    if any(one.arg in (_SEARCH, "static_graph") for one in node.keywords):
-        return
     begins = left_out(owner, where, context.program)
     live = context.incident.fact("live_unreduced")
     names = live.value.split() if live is not None else []
     if begins and all(one.startswith(begins) for one in names):
         parts = dict.fromkeys(one.rpartition(".")[0] for one in names or begins)
         what = ", ".join(f"`{one}`" for one in parts)
-        yield Proposal(
-            edits=(add_argument(file, node, f"{_SEARCH}=True"),),
-            culprit=culprit_of(
-                file, node, f"expects a gradient of every parameter, also of {what}, which the loss leaves out"
-            ),
-            belief=1.5 if names else 1.0,
-            title="Let DDP look for what the loss leaves out: `find_unused_parameters=True`",
-            because=f"{_COST}; what the loss leaves out gets no gradient, as without DDP",
-        )
+        why = f"expects a gradient of every parameter, also of {what}, which the loss leaves out"
+        for edit, culprit in _searches(node, file, why, context.program):
+            yield Proposal(
+                edits=(edit,),
+                culprit=culprit,
+                belief=1.5 if names else 1.0,
+                title="Let DDP look for what the loss leaves out: `find_unused_parameters=True`",
+                because=f"{_COST}; what the loss leaves out gets no gradient, as without DDP",
+            )
+
+
+def _searches(node: ast.Call, file: SourceFile, why: str, program: Program) -> Iterator[tuple[Edit, Culprit]]:
+    """The edit that lets a wrapping search, with the line that leads: the `False` where one is written, else the call.
+
+    None where it searches, where its graph is said to be static, or where what it is given cannot be followed.
+    """
+    named = {one.arg: one.value for one in node.keywords}
+    mappings = [one.value for one in node.keywords if one.arg is None]
+    if any(not has_value(one, False) for one in _written(node, "static_graph", file, program)):  # noqa: FBT003 - the value it has
+        return
+    if "static_graph" in named and not isinstance(named["static_graph"], ast.Constant):
+        return
+    written = _written(node, _SEARCH, file, program)
+    if len(written) == 1 and "unused" in written[0].name:  # a setting of another name may switch more than this
+        one = written[0]
+        edit = set_in_options(node, _SEARCH, True, file, program) if _SEARCH not in named else set_value(one, True)  # noqa: FBT003
+        if has_value(one, False) and isinstance(edit, Edit):  # noqa: FBT003
+            span = (one.key or one.span)[0], one.span[1]
+            yield edit, culprit_at(one.file, span, f"keeps DDP from a search for what is unused: it {why}")
+    elif not written and _SEARCH not in named:
+        edit = set_in_options(node, _SEARCH, True, file, program)  # noqa: FBT003
+        if edit is None and len(mappings) == 1:  # which may hold it: given twice, the call would be refused
+            edit = edit_of(file, mappings[0], f'{{**{file.segment(mappings[0])}, "{_SEARCH}": True}}')
+        yield edit or add_argument(file, node, f"{_SEARCH}=True"), culprit_of(file, node, why)
+
+
+def _written(node: ast.Call, argument: str, file: SourceFile, program: Program) -> list[Setting]:
+    """Where an argument of a call is written: in the call, or in what it hands on with `**options`."""
+    given = next((one.value for one in node.keywords if one.arg == argument), None)
+    if given is not None:
+        return settings_behind(given, file, program)
+    mappings = [one.value for one in node.keywords if one.arg is None]
+    return [one for each in mappings for one in members_behind(each, argument, file, program)]
 
 
 def _splits(node: ast.AST, parts: set[str]) -> bool:
