@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import copy
 import torch
@@ -268,6 +268,13 @@ def test_a_copied_model_holds_the_module_that_keeps_it(copies: str, tmp_path) ->
     source = HEAD + BAGS.replace("COPY", copies)
     after = rewritten(tmp_path, "keep_detached", source, "averaged =")
     assert changed_lines(source, after) == ["model.encoder.pool.attention = model.encoder.pool.attention.detach()"]
+    found = best(
+        "keep_detached",
+        write(tmp_path, {"train.py": source}),
+        incident=failed({"train.py": line_of(source, "averaged =")}),
+    )
+    assert found is not None
+    assert found.culprit.code == "self.attention = torch.softmax(self.score(h), 0)"  # leads, wherever the edit is made
     two = source.replace(
         "        self.pool = Pooling()", "        self.pool = Pooling()\n        self.other = Pooling()"
     )

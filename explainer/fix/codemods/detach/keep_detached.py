@@ -173,7 +173,11 @@ def _at_the_copy(bound: Bound, file: SourceFile, context: Context) -> Iterator[P
             if kept:
                 yield Proposal(
                     edits=(insert_before(where, statement, lines),),
-                    culprit=culprit_of(where, node, f"copies `{bound.name}`, which is kept with its graph"),
+                    culprit=culprit_of(
+                        file,
+                        bound.statement,
+                        f"keeps `{bound.name}` with its graph, which `{where.segment(node.func)}` cannot copy",
+                    ),
                     belief=2.0,
                     title=f"Detach `{'`, `'.join(kept)}` before the copy",
                     because="the next forward makes it anew, with the graph that the loss is trained on",
