@@ -96,12 +96,10 @@ async def test_resizing(project) -> None:
     async with opened(project, "train.log") as pilot:
         assert not pilot.app.query_one("#right").display
         await pilot.resize_terminal(140, 45)
-        await press(pilot)
-        assert pilot.app.query_one("#right").display
+        await until(pilot, lambda: pilot.app.query_one("#right").display)
         await see(pilot, "logits = model(token, input_pos)")
         await pilot.resize_terminal(80, 24)
-        await press(pilot)
-        assert not pilot.app.query_one("#right").display
+        await until(pilot, lambda: not pilot.app.query_one("#right").display)
 
 
 @pytest.mark.asyncio
