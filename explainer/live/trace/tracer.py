@@ -177,9 +177,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         """The name of an access to an attribute: of `.data` and `.T`, which are operations, and of a flag, which is noted."""
         if attribute == "grad" and not self._places.is_torchs(3):
             self.cleared.saw_read()
-        if attribute == "grad" and name == "__get__":
-            self.lost_leaves.saw_read(args[0], 3)
-        elif attribute == "grad":
+            if name == "__get__":
+                self.lost_leaves.saw_read(args[0], 3)
+        if attribute == "grad" and name != "__get__":
             self.counted.forget()
         if attribute == "requires_grad" and name == "__set__":
             self._see_flag(args, {})
