@@ -50,14 +50,14 @@ def compared(error: BaseException) -> dict[str, Any]:
         one for one in [*list(frame.f_locals.items())[:MAX_NAMES], *_globals_of(frame)] if not one[0].startswith("__")
     ]
     tensors: dict[str, str] = {}
-    held = [*named, *(inner for each in named for inner in _held(*each))]
-    for name, value in held:
+    reached = [*named, *(inner for each in named for inner in held(*each))]
+    for name, value in reached:
         if issubclass(type(value), torch.Tensor) and len(tensors) < MAX_TENSORS:
             with suppress(Exception):  # a nested tensor has no shape, and a subclass may refuse anything
                 mode = " in inference mode" if value.is_inference() else ""
                 kind = str(value.dtype).removeprefix("torch.")
                 tensors[name] = f"{list(value.shape)} {kind} on {value.device.type}{mode}"
-    modules = {name: where for name, value in held if (where := _where(torch, value))}
+    modules = {name: where for name, value in reached if (where := _where(torch, value))}
     seen = {"tensors": tensors, "modules_on": modules} if set(modules.values()) - {"cpu"} else {"tensors": tensors}
     return {**seen, "at": f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_name}"}
 
@@ -71,11 +71,11 @@ def _first_of(error: BaseException) -> BaseException:
 
 def _globals_of(frame: FrameType) -> list[tuple[str, object]]:
     """The globals that a function's code names; none for a module, whose locals they are."""
-    held, code = frame.f_globals, frame.f_code
-    if held is frame.f_locals:
+    known, code = frame.f_globals, frame.f_code
+    if known is frame.f_locals:
         return []
     hidden = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-    return [(name, held[name]) for name in code.co_names[:MAX_NAMES] if name in held and name not in hidden]
+    return [(name, known[name]) for name in code.co_names[:MAX_NAMES] if name in known and name not in hidden]
 
 
 def _where(torch: Any, value: object) -> str:
@@ -88,22 +88,22 @@ def _where(torch: Any, value: object) -> str:
     return ""
 
 
-def _held(name: str, value: object) -> Iterator[tuple[str, object]]:
+def held(name: str, value: object) -> Iterator[tuple[str, object]]:
     """What a container or an object holds, by the text that reads it; of a module its own parameters and buffers."""
     state: object = None
     if not isinstance(value, (type, ModuleType)):
         with suppress(Exception):  # objects of slots have none
             state = object.__getattribute__(value, "__dict__")
-    held: object = state.get("data") if isinstance(value, UserDict) and type(state) is dict else value
-    if isinstance(held, dict):
+    inner: object = state.get("data") if isinstance(value, UserDict) and type(state) is dict else value
+    if isinstance(inner, dict):
         keys = [
             (key, one)
-            for key, one in islice(dict.items(held), MAX_NAMES)
+            for key, one in islice(dict.items(inner), MAX_NAMES)
             if type(key) in (str, int) and len(repr(key)) < MAX_KEY
         ]
         yield from ((f"{name}[{key!r}]", one) for key, one in keys)
-    elif isinstance(held, (list, tuple)):
-        inside = tuple.__iter__(held) if isinstance(held, tuple) else list.__iter__(held)
+    elif isinstance(inner, (list, tuple)):
+        inside = tuple.__iter__(inner) if isinstance(inner, tuple) else list.__iter__(inner)
         yield from ((f"{name}[{at}]", one) for at, one in enumerate(islice(inside, MAX_NAMES)))
     elif type(state) is dict:
         # an OrderedDict in torch 2.4

@@ -1,8 +1,8 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
-Only shapes, dtypes, versions and identities of storages; of values that were refused one bit: fractions among indices, scores among probabilities,
-float64 values that float32 takes for the same; of a Trainer's column, or a key of its batch, whether it can hold the labels. Of an index that was refused its number, as
-torch itself prints it for a label.
+Only shapes, dtypes, versions and identities of storages. Of values one bit, and only where the failure is about it: fractions among
+indices, scores among probabilities, float64 values that float32 takes for the same, NaN among data or parameters; of a Trainer's column,
+or a key of its batch, whether it can hold the labels. Of an index that was refused its number, as torch itself prints it for a label.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from .batch_key import batch_key
 from .columns import columns
 from .compare import compared
+from .finite import not_finite
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
@@ -60,6 +61,7 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
     if _SEEKS_LAYERS.search(str(error)):
         facts["modules"].update(names.layer_names())
     facts.update(_told_of(error, torch, frames))
+    facts.update(not_finite(torch, [one for one in frames if _is_own(one)], names.roots, error))
     if idle := idle_optimizer(frames, names.roots, steps_of):
         facts["idle_optimizer"] = idle
     if loss is not None:

@@ -109,6 +109,13 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
     )
 
 
+# What was seen of the values in the frames, in words.
+_TOLD = (
+    "fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced", "batch_key", "bad_data", "bad_parameters",
+    "all_finite",
+)  # fmt: skip
+
+
 def failure_of(raw: dict[str, Any]) -> Failure:
     """A failure that a process noted, from the plain data that `live/` keeps."""
     return Failure(
@@ -163,8 +170,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, one in seen.get("tensors", {}).items():
         yield TENSOR, f"{name}: {one}"
     yield from ((MODULE, f"{name}: {one}") for name, one in seen.get("modules_on", {}).items())
-    told = ("fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced", "batch_key")
-    yield from ((f"live_{key}", seen[key]) for key in told if seen.get(key))
+    yield from ((f"live_{key}", seen[key]) for key in _TOLD if seen.get(key))
     yield from ((f"live_{key}_column", one) for key, one in seen.get("columns", {}).items())
     if "loss" in seen:
         yield "live_loss_requires_grad", "yes" if seen["loss"]["requires_grad"] else "no"

@@ -36,6 +36,11 @@ def test_only_what_was_traced(tmp_path: pathlib.Path) -> None:
     assert lines(tmp_path, replace(failed(), facts=TRACED)) == [5]
 
 
+def test_what_the_live_program_holds(tmp_path: pathlib.Path) -> None:
+    """A tensor of data that holds NaN where the program failed says as much as a tracer."""
+    assert lines(tmp_path, replace(failed(), facts=(Fact(name="live_bad_data", value="x in fit"),))) == [5]
+
+
 def test_settings_that_a_function_reads_and_data_that_settings_name(tmp_path: pathlib.Path) -> None:
     """What reads a table reads data, wherever its name comes from; a function named for settings reads settings."""
     source = """import json, pathlib

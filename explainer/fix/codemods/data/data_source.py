@@ -22,7 +22,8 @@ _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "s
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The calls that read data; those that by their words read settings or a checkpoint are left out."""
-    if not any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts):
+    traced = any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts)
+    if not traced and context.incident.fact("live_bad_data") is None:
         return
     yield from cells(context)
     for file, node, words in _computed(context):
