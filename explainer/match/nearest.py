@@ -11,6 +11,7 @@ from explainer.model.incident import Incident
 from explainer.model.report import Unknown
 
 MAX_NEAREST = 3
+_RUN = "live_steps"  # the fact that is there where `gradfix run` noted the failure
 
 
 def describe_unknown(incident: Incident, catalog: Catalog) -> Unknown:
@@ -46,6 +47,8 @@ def _missing(incident: Incident) -> Iterator[str]:
         yield "the traceback above the message"
     if any(not record.is_complete for record in incident.exceptions):
         yield "the rest of the traceback, down to the line with the exception's type and message"
+    if _is_raised_by_program(incident) and incident.fact(_RUN) is None:
+        yield "what went wrong before the program raised this itself: it may have caught it"
     if _is_of_launcher(incident):
         yield "the output of the rank that failed first"
 
@@ -56,7 +59,16 @@ def _is_of_launcher(incident: Incident) -> bool:
     return failed is not None and "ChildFailedError" in failed.type
 
 
+def _is_raised_by_program(incident: Incident) -> bool:
+    """Whether the failing line is a `raise` of the program: what it met before may have been caught, and is in no traceback."""
+    failed = failed_record(incident, None)
+    frame = failed.frames[-1] if failed is not None and failed.frames else None
+    return frame is not None and frame.library is None and (frame.code or "").startswith("raise")
+
+
 def _next_command(incident: Incident) -> str:
     if _is_of_launcher(incident) or any(record.rank is not None for record in incident.exceptions):
         return "torchrun --log-dir logs --redirects 3 --tee 3 ... && gradfix explain logs/"
+    if _is_raised_by_program(incident):
+        return f"gradfix run {'' if incident.fact(_RUN) is None else '--trace '}-- python train.py"
     return "python train.py 2>&1 | gradfix explain"
