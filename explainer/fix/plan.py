@@ -17,6 +17,7 @@ from explainer.source.loop.unread import vain_bindings
 
 MAX_CULPRITS = 3
 MAX_PROPOSALS = 4
+MAX_MISSED = 3
 _BELIEF = 0.6  # how far a codemod's belief in a line moves the belief in its cause
 _LATER_RULE = 0.4  # each rule further down a cause starts that much lower
 
@@ -75,12 +76,16 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
 
 
 def _advice_first(fixes: Sequence[Fix], cause: Cause, context: Context) -> tuple[Fix, ...]:
-    """The fixes without an edit: those for which one was looked for in the whole program, and not found, come last."""
+    """The fixes without an edit: those for which one was looked for in the whole program, and not found, come last.
+
+    Where they are many, each is for a shape that this program does not have: only the advice is left.
+    """
     is_read = bool(context.program.files) and not context.program.faults and not context.is_guess
     # A rule that is only shown points at a line, and its advice holds.
     edits = {rule.id for rule in cause.fixes if rule.codemod and rule.applicability != "display"}
-    looked_for = edits if is_read else set()
-    return tuple(sorted(fixes, key=lambda one: one.id in looked_for))
+    missed = [one for one in fixes if is_read and one.id in edits]
+    advice = [one for one in fixes if one not in missed]
+    return tuple(advice if advice and len(missed) > MAX_MISSED else [*advice, *missed])
 
 
 def _is_symptom(rule: FixRule, proposal: Proposal, finding: Finding) -> bool:

