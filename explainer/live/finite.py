@@ -110,7 +110,9 @@ class _Reader:
         said, self._left = "", self._left - tensor.numel()
         if self._left >= 0:
             with suppress(Exception):  # on the meta device, or of a kind without a minimum
-                ends = self._torch.stack(self._torch.aminmax(tensor.detach()))
+                own = tensor.detach()
+                own = own.to_local() if hasattr(own, "to_local") else own  # no word with other ranks
+                ends = self._torch.stack(self._torch.aminmax(own))
                 is_nan, is_finite = bool(ends.isnan().any()), bool(ends.isfinite().all())
                 said = "nan" if is_nan else "finite" if is_finite else "inf"
         self.is_all_finite &= said == "finite"

@@ -97,6 +97,7 @@ class Recorder:
         error = sys.exc_info()[1]
         if error is not None:
             self.note(error, "uncaught")
+        self.look_at_the_end()
         self._is_ended = True
         self.write()
 

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from .gradient import values_of
 from .lost import find_lost, in_plain_containers, plain_leaves
 from .name import outermost
 from .trace.place import Places, describe
@@ -142,6 +143,7 @@ def _told(model: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return {
         "model": model["model"], "count": len(names), "names": names[:MAX_NAMES], "children": model["children"],
         "whole": [] if others & set(heads) else list(heads), "empty": model["empty"], **model["place"],
+        "is_sharded": all(hasattr(model["left"][name][0], "to_local") for name in names),
     }  # fmt: skip
 
 
@@ -153,9 +155,8 @@ def _trains(parameter: Any) -> bool:
     """Whether it has a gradient that is not all zero."""
     if not parameter.requires_grad or parameter.grad is None or parameter.is_meta:
         return False
-    gradient = parameter.grad.coalesce().values() if parameter.grad.is_sparse else parameter.grad
-    return bool((gradient != 0).any())
+    return bool((values_of(parameter.grad) != 0).any())
 
 
 def _sum(parameter: Any) -> float:
-    return float(parameter.detach().double().sum())
+    return float(values_of(parameter).double().sum())  # of a shard this rank's part: to ask for more takes all ranks

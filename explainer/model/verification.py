@@ -126,7 +126,8 @@ class Unowned:
 
     `children` are the parts of the model, `whole` those of which it owns nothing where that is all; `empty` the groups
     without a parameter, by number and optimizer. The line made the optimizer. `is_lost` where no module holds them either:
-    `names` are then the attributes that are computed from them. `is_plain` where they are attributes, and no Parameters.
+    `names` are then the attributes that are computed from them. `is_plain` where they are attributes, and no Parameters;
+    `is_sharded` where they are what FSDP made of those that the optimizer holds.
     """
 
     model: str
@@ -140,6 +141,7 @@ class Unowned:
     function: str | None = None
     is_lost: bool = False
     is_plain: bool = False
+    is_sharded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from explainer.model.trace import UNOWNED, TracedLine
 from explainer.model.verification import ProcessReport, Unowned
 
 MAX_NAMES = 3
+SHARDED = "live_sharded"  # it is there where those parameters are shards
 PARTS = "live_parts"  # the fact that is there where a run was seen to train for nobody
 
 
@@ -34,6 +35,7 @@ def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:
         Fact(name=PARTS, value=" ".join(first.children)),
         Fact(name="live_parts_without_optimizer", value=" ".join(first.whole)),
         Fact(name="live_empty_groups", value=str(len(first.empty))),
+        *([Fact(name=SHARDED, value=first.model)] if first.is_sharded else []),
     )
     return replace(
         incident,
@@ -52,7 +54,8 @@ def said_of(one: Unowned) -> str:
         return f"{names} of {one.model} is computed from a Parameter that no module holds: it gets gradients, and no optimizer steps it"
     more = f" and {one.count - MAX_NAMES} more" if one.count > MAX_NAMES else ""
     empty = f"; group {one.empty[0][0]} of {one.empty[0][1]} is empty" if one.empty else ""
-    return f"{_counted(one)} get gradients and belong to no optimizer: {', '.join(one.names[:MAX_NAMES])}{more}{empty}"
+    shards = "; they are shards" if one.is_sharded else ""
+    return f"{_counted(one)} get gradients and belong to no optimizer: {', '.join(one.names[:MAX_NAMES])}{more}{empty}{shards}"
 
 
 def _counted(one: Unowned) -> str:

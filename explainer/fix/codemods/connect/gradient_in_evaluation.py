@@ -38,9 +38,12 @@ def propose(context: Context) -> Iterator[Proposal]:
         if not trainers or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             return
         wrapped = [] if is_on else in_block(file, [statement], f"with {spell(names, 'torch.enable_grad')}():")
+        where, why = statement, "takes a gradient where Lightning has switched grad mode off"
+        if isinstance(above, ast.With) and is_on:
+            where, why = above, "switches grad mode on, which does nothing within Lightning's inference mode"
         yield Proposal(
             edits=(*trainers, *wrapped),
-            culprit=culprit_of(file, statement, "takes a gradient where Lightning has switched grad mode off"),
+            culprit=culprit_of(file, where, why),
             belief=2.5,
             because="what the step computes is the same; the trained steps are not touched",
             is_origin=True,

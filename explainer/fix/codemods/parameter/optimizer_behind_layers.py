@@ -1,14 +1,25 @@
-"""The optimizer is made behind the line that gives the model new layers: it was made before, and steps those that were replaced.
+"""The optimizer is made behind the line that gives the model new parameters: it was made before, and steps those that were replaced.
 
-`model.fc = nn.Linear(...)` or `model.fc.weight = nn.Parameter(...)`, there or in a helper, behind `AdamW(model.parameters())`, there or in the trainer that makes it.
+`model.fc = nn.Linear(...)` or `model.fc.weight = nn.Parameter(...)`, there or in a helper, behind `AdamW(model.parameters())`, there or in the trainer that makes it;
+so is `fully_shard(model)`, or `FSDP(model)`, which makes shards of the parameters.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, lines_of, remove_statement
+from explainer.fix.codemod import (
+    Context,
+    Proposal,
+    culprit_of,
+    edit_of,
+    insert_after,
+    insert_before,
+    lines_of,
+    remove_statement,
+)
 from explainer.model.patch import Edit
 from explainer.model.trace import UNOWNED
 from explainer.source.file import SourceFile
@@ -16,13 +27,26 @@ from explainer.source.name import dotted_name
 from explainer.source.network.module import is_module
 from explainer.source.place import place_of
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.lineage import binds, block_of, reads
 from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
-_PARTS = "live_parts"
-Place = tuple[SourceFile, ast.stmt]
+_PARTS, _SHARDED = "live_parts", "live_sharded"
+_SHARDS = (
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.fsdp.fully_shard",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+)
+
+
+class Place(NamedTuple):
+    """A statement, and of it the call that is meant, where one is."""
+
+    file: SourceFile
+    statement: ast.stmt
+    call: ast.Call | None = None
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -34,15 +58,27 @@ def propose(context: Context) -> Iterator[Proposal]:
         made = program.at(path, line.line) if path is not None else None
         if path is None or made is None:
             continue
-        optimizers = list(_ways_to((program.files[path], made), program))
-        for layers in _replaced(parts, program):
+        optimizers = list(_ways_to(Place(program.files[path], made), program))
+        shards = list(_sharded(program)) if context.incident.fact(_SHARDED) is not None else []
+        for layers in shards or _replaced(parts, program):
             for new in _ways_to(layers, program):
-                for file, optimizer in optimizers:
-                    edits = _in_order(file, optimizer, new)
+                for file, optimizer, _ in optimizers:
+                    edits = _in_order(file, optimizer, new, shards)
                     if edits:
-                        why = "makes layers that the optimizer before it does not have"
+                        why = f"owns parameters from before {'they are sharded' if shards else 'layers are replaced'}"
                         yield Proposal(edits=edits, culprit=culprit_of(file, optimizer, why), belief=2.5)
                         return
+
+
+def _sharded(program: Program) -> Iterator[Place]:
+    """The statements that shard a model, the last of them first: that is the root, behind its parts."""
+    found = [
+        Place(file, file.statement(node), node)
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Call) and program.names(file).is_call(node, *_SHARDS)
+    ]
+    return reversed(found)
 
 
 def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
@@ -56,33 +92,60 @@ def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
             is_weight = of_part and names.is_call(node.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
             is_layer = target.attr in parts and is_module(Value(node.value, file), program)
             if (is_weight or is_layer) and getattr(names.function_of(node), "name", "") != "__init__":
-                yield file, node
+                yield Place(file, node)
 
 
 def _ways_to(place: Place, program: Program) -> Iterator[Place]:
     """A statement, and those that call the functions it stands in, where one place alone calls each."""
-    file, statement = place
     for _ in range(_DEPTH):
-        yield file, statement
+        yield place
+        file, statement, _call = place
         function = program.names(file).function_of(statement)
         calls = resolver_of(program).calls_of(function, file) if function is not None else []
         if len(calls) != 1:
             return
-        file, statement = calls[0][0], calls[0][0].statement(calls[0][1])
+        place = Place(calls[0][0], calls[0][0].statement(calls[0][1]), calls[0][1])
 
 
-def _in_order(file: SourceFile, optimizer: ast.stmt, new: Place) -> tuple[Edit, ...]:
+def _in_order(file: SourceFile, optimizer: ast.stmt, new: Place, shards: Sequence[Place]) -> tuple[Edit, ...]:
     """The optimizer moved behind the layers, or the layers before it, where nothing between them needs it to be as it is."""
-    block = list(block_of(optimizer, file))
-    if new[0] is not file or new[1] not in block or block.index(new[1]) <= block.index(optimizer):
+    block, layers = list(block_of(optimizer, file)), new.statement
+    if new.file is not file or layers not in block or block.index(layers) <= block.index(optimizer):
         return ()
-    layers = new[1]
     between = block[block.index(optimizer) + 1 : block.index(layers)]
-    if not _reads_any(binds(optimizer), [*between, layers]) and not _binds_any(reads(optimizer, graph=False), between):
-        return remove_statement(file, optimizer), insert_after(file, layers, lines_of(file, optimizer))
-    if not _binds_any(reads(layers, graph=False), [optimizer, *between]):
+    moved = _moved(optimizer, between)
+    stays = [one for one in between if one not in moved]
+    bound = {name for one in moved for name in binds(one)}
+    if not _reads_any(bound, [*stays, layers]) and not any(_binds_any(reads(one, graph=False), stays) for one in moved):
+        lines = "\n".join(lines_of(file, one) for one in moved)
+        return *(remove_statement(file, one) for one in moved), insert_after(file, layers, lines)
+    if any(inner is one.statement for one in shards for before in between for inner in walk(before)):
+        return ()  # the parts are sharded before the root
+    if isinstance(layers, (ast.Expr, ast.Assign)) and not _binds_any(reads(layers, graph=False), [optimizer, *between]):
         return remove_statement(file, layers), insert_before(file, optimizer, lines_of(file, layers))
-    return ()
+    return _bound_before(file, optimizer, new, between)
+
+
+def _moved(optimizer: ast.stmt, between: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The optimizer, and what is made of it right behind: its schedule."""
+    moved, bound = [optimizer], set(binds(optimizer))
+    for one in between:
+        if isinstance(one, (ast.Assign, ast.AnnAssign)) and bound & reads(one, graph=False):
+            moved.append(one)
+            bound |= set(binds(one))
+    return moved
+
+
+def _bound_before(file: SourceFile, optimizer: ast.stmt, new: Place, between: Sequence[ast.stmt]) -> tuple[Edit, ...]:
+    """`return shard(model), optimizer` becomes `return model, optimizer`, with `model = shard(model)` before the optimizer."""
+    call = new.call
+    model = call.args[0] if call is not None and call.args else None
+    if call is None or not isinstance(model, ast.Name) or call is getattr(new.statement, "value", None):
+        return ()
+    needed = {one.id for one in walk(call) if isinstance(one, ast.Name)}
+    if _binds_any(needed, [optimizer, *between]) or model.id not in reads(optimizer, graph=False):
+        return ()
+    return edit_of(file, call, model.id), insert_before(file, optimizer, f"{model.id} = {file.segment(call)}")
 
 
 def _reads_any(names: Iterable[str], statements: Sequence[ast.stmt]) -> bool:
