@@ -53,7 +53,7 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
         return replace(
             finding,
             culprits=tuple(told.values())[:MAX_CULPRITS],
-            fixes=_advice_first(finding.fixes, cause, context),
+            fixes=_advice_first(finding.fixes, cause, context, ()),
             evidence=(*finding.evidence, *_absence(cause, context), *seen),
         )
     for culprit in finding.culprits:
@@ -70,21 +70,25 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
     return replace(
         finding,
         culprits=tuple(culprits.values())[:MAX_CULPRITS],
-        fixes=(*fixes, *_advice_first(others, cause, context)),
+        fixes=(*fixes, *_advice_first(others, cause, context, {rule.id for _, rule, _ in proposed})),
         evidence=(*finding.evidence, evidence, *seen),
     )
 
 
-def _advice_first(fixes: Sequence[Fix], cause: Cause, context: Context) -> tuple[Fix, ...]:
-    """The fixes without an edit: those for which one was looked for in the whole program, and not found, come last.
+def _advice_first(fixes: Sequence[Fix], cause: Cause, context: Context, found: Container[str]) -> tuple[Fix, ...]:
+    """The fixes without an edit: those that `found` their line first, those for which one was looked for in the whole program last.
 
-    Where they are many, each is for a shape that this program does not have: only the advice is left.
+    Where the last are many, each is for a shape that this program does not have: only the advice is left.
     """
     is_read = bool(context.program.files) and not context.program.faults and not context.is_guess
-    # A rule that is only shown points at a line, and its advice holds.
-    edits = {rule.id for rule in cause.fixes if rule.codemod and rule.applicability != "display"}
-    missed = [one for one in fixes if is_read and one.id in edits]
-    advice = [one for one in fixes if one not in missed]
+    # A rule that is only shown points at a line, and its advice holds without one, unless it says that it needs its line.
+    edits = {
+        rule.id
+        for rule in cause.fixes
+        if rule.codemod and (rule.applicability != "display" or rule.options.get("needs_line"))
+    }
+    missed = [one for one in fixes if is_read and one.id in edits and one.id not in found]
+    advice = sorted((one for one in fixes if one not in missed), key=lambda one: one.id not in found)
     return tuple(advice if advice and len(missed) > MAX_MISSED else [*advice, *missed])
 
 
