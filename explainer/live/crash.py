@@ -20,7 +20,9 @@ from .finite import not_finite
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
+from .made_steps import living, made_steps
 from .refused_index import refused_index
+from .renormalised import renormalised
 from .saved import names_of, saved_of
 from .unreduced import unreduced
 from .used_up import used_up
@@ -69,6 +71,11 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):
             facts["used_up"] = ", ".join(names_used)
         facts.update(graph.walk(loss))
+        moved = {one.data_ptr() for _, one, _ in graph.moved if isinstance(one, torch.Tensor)}
+        if table := renormalised(names.roots, moved):
+            facts["renormalised"] = table
+    if steps_of is None and (made := made_steps(torch, living(torch))) is not None:
+        facts["made_steps"] = made
     if tracer is not None:
         facts["traced"] = tracer.explain(
             loss, f"{type(error).__name__}: {error}", graph.moved, [one for one in frames if _is_own(one)]

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from explainer.catalog.catalog import Catalog
 from explainer.match.fingerprint import failed_record
 from explainer.match.resemblance import nearest
-from explainer.model.incident import Incident
+from explainer.model.incident import RUN, Incident
 from explainer.model.report import Unknown
 
 MAX_NEAREST = 3
-_RUN = "live_steps"  # the fact that is there where `gradfix run` noted the failure
 
 
 def describe_unknown(incident: Incident, catalog: Catalog) -> Unknown:
@@ -47,7 +46,7 @@ def _missing(incident: Incident) -> Iterator[str]:
         yield "the traceback above the message"
     if any(not record.is_complete for record in incident.exceptions):
         yield "the rest of the traceback, down to the line with the exception's type and message"
-    if _is_raised_by_program(incident) and incident.fact(_RUN) is None:
+    if _is_raised_by_program(incident) and incident.fact(RUN) is None:
         yield "what went wrong before the program raised this itself: it may have caught it"
     if _is_of_launcher(incident):
         yield "the output of the rank that failed first"
@@ -70,5 +69,5 @@ def _next_command(incident: Incident) -> str:
     if _is_of_launcher(incident) or any(record.rank is not None for record in incident.exceptions):
         return "torchrun --log-dir logs --redirects 3 --tee 3 ... && gradfix explain logs/"
     if _is_raised_by_program(incident):
-        return f"gradfix run {'' if incident.fact(_RUN) is None else '--trace '}-- python train.py"
+        return f"gradfix run {'' if incident.fact(RUN) is None else '--trace '}-- python train.py"
     return "python train.py 2>&1 | gradfix explain"

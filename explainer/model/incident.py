@@ -97,6 +97,8 @@ class LogLine:
     rank: int | None = None
 
 
+RUN = "live_run"
+"""The fact that is there where `gradfix run` noted the failure."""
 TENSOR = "live_tensor"
 """The fact of one tensor of the frame that failed: `labels: [8, 1] int64 on cpu`."""
 MODULE = "live_module"

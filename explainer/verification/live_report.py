@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from explainer.model.incident import IDLE_OPTIMIZER, MODULE, TENSOR, Fact, Incident
+from explainer.model.incident import IDLE_OPTIMIZER, MODULE, RUN, TENSOR, Fact, Incident
 from explainer.model.verification import (
     Dropped,
     EarlyClip,
@@ -112,7 +112,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
 # What was seen of the values in the frames, in words.
 _TOLD = (
     "fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced", "batch_key", "bad_data", "bad_parameters",
-    "all_finite",
+    "all_finite", "renormalised",
 )  # fmt: skip
 
 
@@ -146,6 +146,7 @@ def _facts(failure: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What was noted of a failure, as names and values that rules can read."""
     seen = failure.get("seen") or {}
     if seen and "fault" not in seen:
+        yield RUN, "yes"
         yield "live_steps", str(sum(failure["steps"].values()))
         yield from facts_of(seen)
 
@@ -153,6 +154,8 @@ def _facts(failure: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What `live.crash.look` saw, as names and values."""
     modules = seen.get("modules", {})
+    if "made_steps" in seen:
+        yield "live_steps", str(seen["made_steps"])
     yield "live_grad_enabled", "yes" if seen["grad_enabled"] else "no"
     if modules.get("parameters"):
         yield "live_parameters", str(modules["parameters"])

@@ -39,7 +39,7 @@ def test_what_the_program_raised_itself(described) -> None:
 
 def test_a_run_has_noted_what_was_raised(described) -> None:
     """Nothing is missing then, and a trace is what is left."""
-    unknown = described(OWN.format(line="raise RuntimeError(message)"), "live_steps")
+    unknown = described(OWN.format(line="raise RuntimeError(message)"), "live_run")
     assert (unknown.next_command, unknown.missing) == ("gradfix run --trace -- python train.py", ())
 
 

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, diff_lines, failed, rewritten, write
 
 COLLECTED = """import torch
 from torch import nn
@@ -256,6 +257,30 @@ class Links(nn.Module):
         "-        first = self.table(head) @ self.table.weight.t()",
         "+        first = self.table(head) @ self.table.weight.clone().t()",
     ]
+
+
+def test_a_table_whose_limit_the_options_say(tmp_path: pathlib.Path) -> None:
+    """The live table has `max_norm`, which no line of the program writes."""
+    source = """from torch import nn
+
+
+class Links(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.table, self.other = nn.Embedding(9, 4), nn.Embedding(9, 4)
+        self.table = nn.Embedding(9, **options)
+
+    def forward(self, head, tail):
+        first = self.table(head) @ self.table.weight.t() + self.other.weight.sum()
+        return first, self.table(tail)
+"""
+    program = write(tmp_path, {"train.py": source})
+    for facts, wanted in (({}, None), ({"live_renormalised": "Links.table"}, "self.table.weight.clone().t()")):
+        proposal = best(
+            "read_a_copy", program, incident=failed({"train.py": 11}, facts=facts), options={"of": "weights"}
+        )
+        after = splice(source, proposal.edits) if proposal is not None else None
+        assert wanted in after if after is not None and wanted else proposal is None
 
 
 def test_a_state_that_others_have_saved_is_copied_whole_as_well(tmp_path: pathlib.Path) -> None:

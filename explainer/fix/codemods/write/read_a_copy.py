@@ -46,7 +46,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if first is not None:  # others have saved what the last call wrote, and this one writes again
                     own = insert_before(write.file, first, f"{write.name} = {write.name}.clone()")
                     yield Proposal(edits=(own, *edits), culprit=culprit, belief=belief - 0.2)
-    yield from _tables(context.program)
+    seen = context.incident.fact("live_renormalised")
+    yield from _tables(context.program, seen.value.rpartition(".")[2] if seen is not None else None)
     yield from _own_weights(context.program)
 
 
@@ -118,7 +119,7 @@ def _is_whole(node: ast.expr, write: Write) -> bool:
     return not isinstance(node, ast.Subscript) and seen_through(node)[0] == write.name
 
 
-def _tables(program: Program) -> Iterator[Proposal]:
+def _tables(program: Program, seen: str | None) -> Iterator[Proposal]:
     """Reads of the weight of an embedding that renormalises its rows as it looks them up."""
     for file in program.parsed():
         for name, made in _constructions(file):
@@ -126,7 +127,8 @@ def _tables(program: Program) -> Iterator[Proposal]:
             limits = [
                 one for one in made.keywords if one.arg == "max_norm" and getattr(one.value, "value", 0) is not None
             ]
-            if called not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or not limits:
+            is_limited = bool(limits) or name.rpartition(".")[2] == seen  # the options may say it: `**embedding`
+            if called not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or not is_limited:
                 continue
             reads = [
                 (each, node)
