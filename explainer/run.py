@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from explainer.catalog.catalog import Catalog
@@ -27,6 +27,7 @@ from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import SEEN, tell_ranks
 from explainer.source.network.ownership import chooses_parts
+from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.given_up import GivenUp, given_up
 from explainer.verification.idle_schedule import with_idle_schedules
@@ -107,7 +108,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
 
 MIN_MESSAGE, MAX_MESSAGE = 20, 200  # characters of a message by which it is known in a line
 _HANDED_ON = re.compile(r"Caught \w+ in \w+")
-_NO = frozenset({"0", "f", "false", "n", "no", "off"})
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 LATE = 124  # what `timeout` of coreutils ends with
 MAX_TRACED = 400  # steps of a run that ended well, with values that are not finite
 
@@ -229,7 +230,7 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     own = [one for one in reports if not is_echo_chain(one.incident.exceptions, job.catalog)]
     reports = own if any(one.incident.exceptions for one in own) else reports
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
-    return plan_report(best, job.catalog, job.root, _scripts_of(job)) if best is not None else None
+    return plan_report(best, job.catalog, job.root, _scripts_of(job), _variables_of(job)) if best is not None else None
 
 
 def _asked(incident: Incident, job: Job) -> Incident:
@@ -237,7 +238,7 @@ def _asked(incident: Incident, job: Job) -> Incident:
     words = list(job.command)
     pairs = [one.partition("=")[::2] for one in words if one.startswith("-") and "=" in one]
     pairs += [(one, after) for one, after in pairwise(words) if one.startswith("-") and "=" not in one]
-    told = tuple(Fact(name=TOLD_NO, value=name) for name, value in pairs if value.lower() in _NO)
+    told = tuple(Fact(name=TOLD_NO, value=name) for name, value in pairs if value.lower() in NO)
     return replace(incident, facts=(*incident.facts, *told))
 
 
@@ -245,6 +246,12 @@ def _scripts_of(job: Job) -> list[str]:
     """The scripts that the command names: a message that was printed without its traceback names no file."""
     paths = (os.path.join(job.root, one) for one in job.command if one.endswith(".py"))
     return [path for path in paths if os.path.isfile(path)]
+
+
+def _variables_of(job: Job) -> Mapping[str, str]:
+    """The environment in which the command runs, with what `env FREEZE=0 python train.py` sets in it."""
+    given = [one for one in takewhile(lambda one: not one.endswith(".py"), job.command) if _VARIABLE.match(one)]
+    return {**os.environ, **dict(one.split("=", 1) for one in given)}
 
 
 def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
@@ -299,7 +306,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
         row = MetricRow(values=(("grad_norm", math.nan),))  # which the program's own words do not say
         incident = replace(incident, metrics=(*incident.metrics, row))
         report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
-    report = plan_report(report, job.catalog, job.root, _scripts_of(job))
+    report = plan_report(report, job.catalog, job.root, _scripts_of(job), _variables_of(job))
     return replace(run, report=report) if report.findings else run
 
 

@@ -154,15 +154,17 @@ def present(report: Report, *, root: str, mask: bool, is_bound: bool = False) ->
     return report
 
 
-def plan_report(report: Report, catalog: Catalog, root: str, also: Iterable[str] = ()) -> Report:
+def plan_report(
+    report: Report, catalog: Catalog, root: str, also: Iterable[str] = (), variables: Mapping[str, str] | None = None
+) -> Report:
     """The report with the lines and edits that the codemods of its causes find in the program under `root`.
 
     The program is what the frames and the tracer name, and the files `also`, such as the script of a command; where nothing
-    is named, the few scripts of the folder that train.
+    is named, the few scripts of the folder that train. `variables` are those of the environment that it ran in, where known.
     """
     root = os.path.realpath(root)
     with _without_collector():
-        return _planned(report, catalog, root, also)
+        return _planned(report, catalog, root, also, variables or {})
 
 
 @contextmanager
@@ -179,7 +181,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -> Report:
+def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str], variables: Mapping[str, str]) -> Report:
     incident, notebook = report.incident, None
     if incident.source and incident.source.endswith(".ipynb"):
         from explainer.source.notebook import in_notebook
@@ -207,6 +209,7 @@ def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str]) -
         ability=surroundings.can,
         version=surroundings.release,
         changes=lambda of, name: [*gone(catalog, of, name), *came(catalog, of, name)],
+        variables=variables,
         is_guess=is_guess,
     )
     faults = list(report.faults)

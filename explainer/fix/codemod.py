@@ -44,8 +44,9 @@ class Context:
 
     `fields` are the values that the message names; `options` come from the fix's rule; `ability("bf16")` says whether the
     GPUs can, `version("transformers")` which release is installed; both None where that is not known.
-    `changes("TrainingArguments", "no_cuda")` says what became of a name of a library, or since when it is there. `is_guess`
-    where nothing names the program: it is what trains in the folder.
+    `changes("TrainingArguments", "no_cuda")` says what became of a name of a library, or since when it is there. `variables`
+    are those of the environment that the program ran in, none where that is not known. `is_guess` where nothing names the
+    program: it is what trains in the folder.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class Context:
     ability: Callable[[str], bool | None] = _unknown
     version: Callable[[str], str | None] = _unknown
     changes: Callable[[str, str], Sequence[Change]] = _unchanged
+    variables: Mapping[str, str] = field(default_factory=dict)
     is_guess: bool = False
 
     @property
