@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context
 from explainer.fix.failure import statements_at
 from explainer.model.incident import Frame
+from explainer.source.data.kept import DATA_SETS
 from explainer.source.data.loader import find_loaders, worked_by
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
@@ -21,7 +22,6 @@ from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scop
 from explainer.source.value.provenance import provenance_of
 
 _LOADS = "torch/utils/data/"
-_DATA_SETS = ("torch.utils.data.", "torchvision.datasets.")
 _LISTS = (ast.List, ast.ListComp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 Place = tuple[SourceFile, ast.expr]
@@ -32,7 +32,7 @@ def is_data_code(node: ast.AST, file: SourceFile, context: Context) -> bool:
     program = context.program
     owner, function = program.names(file).class_of(node), file.enclosing(node, *_FUNCTIONS)
     if owner is not None and any(
-        (program.names(file).qualified(one) or "").startswith(_DATA_SETS) for one in owner.bases
+        (program.names(file).qualified(one) or "").startswith(DATA_SETS) for one in owner.bases
     ):
         return True
     ran = [

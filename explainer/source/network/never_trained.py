@@ -16,6 +16,7 @@ from explainer.source.value.resolve import Resolver, resolver_of
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 _TRAINS = re.compile(r"Trainer$|^(?:fit|prepare|setup|initialize)$")
+_LOOKS = frozenset({"numel", "nelement", "size", "shape", "dtype", "device", "grad", "requires_grad"})
 _DEPTH = 6
 
 
@@ -44,14 +45,37 @@ def _trained(program: Program) -> Iterator[ast.AST]:
 def _roots(call: ast.Call, file: SourceFile, names: Names) -> list[ast.expr]:
     """What a call takes the parameters of: the owner of `parameters()`, the modules that a trainer is given.
 
-    `next(model.parameters())` asks for a device or a dtype.
+    `next(model.parameters())` asks for a device or a dtype; `sum(p.numel() for p in model.parameters())` counts.
     """
     func, above = call.func, file.parents.get(call)
     if isinstance(func, ast.Attribute) and func.attr in _LISTS:
         is_asked = isinstance(above, ast.Call) and getattr(above.func, "id", "") == "next"
-        return [] if is_asked else [func.value]
+        return [] if is_asked or _is_looked_at(call, file) else [func.value]
     called = str(names.qualified(func) or getattr(func, "attr", "")).rpartition(".")[2]
     return [*call.args, *(one.value for one in call.keywords)] if _TRAINS.search(called) else []
+
+
+def _is_looked_at(call: ast.Call, file: SourceFile) -> bool:
+    """Whether a loop over parameters reads nothing of them but their size, their kind and their gradient."""
+    loop = file.parents.get(call)
+    whole = file.parents.get(loop) if isinstance(loop, ast.comprehension) else loop
+    if not isinstance(loop, (ast.For, ast.comprehension)) or loop.iter is not call or whole is None:
+        return False
+    target = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else loop.target
+    reads = [
+        one
+        for one in walk(whole)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == getattr(target, "id", None)
+    ]
+    return all(_is_look(file.parents.get(one), file) for one in reads)
+
+
+def _is_look(node: ast.AST | None, file: SourceFile) -> bool:
+    """`p.numel()`, `p.grad is not None`, `p.grad.norm()`; not `p.grad.add_(noise)`, and not `p.requires_grad = True`."""
+    if not isinstance(node, ast.Attribute) or node.attr not in _LOOKS or not isinstance(node.ctx, ast.Load):
+        return False
+    above = file.parents.get(node)
+    return not (isinstance(above, ast.Attribute) and (above.attr.endswith("_") or above.attr == "data"))
 
 
 def _held(value: Value, resolver: Resolver, seen: set[ast.AST], depth: int) -> Iterator[ast.AST]:

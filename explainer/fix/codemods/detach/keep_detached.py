@@ -9,6 +9,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
+from explainer.source.data.kept import is_data_set
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.carried import holds_graph
@@ -40,9 +41,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     yield from _returned(context)
     yield from _norms(context)
     for file, function in context.program.functions():
-        if context.program.names(file).class_of(function) is not None and function.name != "__init__":
-            for bound in bounds_of(function):
-                yield from _kept(bound, function, file, context)
+        owner = context.program.names(file).class_of(function)
+        if owner is None or function.name == "__init__" or is_data_set(owner, file, context.program):
+            continue  # what a data set keeps is another matter: `compute_data_without_graph`
+        for bound in bounds_of(function):
+            yield from _kept(bound, function, file, context)
 
 
 def _sent(context: Context) -> Iterator[Proposal]:
