@@ -62,7 +62,7 @@ def runs_behind(value: Value, program: Program, depth: int = 0) -> list[Run] | N
             shared.add(target[1])
             modules = tuple(one for one in _given(source) if is_module(Value(one, file), program))
         else:
-            modules = tuple(_called(source, file, program))
+            modules = tuple(modules_run(source, file, program))
         if not modules and (target is None or target[1] in shared):
             return None
         before = _before(source, modules, file, program, depth) if modules else []
@@ -89,7 +89,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(one.value for one in call.keywords)]
 
 
-def _called(call: ast.Call, file: SourceFile, program: Program) -> Iterator[ast.expr]:
+def modules_run(call: ast.Call, file: SourceFile, program: Program) -> Iterator[ast.expr]:
     """The module that a call runs: what it calls, or the one whose method it is."""
     func = call.func
     owner = func.value if isinstance(func, ast.Attribute) and func.attr not in _NO_RUN else None
