@@ -69,7 +69,9 @@ def explain(
     """
     catalog = load_catalog(knowledge)
     report = explain_incident(read_incidents(failure)[-1], environment, catalog)
-    return _shown(report, catalog, mask=mask)
+    variables = os.environ if isinstance(failure, BaseException) else None  # it was raised in this process
+    report = localise(report, catalog, root=os.getcwd(), mask=mask, variables=variables)
+    return Explanation(**{field.name: getattr(report, field.name) for field in fields(report)})
 
 
 def read_incidents(failure: BaseException | str | os.PathLike[str] | BinaryIO) -> list[Incident]:
@@ -131,9 +133,14 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
     )
 
 
-def localise(report: Report, catalog: Catalog, *, root: str, mask: bool) -> Report:
-    """The report with what the user's program under `root` adds: guilty lines, edits; paths relative to it, secrets masked."""
-    return present(plan_report(report, catalog, root), root=root, mask=mask)
+def localise(
+    report: Report, catalog: Catalog, *, root: str, mask: bool, variables: Mapping[str, str] | None = None
+) -> Report:
+    """The report with what the user's program under `root` adds: guilty lines, edits; paths relative to it, secrets masked.
+
+    `variables` are those of the environment that it ran in, where known.
+    """
+    return present(plan_report(report, catalog, root, variables=variables), root=root, mask=mask)
 
 
 def present(report: Report, *, root: str, mask: bool, is_bound: bool = False) -> Report:
@@ -374,8 +381,3 @@ def _with_source(report: Report, root: str, *, is_bound: bool) -> Report:
         for finding in report.findings
     )
     return replace(report, findings=findings)
-
-
-def _shown(report: Report, catalog: Catalog, *, mask: bool) -> Explanation:
-    report = localise(report, catalog, root=os.getcwd(), mask=mask)
-    return Explanation(**{field.name: getattr(report, field.name) for field in fields(report)})

@@ -46,4 +46,6 @@ class Explaining:
         report = explain_incident(read_incidents(error)[-1], None, catalog)
         if not report.findings:
             return ""
-        return render_terminal(localise(report, catalog, root=self._root, mask=True), Layout(width=WIDTH))
+        return render_terminal(
+            localise(report, catalog, root=self._root, mask=True, variables=os.environ), Layout(width=WIDTH)
+        )

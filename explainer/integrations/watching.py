@@ -185,7 +185,9 @@ class Watcher:
         incident = Incident(metrics=tuple(MetricRow(values=row) for row in self._metrics))
         incident = with_unowned(incident, unowned) if unowned else with_silent([incident], faults)[-1]
         catalog = load_catalog(None)
-        return localise(explain_incident(incident, None, catalog), catalog, root=os.getcwd(), mask=True)
+        return localise(
+            explain_incident(incident, None, catalog), catalog, root=os.getcwd(), mask=True, variables=os.environ
+        )
 
     def _tell(self, fault: str, report: Report, *, is_over: bool) -> None:
         """Warn, stop, or call, as was asked for; a training that is over cannot be stopped."""
