@@ -35,6 +35,7 @@ from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
 from explainer.verification.live_report import live_environment, read_reports, with_live_facts
 from explainer.verification.rank_file import read_ranks
+from explainer.verification.refused import with_refused
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
 from explainer.verification.traced import GROWTH, is_silent_fault, lines_of, with_trace
@@ -120,6 +121,7 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     silent = silent_faults(processes) if status == 0 else ()
     told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
     told = with_idle_schedules(with_early_clips(told, processes), processes)
+    told = with_refused(told, processes, silent) if silent else told
     is_renewed = any(one.renewed for one in processes)  # it says more of what a forward puts into its module
     unowned = () if status or is_renewed else left_out(processes, job.root)
     if unowned:

@@ -26,6 +26,7 @@ from .idle_schedule import IdleSchedules
 from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices
 from .misscaled import Misscaled
 from .name import Names
+from .refused import Refused
 from .renewed import Renewed
 from .segment import Segments
 from .skipped import Skipped
@@ -59,6 +60,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.unscaled.watch()
     watcher.hooked.watch()
     watcher.unloaded.watch()
+    watcher.refused.watch()
     watcher.dropped.watch()
     watcher.idle_adapters.watch()
     watcher.frozen_adapters.watch()
@@ -101,6 +103,7 @@ class Watcher:
         self.unscaled = Unscaled(sys.modules["torch"], self.unowned.made)
         self.hooked = Hooked(sys.modules["torch"])
         self.unloaded = Unloaded(sys.modules["torch"])
+        self.refused = Refused(sys.modules["torch"])
         self.dropped = Dropped()
         self.idle_adapters = IdleAdapters()
         self.frozen_adapters = FrozenAdapters()
@@ -140,6 +143,7 @@ class Watcher:
         self.renewed.before_step(optimizer)
         self.hooked.before_step()
         self.unloaded.before_step()
+        self.refused.before_step(optimizer)
         self.idle_adapters.before_step()
         self.frozen_adapters.before_step(optimizer)
         self.switched_adapters.before_step(optimizer)
@@ -199,7 +203,7 @@ class Watcher:
             self._recorder.parts["unowned"] = unowned
 
     def _tell_silent(self) -> None:
-        """What went wrong without a word: steps left out, gradients of another size, loads and columns that were passed over."""
+        """What went wrong without a word: steps left out, gradients of another size, loads that were refused or passed over."""
         for name in (
             "idle_schedules",
             "skipped",
@@ -207,6 +211,7 @@ class Watcher:
             "unscaled",
             "hooked",
             "unloaded",
+            "refused",
             "dropped",
             "idle_adapters",
             "frozen_adapters",

@@ -71,8 +71,8 @@ class Unloaded:
             return
         tensors = dict(named_tensors(module))
         found = passed_over(
-            {key: _size(value) for key, value in state.items()},
-            {key: _size(value) for key, value in tensors.items()},
+            {key: size_of(value) for key, value in state.items()},
+            {key: size_of(value) for key, value in tensors.items()},
             unexpected,
             missing,
         )
@@ -89,7 +89,7 @@ class _Note:
     def __init__(self, told: dict[str, Any], left: list[Any], given: list[Any]) -> None:
         self.told = told
         kept = [one for one in left if one.requires_grad][:SAMPLES] or left[:SAMPLES]
-        self._left = [(weakref.ref(one), _values(one)) for one in kept]
+        self._left = [(weakref.ref(one), values_of(one)) for one in kept]
         self._given = [weakref.ref(one) for one in given[:SAMPLES]]
         self._is_sure = False
 
@@ -97,7 +97,7 @@ class _Note:
         """Whether the parameters are there and hold what they held, when the program begins to train."""
         if not self._is_sure:
             alive = [(one, values) for ref, values in self._left if (one := ref()) is not None]
-            self._is_sure = bool(alive) and all(_is_close(_values(one), values) for one, values in alive)
+            self._is_sure = bool(alive) and all(is_close(values_of(one), values) for one, values in alive)
         return self._is_sure
 
     def is_mended_by(self, module: Any, state: Any, missing: list[str], unexpected: list[str]) -> bool:
@@ -167,12 +167,13 @@ def named_tensors(module: Any) -> Iterator[tuple[str, Any]]:
     yield from module.named_buffers(remove_duplicate=False)
 
 
-def _size(value: Any) -> tuple[int, ...] | None:
+def size_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor; None of what has none."""
     shape = getattr(value, "shape", None)
     return None if shape is None else tuple(shape)
 
 
-def _values(tensor: Any) -> list[float] | None:
+def values_of(tensor: Any) -> list[float] | None:
     """The first values of a tensor; None of one that has none to read."""
     if tensor.is_meta or type(tensor).__name__ == "DTensor":  # to read a sharded one takes all ranks
         return None
@@ -180,7 +181,7 @@ def _values(tensor: Any) -> list[float] | None:
     return [float(one) for one in flat.tolist()]
 
 
-def _is_close(now: list[float] | None, before: list[float] | None) -> bool:
+def is_close(now: list[float] | None, before: list[float] | None) -> bool:
     """Whether values are the same, but for a cast to a type of fewer digits."""
     if now is None or before is None:
         return now == before

@@ -113,6 +113,8 @@ BATCH_KEY = "live_batch_key"
 """The fact of the key under which a collator hands over the labels, and where it stands: `tags by /here/rows.py:39`."""
 EARLY_CLIP = "live_early_clip"
 """The fact of a line that clips gradients before the backward that makes them: `train.py:12`."""
+REFUSED = "live_refused_state"
+"""The fact of a state that was refused and trained without: `train.py:41 was refused the state that it loads, and ...`."""
 CAUGHT = "caught"
 """The fact of an exception that the program caught itself, in words: `the program caught it 3 times in 4 steps, and ...`."""
 

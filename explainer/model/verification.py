@@ -25,6 +25,7 @@ FROZEN = "loads an adapter for inference whose weights an optimizer was given"  
 CHANGES_NOTHING = "have changed nothing"  # likewise
 SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
+GOES_WITHOUT = "was refused the state that it loads, and the program went on without it"  # likewise
 _TRAINING = re.compile(r"torch[\\/](?:nn|autograd|optim|amp|_tensor|functional|utils[\\/]checkpoint)\b")
 HANDLED = "handled"  # as `live.handled` writes it, which imports nothing of ours
 CHECKPOINT, COMPILE, GRAD_SCALER = "checkpoint", "compile", "grad scaler"
@@ -281,6 +282,22 @@ class Unloaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A `load_state_dict` that raised, and a program that trained the module all the same.
+
+    `text` is the traceback down to the line that loads; `prefix` what stands before the keys of a state that fits but for it.
+    """
+
+    module: str
+    message: str = field(repr=False)
+    text: str = field(repr=False)
+    prefix: str = ""
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """A column of the training set that the Trainer took out, since `model`'s forward does not name it, and that the loss reads."""
 
@@ -371,6 +388,7 @@ class ProcessReport:
     renewed: tuple[Renewed, ...] = ()
     hooked: tuple[Hooked, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
+    refused: tuple[Refused, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     idle_adapters: tuple[IdleAdapter, ...] = ()
     frozen_adapters: tuple[IdleAdapter, ...] = ()

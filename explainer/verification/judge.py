@@ -14,6 +14,7 @@ from explainer.model.verification import (
     CLIPS_SCALED,
     DROPPED,
     FROZEN,
+    GOES_WITHOUT,
     GREEN,
     HANDLED,
     IDLE,
@@ -35,10 +36,12 @@ from explainer.model.verification import (
     Misscaled,
     ParameterHealth,
     ProcessReport,
+    Refused,
     Renewed,
     Unloaded,
 )
 from explainer.verification.command import Ended
+from explainer.verification.refused import why_refused
 
 MAX_NAMES = 3
 LEAST_SHARE = 0.25  # of the steps of a whole run: a policy that learns to end its episodes makes fewer
@@ -178,6 +181,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(hook)} {WRITES_GIVEN}"
     for load in process.unloaded:
         yield f"{place_of(load)} {PASSES_OVER}: {_fitting(load)}"
+    for refused in process.refused:
+        yield f"{place_of(refused)} {GOES_WITHOUT}: {why_refused(refused)}"
     for column in process.dropped:
         yield f"{place_of(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     for idle in process.idle_schedules:
@@ -197,7 +202,9 @@ def _adapter_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(switched)} {SWITCHED}: `{switched.adapter}`, since `{switched.instead}` is active"
 
 
-def place_of(one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Dropped | IdleAdapter | IdleSchedule) -> str:
+def place_of(
+    one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Refused | Dropped | IdleAdapter | IdleSchedule,
+) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from explainer.model.verification import Failure, ParameterHealth, ProcessReport, StepRow
+from explainer.model.verification import Failure, ParameterHealth, ProcessReport, Refused, StepRow
 from explainer.verification.command import Ended
 from explainer.verification.judge import judge, silent_faults
 
@@ -27,6 +27,11 @@ def process(*, is_stopped: bool = True, **given) -> ProcessReport:
     return ProcessReport(pid=1, is_stopped=is_stopped, steps=((FIRST, 3), (SECOND, 3)), **given)
 
 
+MISFIT = (
+    'Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a.weight", "a.bias". \n\tUnexpected key(s) in '
+    'state_dict: "module.a.weight". \n\tsize mismatch for b.weight: copying a param with shape torch.Size([3, 4]) from checkpoint, '
+    "the shape in current model is torch.Size([3, 3])."
+)
 TRAINS = {"rows": rows(FIRST, 0, 1, 2), "parameters": (weight(FIRST),)}
 GREEN = {
     "all is well": process(**TRAINS, losses=(1.0, 0.9, 0.8)),
@@ -60,6 +65,11 @@ RED = {
             uses=("checkpoint", "checkpoint without inputs"),
         ),
         "a parameter of the 1st optimizer (Adam) got no gradient: a checkpointed segment",
+    ),
+    "a state that was refused": (
+        process(**TRAINS, refused=(Refused(module="Net", message=MISFIT, text="", file="/a/train.py", line=41),)),
+        "train.py:41 was refused the state that it loads, and the program went on without it: missing keys a.weight and 1 more, "
+        "unexpected keys module.a.weight, other sizes of b.weight",
     ),
     "nothing but zeros": (
         process(rows=rows(FIRST, 0, 1, 2), parameters=(weight(FIRST, moved=0),)),
