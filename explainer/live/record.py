@@ -27,6 +27,7 @@ MAX_TEXT = 20_000
 MAX_LOOKS = 3
 MAX_LAST = 5
 NOTED = "__gradfix_noted__"
+_ENDS = ("uncaught", "thread")
 _HEADING = "Traceback (most recent call last):\n"
 
 
@@ -210,6 +211,7 @@ class Recorder:
         if known is not None:
             if known["where"] == "raised" and where != "raised":
                 known.update(where=where, text=_text(error, is_whole=True))
+                known["seen"] = known["seen"] or self._look(error, where)
                 self._write_rank(where)
             return
         failure = {
@@ -220,7 +222,7 @@ class Recorder:
             "seconds": round(time.monotonic() - self.started, 3),
             **now(),
             **self._among_ranks(error),
-            "seen": self._look(error),
+            "seen": self._look(error, where),
         }
         # The mark is on the exception itself: a reference to it would keep its frames and their tensors alive, and its
         # id comes back once it is gone, as in a loop that catches one failure after another.
@@ -246,9 +248,9 @@ class Recorder:
             return {}
         return {"collectives": self.collectives.told(), "sequence": sequence(), **compared(error)}
 
-    def _look(self, error: BaseException) -> dict[str, Any]:
-        """What the live objects say; of the first failures only, so that a loop that catches many stays quick."""
-        if len(self.failures) >= MAX_LOOKS:
+    def _look(self, error: BaseException, where: str) -> dict[str, Any]:
+        """What the live objects say; of those that a program catches of the first only, so that a loop that catches many stays quick."""
+        if len(self.failures) >= MAX_LOOKS and where not in _ENDS:
             return {}
         from . import crash
 

@@ -85,7 +85,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         parameters=parameters,
         modules=modules_of(parameters),
         first=tuple(_first(key, one) for key, one in raw.get("first", {}).items()),
-        failures=tuple(failure_of(one) for one in raw.get("failures", ())),
+        failures=tuple(_failures(raw.get("failures", ()))),
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
         last_loss=str(raw.get("last_loss", "")),
@@ -116,6 +116,14 @@ _TOLD = (
     "fractions", "scores", "coarse", "refused_index", "carried", "used_up", "unreduced", "batch_key", "bad_data", "bad_parameters",
     "all_finite", "renormalised",
 )  # fmt: skip
+
+
+def _failures(noted: Iterable[dict[str, Any]]) -> Iterator[Failure]:
+    """The failures of a process: of one that came again and again only the first ones were looked at, and say it for the others."""
+    looked_at: dict[str, Failure] = {}
+    for one in map(failure_of, noted):
+        first = looked_at.setdefault(one.text, one) if one.facts else looked_at.get(one.text, one)
+        yield one if one.facts else replace(one, facts=first.facts, traced=first.traced)
 
 
 def failure_of(raw: dict[str, Any]) -> Failure:

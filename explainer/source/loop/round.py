@@ -89,7 +89,9 @@ def _loops_to(step: Act, node: ast.AST, file: SourceFile, program: Program, dept
 
 
 def _loops_above(node: ast.AST, top: ast.AST, file: SourceFile) -> int:
-    count, above = int(isinstance(top, _LOOPS) and node is not top), file.parents.get(node)
+    if node is top:
+        return 0
+    count, above = int(isinstance(top, _LOOPS)), file.parents.get(node)
     while above is not None and above is not top:
         count, above = count + isinstance(above, _LOOPS), file.parents.get(above)
     return count

@@ -46,6 +46,21 @@ for epoch in range(3):
         for hook in hooks:
             hook.on_end(x, y)
 """
+NESTED = """import torch
+class Loop:
+    def emit(self, event):
+        for hook in self.hooks:
+            getattr(hook, event)(self)
+    def fit(self, loader, epochs):
+        for self.epoch in range(epochs):
+            for x, y in loader:
+                self.emit("on_start")
+                loss = self.criterion(self.model(x), y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.emit("on_end")
+"""
 BASE = """from torch.optim.lr_scheduler import StepLR
 class Hook:
     def on_start(self, loop): ...
@@ -97,6 +112,11 @@ RIGHT = {
 }  # fmt: skip
 WRONG = {
     "a method": (LOOP, SCHEDULE, ["-    def on_start(self, loop):", "+    def on_end(self, loop):"]),
+    "a step in the loops themselves": (
+        NESTED,
+        SCHEDULE,
+        ["-    def on_start(self, loop):", "+    def on_end(self, loop):"],
+    ),
     "in an epoch": (
         LOOP,
         SCHEDULE.replace("on_start(self, loop)", "on_epoch(self, loop)").replace("on_end(", "after_epoch("),
