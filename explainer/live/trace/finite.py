@@ -180,9 +180,9 @@ class Finite:
         if first is not None and first[0]:
             ends_infinite = self._is_of_infinite_loss(flags, next(iter(gradient)), forward)
             if not ends_infinite or self._first_infinity(forward, views) is None:
-                return self._first_backward(
-                    gradient, {number for is_gradient, number, _ in flags if is_gradient}, views
-                )
+                own = flags[: _end_of_backward(flags, next(iter(gradient)))]
+                gradient = {number: kind for is_gradient, number, kind in self._bad(own) if is_gradient}
+                return self._first_backward(gradient, {number for is_gradient, number, _ in own if is_gradient}, views)
         found = self._first_forward(forward, views, given, since=min((number for _, number, _ in flags), default=0))
         if found is None and ends_infinite and forward:
             found = self._first_infinity(forward, views)
@@ -401,6 +401,17 @@ class Finite:
     def blame_leaf(self, tensor: Any) -> tuple[int, Operation] | None:
         """The operation that gave a leaf a gradient that is not finite, where no gradient before it was: its last taker."""
         return next(iter(self._flow.consumers_of_leaf(id(tensor))), None)
+
+
+def _end_of_backward(flags: Sequence[tuple[bool, int, Any]], bad: int) -> int:
+    """Where the backward ends in which an operation's gradient was bad first: one that follows differentiates what is newer.
+
+    So does that of a gradient penalty, in whose graph every gradient is bad once one is.
+    """
+    at = next(index for index, (is_gradient, number, _) in enumerate(flags) if is_gradient and number == bad)
+    newest = max((number for is_gradient, number, _ in flags[:at] if not is_gradient), default=bad)
+    later = (index for index in range(at, len(flags)) if flags[index][0] and flags[index][1] > newest)
+    return next(later, len(flags))
 
 
 def numbers_of(torch: Any, scalars: Sequence[Any]) -> list[float]:
