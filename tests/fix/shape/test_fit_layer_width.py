@@ -10,7 +10,7 @@ from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import make_patch
 from explainer.model.patch import Patch
 from explainer.source.program import read_program
-from tests.fix.rewriting import changed_lines, failed, rewritten
+from tests.fix.rewriting import changed_lines, failed, rewritten, write
 
 HEAD = "from torch import nn\n"
 SHAPES = {"message": "mat1 and mat2 shapes cannot be multiplied (2x196 and 256x10)"}
@@ -157,12 +157,33 @@ def test_a_width_of_a_file(code: str, wanted: str | None, tmp_path: pathlib.Path
     incident = failed({"train.py": 5}, SHAPES["message"])
     found = list(find_codemod("fit_layer_width")(Context(program=program, incident=incident)))
     if wanted is None:
-        assert found == []
+        assert [(one.edits, one.culprit.line) for one in found] == [((), 4)]
         return
     (one,) = found
     patch = make_patch(one.edits, program.editable(edit.file for edit in one.edits), program.root)
     assert isinstance(patch, Patch)
     assert [change.after.decode() for change in patch.files] == [wanted]
+
+
+def test_a_layer_whose_width_the_author_says_is_named(tmp_path: pathlib.Path) -> None:
+    """The one that the failing line runs; another model would be built by any edit."""
+    source = """from torch import nn
+class Attention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.q = nn.Linear(width, width)
+        self.kv = nn.Linear(width, 2 * width)
+    def forward(self, x, source):
+        return self.q(x), self.kv(source)
+"""
+    sizes = "mat1 and mat2 shapes cannot be multiplied (256x48 and 64x128)"
+    alone = source.replace("self.q(x), self.kv(source)", "self.kv(source)")
+    for text, wanted in ((source, []), (alone, [6])):
+        program = write(tmp_path, {"train.py": text})
+        context = Context(program=program, incident=failed({"train.py": 8}, sizes))
+        found = list(find_codemod("fit_layer_width")(context))
+        assert [one.culprit.line for one in found] == wanted
+        assert not any(one.edits for one in found)
 
 
 SHARED = """from torch import nn

@@ -38,8 +38,24 @@ def propose(context: Context) -> Iterator[Proposal]:
     if shapes is None:
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
-    yield from _by_setting(got, wanted, out, context)
-    fit = [one for one in _linears(context) if _number(one, 1, context) in {None, out}]
+    edited = [*_by_setting(got, wanted, out, context), *_by_layer(got, wanted, out, context)]
+    yield from edited
+    called = _run_by_failure(_fitting(out, context), context)
+    if not edited and len(called) == 1:  # which of the two widths is right the author says
+        file, call = called[0]
+        yield Proposal(
+            edits=(), culprit=culprit_of(file, call, f"is built for {wanted} features and gets {got}"), belief=0.5
+        )
+
+
+def _fitting(out: int, context: Context) -> list[_Layer]:
+    """The linear layers that give as many features as the message says, as far as they say a number."""
+    return [one for one in _linears(context) if _number(one, 1, context) in {None, out}]
+
+
+def _by_layer(got: int, wanted: int, out: int, context: Context) -> Iterator[Proposal]:
+    """The one layer that has the width that the message names, or that the failing line runs."""
+    fit = _fitting(out, context)
     exact = [one for one in fit if _number(one, 0, context) == wanted]
     called = _run_by_failure(fit, context)
     run = [one for one in called if one in exact or _number(one, 0, context) is None]
