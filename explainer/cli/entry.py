@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from explainer.cli.failure import error_object, fail, wants_json
 from explainer.errors import GradfixError
 
+_GONE = "the current folder has been deleted: change to another one"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; every error is one line on standard error."""
@@ -16,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except GradfixError as error:
-        return fail(str(error), 2, is_json=wants_json(words))
+        return fail(_GONE if _is_folder_gone() else str(error), 2, is_json=wants_json(words))
     except KeyboardInterrupt:
         if wants_json(words):
             print(error_object("interrupted", 130))
@@ -29,7 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("GRADFIX_DEBUG"):
             raise
         message = f"internal error: {type(error).__name__}: {error} (GRADFIX_DEBUG=1 shows where)"
-        return fail(message, 2, is_json=wants_json(words))
+        return fail(_GONE if _is_folder_gone() else message, 2, is_json=wants_json(words))
+
+
+def _is_folder_gone() -> bool:
+    """Whether the folder that the command runs in has been deleted: whatever failed then failed for that."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _run(words: list[str]) -> int:

@@ -77,3 +77,17 @@ def test_an_error_in_words(tmp_path) -> None:
     """Without JSON standard output stays empty."""
     done = gradfix("explain", "none.log", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--", "true"], ["explain"], ["verify", "--", "true"]], ids=lambda words: words[0]
+)
+def test_a_folder_that_was_deleted(tmp_path: pathlib.Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that says what to do, whatever asked for the folder first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone").mkdir()
+    command = f"cd gone && rmdir ../gone && echo 'RuntimeError: x' | {sys.executable} -m gradfix {' '.join(words)}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_STATE_DIR": str(tmp_path / "state")}
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == "gradfix: the current folder has been deleted: change to another one"
