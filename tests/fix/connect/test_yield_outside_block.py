@@ -197,3 +197,51 @@ def test_others_of_a_network_that_nothing_trains(tmp_path: pathlib.Path) -> None
     assert after.endswith(
         "    for row in rows:\n        with torch.no_grad():\n            result = net(row)\n        yield result\n"
     )
+
+
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+FED = (
+    HEAD
+    + """class Hardest:
+    def __iter__(self):
+        with torch.no_grad():
+            for part in rows.split(4):
+                best = score(part).topk(2).indices
+                yield part[best].tolist()
+
+
+def hardest(rows):
+    with torch.no_grad():
+        for part in rows.split(4):
+            best = score(part).topk(2).indices
+            yield part[best].tolist()
+
+
+def train(rows):
+    for batch in LOOP:
+        net(batch).sum().backward()
+
+
+def judge(rows):
+    for batch in hardest(rows):
+        print(batch)
+"""
+)
+LOOPS = {
+    "a generator": ("hardest(rows)", 1),
+    "wrapped": ("enumerate(hardest(rows))", 1),
+    "a sampler of a loader": ("torch.utils.data.DataLoader(rows, batch_sampler=Hardest())", 1),
+    "a name": ("loader", 1),
+    "plain rows": ("rows.split(4)", 0),
+    "a loader without it": ("torch.utils.data.DataLoader(rows, batch_size=4)", 0),
+}
+
+
+@pytest.mark.parametrize(("loop", "count"), LOOPS.values(), ids=LOOPS)
+def test_what_feeds_the_loop_that_failed(tmp_path: pathlib.Path, loop: str, count: int) -> None:
+    """Where nothing was traced; a generator that another loop takes from is no fault of this one."""
+    source = FED.replace("LOOP", loop) + "\n\nloader = torch.utils.data.DataLoader(rows, batch_sampler=Hardest())\n"
+    program = write(tmp_path, {"train.py": source})
+    for message, wanted in ((NO_GRAPH, count), ("another", 0)):
+        incident = failed({"train.py": line_of(source, ".backward()")}, message)
+        assert len(list(find_codemod("yield_outside_block")(Context(program=program, incident=incident)))) == wanted

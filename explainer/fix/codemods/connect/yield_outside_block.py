@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import crash_places, message_of
 from explainer.fix.data_run import modules_run
 from explainer.fix.rewrite import free_name
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF
+from explainer.source.data.fed_by import fed_by
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import GRAD_MODE
 from explainer.source.name import Function, dotted_name
@@ -29,6 +31,7 @@ from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
+_NO_GRAPH = "does not require grad and does not have a grad_fn"
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _METHODS = frozenset({"staticmethod", "classmethod", "override"})
 # What may be called outside of the block: it computes nothing of weights.
@@ -40,9 +43,9 @@ _WHY = "leaves grad mode off in the loop that takes what is yielded, for as long
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each traced block with a `yield` in it."""
+    """An edit for each traced block with a `yield` in it; where nothing was traced, for those that feed the loop that failed."""
     program = context.program
-    for _, file, statement in traced_statements(GRAD_OFF, context):
+    for file, statement, belief in _blocks(context):
         function = program.names(file).function_of(statement)
         if not isinstance(statement, ast.With) or not isinstance(function, ast.FunctionDef):
             continue
@@ -52,7 +55,34 @@ def propose(context: Context) -> Iterator[Proposal]:
             edit = _Spread(statement, function, file, program).edit()
             if edit is not None:
                 item = statement.items[0].context_expr
-                yield Proposal(edits=(edit,), culprit=culprit_of(file, item, _WHY), belief=2.6)
+                yield Proposal(edits=(edit,), culprit=culprit_of(file, item, _WHY), belief=belief)
+
+
+def _blocks(context: Context) -> Iterator[tuple[SourceFile, ast.stmt, float]]:
+    """The statements that may hold grad mode off for the failing line, and how sure each is."""
+    yield from ((file, statement, 2.6) for _, file, statement in traced_statements(GRAD_OFF, context))
+    if context.incident.traced or not context.has_failed or _NO_GRAPH not in message_of(context):
+        return
+    loops = {
+        loop: file
+        for file, statement in crash_places(context)
+        for loop in _above(statement, file)
+        if isinstance(loop, (ast.For, ast.AsyncFor))
+    }
+    for loop, file in loops.items():
+        for where, function in fed_by(loop, file, context.program):
+            yield from ((where, one, 2.2) for one in _inside_of(function) if isinstance(one, ast.With))
+
+
+def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
+    above = file.parents.get(node)
+    while above is not None:
+        yield above
+        above = file.parents.get(above)
+
+
+def _inside_of(function: Function) -> Iterator[ast.AST]:
+    return (one for statement in function.body for one in _inside(statement))
 
 
 def _is_mode(block: ast.With, file: SourceFile, program: Program) -> bool:
