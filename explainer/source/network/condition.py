@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
@@ -25,10 +25,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """An expression that switches training off where it has this truth."""
+    """An expression that switches training off where it has this truth: grad mode where `of_mode`, else flags of parameters."""
 
     value: Value
     is_true: bool
+    of_mode: bool = False
 
 
 def find_conditions(program: Program) -> tuple[Condition, ...]:
@@ -40,13 +41,14 @@ def _find(program: Program) -> Iterator[Condition]:
     for file in program.parsed():
         for node in file.walk():
             if _is_context(node, file, program):
-                yield from _tests(node, file, program, depth=_DEPTH)
+                yield from (replace(one, of_mode=True) for one in _tests(node, file, program, depth=_DEPTH))
             state = _state(node, file, program)
+            of_mode = isinstance(node, ast.Call) and program.names(file).is_call(node, *_MODES, "torch.inference_mode")
             for where, site, given in _sites(state, node, file, program) if state is not None else ():
                 if not isinstance(given, ast.Constant):
-                    yield Condition(value=Value(given, where), is_true=False)
+                    yield Condition(value=Value(given, where), is_true=False, of_mode=of_mode)
                 if not isinstance(given, ast.Constant) or not given.value:
-                    yield from _tests(site, where, program)
+                    yield from (replace(one, of_mode=of_mode) for one in _tests(site, where, program))
 
 
 def _is_context(node: ast.AST, file: SourceFile, program: Program) -> bool:

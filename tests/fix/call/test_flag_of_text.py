@@ -141,6 +141,21 @@ def test_nothing_without_a_failure(tmp_path: pathlib.Path) -> None:
     assert list(find_codemod("flag_of_words")(Context(program=program))) == []
 
 
+@pytest.mark.parametrize(
+    ("use", "of"),
+    [("if FROZEN:\n    net.requires_grad_(False)\n", "parameters"), ("torch.set_grad_enabled(not FROZEN)\n", "mode")],
+    ids=["frozen", "grad mode"],
+)
+def test_each_cause_has_its_own_flags(tmp_path: pathlib.Path, use: str, of: str) -> None:
+    """What freezes speaks for no grad mode, and the other way round."""
+    head = 'import os\nimport torch\nFROZEN = bool(os.environ.get("FREEZE", "0"))\nnet = torch.nn.Linear(3, 1)\n'
+    (tmp_path / "train.py").write_text(head + use)
+    program = read_program(str(tmp_path), ["train.py"])
+    for asked in ("parameters", "mode"):
+        context = Context(program=program, incident=failed(), options={"of": asked})
+        assert len(list(find_codemod("flag_of_words")(context))) == (asked == of)
+
+
 def test_a_variable_that_says_yes_freezes_on_purpose(tmp_path: pathlib.Path) -> None:
     """The default does not apply where the environment sets the variable."""
     source = FREEZE.format(flag='bool(os.environ.get("FREEZE", "0"))')

@@ -67,13 +67,16 @@ def _flags(context: Context) -> Iterator[Proposal]:
     """One edit for all the casts that read a word for no and switch training off by it."""
     program, variables = context.program, context.variables
     found: dict[ast.expr, tuple[Cast, str]] = {}
+    kinds: set[str] = set()
     for condition in find_conditions(program):
         for cast in casts_behind(condition.value, program, is_true=condition.is_true):
             word = next((one for one in words_of(cast.text, program, variables) if is_no(one)), None)
-            if word is not None and cast.node not in found:
-                found[cast.node] = cast, str(word).strip()
+            if word is not None:
+                found.setdefault(cast.node, (cast, str(word).strip()))
+                kinds.add("mode" if condition.of_mode else "parameters")
     edits = [edit for cast, _ in found.values() if (edit := _edit(cast, program, variables)) is not None]
-    if not edits or len(edits) < len(found):
+    # Grad mode is another cause than frozen parameters.
+    if not edits or len(edits) < len(found) or context.options.get("of", min(kinds)) not in kinds:
         return
     first, word = next(iter(found.values()))
     yield Proposal(
