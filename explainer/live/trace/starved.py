@@ -13,6 +13,7 @@ from typing import Any
 
 from .flow import Flow, Operation
 from .place import Place
+from .scalars import Scalars
 
 LEAST_STEPS = 2
 MAX_LOOKED_AT = 32
@@ -51,8 +52,9 @@ class _Owned:
 class Starved:
     """Counts the steps in which each parameter had a gradient."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, scalars: Scalars) -> None:
         self._flow = flow
+        self._scalars = scalars
         self._owned: dict[int, _Owned] = {}
         self._fitted: set[tuple[Any, str]] = (
             set()
@@ -219,7 +221,8 @@ class Starved:
         """Whether anything that comes of an operation is part of a graph again: a cut for a log or a metric is none."""
         queue, seen = [number], {number}
         while queue:
-            for one in takers.get(queue.pop(0), ()):
+            number = queue.pop(0)
+            for one in (*takers.get(number, ()), *self._scalars.takers(number)):
                 operation = self._flow.get(one)
                 if operation is not None and operation.gave_grad:
                     return True

@@ -41,6 +41,7 @@ from .new_leaf import NewLeaves
 from .place import Place, Places
 from .replay import Replays
 from .sampled_terms import SampledTerms
+from .scalars import Scalars
 from .shared import SHARING, Shared
 from .silenced import Silenced
 from .starved import FLAT, SET_DATA, Starved
@@ -76,7 +77,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._exits = Exits()
         self.replays = Replays(torch, self._places.here, self._writes, values=finite)
         self.graphs = Graphs(self._writes, self.replays)
-        self.starved = Starved(self.flow)
+        self.scalars = Scalars(self.flow)
+        self.starved = Starved(self.flow, self.scalars)
         self.new_leaves = NewLeaves(torch, self.starved, self._places, self._local)
         self._numbers: deque[tuple[float, int]] = deque(maxlen=MAX_NUMBERS)
         self.statistics = Statistics(self._places, self.flow)
@@ -220,6 +222,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         for one in (*args, *keywords.values()):
             if isinstance(one, kind):
                 tensors.append(one)
+            elif type(one) is float:
+                self.scalars.saw_taken(one, len(self.flow))
             elif type(one) in (list, tuple):
                 found = nested(one) if name in _FROM_LISTS else one[:MAX_LISTED]
                 tensors.extend(inner for inner in found if isinstance(inner, kind))
@@ -289,6 +293,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._exits.left(number, stack)
         self.dead_terms.left(number, stack, value)
         self._keep_number(value, number)
+        self.scalars.saw_read(value, number, stack)
         if operation.name in LENDING and operation.inputs:
             self.lent.lend(tensors[0], operation)
 
