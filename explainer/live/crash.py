@@ -24,6 +24,7 @@ from .made_steps import living, made_steps
 from .refused_index import refused_index
 from .renormalised import renormalised
 from .saved import names_of, saved_of
+from .storage import storage_of
 from .unreduced import unreduced
 from .used_up import used_up
 
@@ -71,7 +72,7 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):
             facts["used_up"] = ", ".join(names_used)
         facts.update(graph.walk(loss))
-        moved = {one.data_ptr() for _, one, _ in graph.moved if isinstance(one, torch.Tensor)}
+        moved = {storage_of(one) for _, one, _ in graph.moved if isinstance(one, torch.Tensor)} - {None}
         if table := renormalised(names.roots, moved):
             facts["renormalised"] = table
     if steps_of is None and (made := made_steps(torch, living(torch))) is not None:
@@ -153,13 +154,6 @@ def _tensor(tensor: Any) -> dict[str, Any]:
     }
 
 
-def _storage(tensor: Any) -> int | None:
-    try:
-        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - the identity that two views share
-    except (RuntimeError, NotImplementedError, AttributeError):
-        return None
-
-
 def _is_own(frame: FrameType) -> bool:
     """Whether a frame is of the program itself, not of a library."""
     path = frame.f_code.co_filename.replace("\\", "/")
@@ -229,7 +223,7 @@ class _Names:
         return [one for key, one in found.items() if key not in inner][:50]
 
     def _hold(self, tensor: Any, kind: str, name: str) -> None:
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         if storage is not None:
             held = self._held.setdefault(storage, [])
             if len(held) < MAX_NAMES and (kind, name) not in held:
@@ -244,7 +238,7 @@ class _Names:
 
     def of(self, tensor: Any) -> list[tuple[str, str]]:
         """What holds the tensor's storage, parameters and buffers first."""
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         return self._held.get(storage, []) if storage is not None else []
 
     def modules_report(self) -> dict[str, Any]:
@@ -329,7 +323,7 @@ def _taken(node: Any) -> Iterator[int]:
     """The storages of the leaves that a node takes, directly or as a view."""
     for following, _ in node.next_functions:
         for one in (following, *(inner for inner, _ in following.next_functions[:1])) if following is not None else ():
-            storage = _storage(one.variable) if hasattr(one, "variable") else None
+            storage = storage_of(one.variable) if hasattr(one, "variable") else None
             if storage is not None:
                 yield storage
 
@@ -393,7 +387,7 @@ class _Graph:
         old: dict[int, tuple[str, str, set[Any]]] = {}
         for node, tensor, saved in self.moved:
             held = self._names.of(tensor) if isinstance(tensor, self._torch.Tensor) else []
-            storage = _storage(tensor) if held and held[0][0] == "parameter" else None
+            storage = storage_of(tensor) if held and held[0][0] == "parameter" else None
             if storage is not None:
                 old.setdefault(storage, (held[0][1], saved, set()))[2].add(node)
         for node in seen if old else ():

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from .compare import held
+from .storage import storage_of
 
 MAX_ELEMENTS = 400_000_000  # a second or so on a CPU
 MAX_TOLD = 4
@@ -41,7 +42,7 @@ def not_finite(torch: Any, frames: Sequence[FrameType], roots: Sequence[Any], er
     reader = _Reader(torch)
     parameters = dict(_named_of(roots, "named_parameters"))
     buffers = dict(_named_of(roots, "named_buffers"))
-    kept = {one.data_ptr() for one in (*parameters.values(), *buffers.values()) if not one.is_meta}
+    kept = {storage_of(one) for one in (*parameters.values(), *buffers.values())} - {None}
     data = _data(torch, [one for one in frames if not _switches_off(one)], kept)
     bad = [name for name, one in parameters.items() if reader.read(one) in ("nan", "inf")]
     for one in buffers.values():
@@ -66,7 +67,7 @@ def _switches_off(frame: FrameType) -> bool:
     return any(_OFF.search(line) for line in lines)
 
 
-def _data(torch: Any, frames: Sequence[FrameType], kept: set[int]) -> dict[str, Any]:
+def _data(torch: Any, frames: Sequence[FrameType], kept: set[int | None]) -> dict[str, Any]:
     """The tensors of numbers that frames hold by name, or in a container behind a name, that no module made or keeps.
 
     Those of the innermost frame first, and in it the last ones: a batch before the table that it comes from.
@@ -75,7 +76,7 @@ def _data(torch: Any, frames: Sequence[FrameType], kept: set[int]) -> dict[str, 
     for frame in reversed(frames):
         for name, value in _named(frame):
             is_plain = type(value) is torch.Tensor and not value.requires_grad and value.is_floating_point()
-            if is_plain and value.dim() and value.numel() and (value.is_meta or value.data_ptr() not in kept):
+            if is_plain and value.dim() and value.numel() and storage_of(value) not in kept:
                 found[f"{name} in {frame.f_code.co_name}"] = value
     return found
 

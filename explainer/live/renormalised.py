@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any
 
+from .storage import storage_of
 
-def renormalised(roots: Iterable[Any], pointers: Container[int]) -> str | None:
-    """The first such table, by class and path, whose weight lies at one of some addresses: `Recommender.items`."""
+
+def renormalised(roots: Iterable[Any], storages: Container[int | None]) -> str | None:
+    """The first such table, by class and path, whose weight has one of some storages: `Recommender.items`."""
     for root in roots:
         for path, module in root.named_modules():
             weight: Any = getattr(module, "weight", None)
-            if getattr(module, "max_norm", None) is not None and weight.data_ptr() in pointers:
+            if getattr(module, "max_norm", None) is not None and storage_of(weight) in storages:
                 return ".".join(one for one in (type(root).__name__, path) if one)
     return None
