@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..saved import names_of, saved_of, tells_hooks  # noqa: TID252 - `live` is loaded under a name of its own
+from ..storage import storage_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .place import Place
 from .replay import Replays
-from .write import Write, Writes, storage_of
+from .write import Write, Writes
 
 MAX_PASSES = 64
 MAX_NODES = 20_000

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..storage import storage_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .place import Place
-from .write import storage_of
 
 MAX_KEPT = 2_000
 MAX_ELEMENTS = 250_000  # of one array whose bytes are looked at

@@ -17,6 +17,7 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from ..storage import storage_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .account import MAX_TOLD, Account, operation_told
 from .calls import ASK, SHAPED_LIKE
 from .cleared import Cleared
@@ -47,7 +48,7 @@ from .silenced import Silenced
 from .starved import FLAT, SET_DATA, Starved
 from .statistics import Statistics
 from .told import told_of
-from .write import Write, Writes, extent, storage_of
+from .write import Write, Writes, extent
 
 MAX_NUMBERS = 256
 MAX_LOSSES = 64

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..storage import storage_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .place import Place
 
 MAX_WRITES = 20_000
@@ -73,14 +74,6 @@ class Writes:
     def holds(self, storage: int) -> bool:
         """Whether any write into a storage is known."""
         return storage in self._by_storage
-
-
-def storage_of(tensor: Any) -> int | None:
-    """The identity of a storage, that all its views share; None where there is none to speak of."""
-    try:
-        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - the address of the storage itself
-    except (RuntimeError, NotImplementedError, AttributeError):
-        return None
 
 
 def extent(tensor: Any) -> tuple[int, int]:
