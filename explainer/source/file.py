@@ -82,6 +82,13 @@ class SourceFile(TextFile):
             above = self.parents.get(above)
         return above
 
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around `node`, nearest first."""
+        above = self.parents.get(node)
+        while above is not None:
+            yield above
+            above = self.parents.get(above)
+
     def statement(self, node: ast.AST) -> ast.stmt:
         """The statement that holds an expression; the node itself where it is one."""
         if isinstance(node, ast.stmt):

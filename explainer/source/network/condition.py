@@ -104,14 +104,7 @@ def _tests(node: ast.AST, file: SourceFile, program: Program, depth: int = 0) ->
 
 
 def _calls(function: Function, file: SourceFile, program: Program) -> list[tuple[SourceFile, ast.Call]]:
-    return [one for one in resolver_of(program).calls_of(function, file) if function not in _above(one[1], one[0])]
-
-
-def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    above = file.parents.get(node)
-    while above is not None:
-        yield above
-        above = file.parents.get(above)
+    return [one for one in resolver_of(program).calls_of(function, file) if function not in one[0].around(one[1])]
 
 
 def _round(below: ast.AST, above: ast.AST, file: SourceFile) -> Iterator[Condition]:

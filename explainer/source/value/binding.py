@@ -176,16 +176,9 @@ def _holds(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     """Whether the node stands in the body of the loop or `with`, or in the comprehension, that binds a name."""
     if isinstance(statement, ast.comprehension):
         above = file.parents.get(statement)
-        return above is not None and above in _above(node, file)
+        return above is not None and above in file.around(node)
     is_block = isinstance(statement, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith))
-    return is_block and statement in _above(node, file)
-
-
-def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    above = file.parents.get(node)
-    while above is not None:
-        yield above
-        above = file.parents.get(above)
+    return is_block and statement in file.around(node)
 
 
 def dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
@@ -193,7 +186,7 @@ def dominates(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     if _holds(statement, node, file):
         return True
     holder = file.parents.get(statement if isinstance(statement, ast.stmt) else file.statement(statement))
-    return isinstance(holder, _SCOPES) or any(one is holder for one in _above(node, file))
+    return isinstance(holder, _SCOPES) or any(one is holder for one in file.around(node))
 
 
 def parameters_of(function: Function | ast.Lambda) -> list[str]:

@@ -69,7 +69,7 @@ def _viewed(operation: Operation) -> str | None:
 
 def can_reach(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     """Whether `node` can run after `statement`: not in the other branch of an `if`, nor behind the branch's `return`."""
-    around = {node, *_above(node, file)}
+    around = {node, *file.around(node)}
     child, above = statement, file.parents.get(statement)
     while above is not None and above not in around:
         if isinstance(above, (ast.If, ast.For, ast.While, ast.With, ast.Try)) and _leaves(child, above):
@@ -92,15 +92,8 @@ def _leaves(child: ast.AST, block: ast.AST) -> bool:
 
 def _is_in_one_loop(statement: ast.AST, node: ast.AST, file: SourceFile) -> bool:
     scope = scope_of(node, file)
-    loops = {one for one in _above(statement, file) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))}
-    return any(one in loops and scope_of(one, file) is scope for one in _above(node, file))
-
-
-def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    above = file.parents.get(node)
-    while above is not None:
-        yield above
-        above = file.parents.get(above)
+    loops = {one for one in file.around(statement) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))}
+    return any(one in loops and scope_of(one, file) is scope for one in file.around(node))
 
 
 def seen_through(value: ast.expr) -> tuple[str | None, bool]:

@@ -66,19 +66,12 @@ def _blocks(context: Context) -> Iterator[tuple[SourceFile, ast.stmt, float]]:
     loops = {
         loop: file
         for file, statement in crash_places(context)
-        for loop in _above(statement, file)
+        for loop in file.around(statement)
         if isinstance(loop, (ast.For, ast.AsyncFor))
     }
     for loop, file in loops.items():
         for where, function in fed_by(loop, file, context.program):
             yield from ((where, one, 2.2) for one in _inside_of(function) if isinstance(one, ast.With))
-
-
-def _above(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    above = file.parents.get(node)
-    while above is not None:
-        yield above
-        above = file.parents.get(above)
 
 
 def _inside_of(function: Function) -> Iterator[ast.AST]:
