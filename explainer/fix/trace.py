@@ -15,6 +15,7 @@ from explainer.model.trace import (
     CONSTANT,
     CROSSED,
     CUT,
+    CUT_STATE,
     DEAD_TERM,
     DRAWN,
     EARLY,
@@ -47,6 +48,7 @@ _SPEAKS = {
         CUT,
         STARVING_OFF,
         STARVING_CUT,
+        CUT_STATE,
         UNOWNED,
         DRAWN,
         CONSTANT,
@@ -162,7 +164,7 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     for one in sorted(context.incident.traced, key=lambda line: _OF_ONE.get(line.kind) != cause):
         if cause != _OF_ONE.get(one.kind, cause):
             continue
-        if one.kind in kinds and (one.kind not in (CUT, STARVING_CUT, DEAD_TERM, ADDED) or cause in _CUTS):
+        if one.kind in kinds and (one.kind not in (CUT, CUT_STATE, STARVING_CUT, DEAD_TERM, ADDED) or cause in _CUTS):
             path = place_of(one.file, root)
             if path is not None and path.startswith(root + os.sep):
                 yield one, path

@@ -40,6 +40,7 @@ STEPPING = "stepping"
 STEPPING_LATER = "stepping-later"
 LOST_LEAF = "lost-leaf"
 COMBINED = "combined"
+CUT_STATE = "cut-state"
 
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
@@ -61,6 +62,7 @@ class TracedLine:
       without an error), `read` (the operation that saved what is written later)
     - `cut` (of the graph), `grad-off` (where grad mode was switched off before one); `starving-cut` and `starving-off`
       where that keeps parameters of an optimizer from training
+    - `cut-state` (cuts what each step of a recurrence hands to the next, within one backward)
     - `not-finite` (the first such value), `freed` (the backward that used the graph up), `parted` (where a checkpoint's
       replay differs)
     - `carried` (made what a later step took up with its graph, and nothing before), `taken` (took it up), `constant` (made a

@@ -20,6 +20,7 @@ from explainer.model.trace import (
     COUNTED,
     CROSSED,
     CUT,
+    CUT_STATE,
     DEAD_TERM,
     DRAWN,
     EARLY,
@@ -69,6 +70,7 @@ SILENT = frozenset(
         REPLAYED,
         EXPANDED,
         LOST_LEAF,
+        CUT_STATE,
     )
 )
 
@@ -104,6 +106,9 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
             yield from _line(GRAD_OFF, {"operation": "set_grad_enabled", **one["off"]}, says)
         yield from _line(CUT, one, f"`{one['operation']}` takes what requires grad and gives what does not{why}")
     yield from _starved(traced)
+    for one in traced.get("cut_states") or ():
+        says = f"`{one['operation']}` cuts the state between all steps of a recurrence that one backward goes through: none learns from what came before"
+        yield from _line(CUT_STATE, one, says)
     yield from _trains_nothing(traced)
     yield from _replayed(traced)
     if traced.get("crossed"):

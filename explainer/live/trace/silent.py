@@ -29,6 +29,7 @@ def silent(tracer: Tracer) -> dict[str, Any]:
         "read_terms": [
             {**operation_told(read), "sum": operation_told(total)} for read, total in tracer.dead_terms.guessed()
         ],
+        "cut_states": [operation_told(one) for one in tracer.recurrence.told()],
         "starved": tracer.account.starved(tracer.starved),
         "cleared": [
             {"operation": "zero_grad", **describe(place), "count": count} for place, count in tracer.cleared.told()

@@ -40,6 +40,7 @@ from .lost_leaf import LostLeaves
 from .nested import MAX_LISTED, nested
 from .new_leaf import NewLeaves
 from .place import Place, Places
+from .recurrence import Recurrence
 from .replay import Replays
 from .sampled_terms import SampledTerms
 from .scalars import Scalars
@@ -92,6 +93,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.drawn = Drawn()
         self.sampled_terms = SampledTerms(torch, self.flow, self.drawn)
         self.dead_terms = DeadTerms(self.flow)
+        self.recurrence = Recurrence(self.flow)
         self.cleared = Cleared()
         self.counted = Counted()
         self._shared = Shared()
@@ -516,6 +518,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.dead_terms.saw_backward(roots[0])
             self.combined.saw_backward(roots[0])
             self.sampled_terms.saw_backward(roots[0])
+            self.recurrence.saw_backward(self.flow.maker(roots[0]))
         for shared, name in ((self._shared, SHARING), (self.lent, LENDING[0])):
             for tensor, made, number in shared.changed():
                 self._log_writes([tensor], name, made, self._sequence(), number)

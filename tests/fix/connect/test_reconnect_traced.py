@@ -9,7 +9,7 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
-from explainer.model.trace import CUT, DEAD_TERM, TracedLine
+from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, TracedLine
 from tests.fix.rewriting import best, diff_lines, failed, line_of, write
 from tests.fix.detach.test_copy_what_is_saved import run
 
@@ -132,3 +132,29 @@ def test_what_takes_arrays_as_well(tmp_path: pathlib.Path) -> None:
     assert [one for one in diff_lines(source, splice(source, found.edits)) if one[0] == "+"] == [
         "+    wave = torch.as_tensor(wave, dtype=torch.float32)"
     ]
+
+
+STATES = {
+    "h = h.detach()": [],
+    "h, c = h.detach(), c.detach()": [],
+    "h, c = (h.detach(), c.detach())": [],
+    "state = tuple(part.detach() for part in state)": [],
+    "state = [part.data for part in state]": [],
+    "h.detach_()": [],
+    "h = cell(x, h.detach())": ["+        h = cell(x, h)"],
+    "h, c = cell(x, (h.detach(), c.detach()))": ["+        h, c = cell(x, (h, c))"],
+    "self.state = h.detach()": ["+        self.state = h"],
+    "if t: h = h.detach()": ["+        if t: pass"],
+}
+
+
+@pytest.mark.parametrize("line", STATES)
+def test_a_state_keeps_its_graph(line: str, tmp_path: pathlib.Path) -> None:
+    """A line that only cuts goes; one that does more stays without its cut."""
+    text = f"def run(self, cell, xs, h, c, state):\n    for t, x in enumerate(xs):\n        h = cell(x, h)\n        {line}\n    return h\n"
+    traced = TracedLine(kind=CUT_STATE, operation="detach", file=str(tmp_path / "train.py"), line=4)
+    program = write(tmp_path, {"train.py": text})
+    context = Context(program=program, incident=replace(failed(), traced=(traced,)), options={"states": True})
+    (proposal,) = find_codemod("reconnect_traced")(context)
+    changed = [one for one in diff_lines(text, splice(text, proposal.edits)) if one[0] in "+-"]
+    assert changed == [f"-        {line}", *STATES[line]]

@@ -9,14 +9,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.detachment import PUTS
 from explainer.fix.rewrite import spell
+from explainer.fix.splice import splice
 from explainer.fix.trace import traced_statements
 from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
-from explainer.model.trace import CUT, DEAD_TERM, STARVING_CUT
+from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, STARVING_CUT
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
 from explainer.source.graph.write import is_container
@@ -36,10 +38,10 @@ _ONE_OF = "several lines keep the same parameters from training: which of them i
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that takes values out of the graph."""
-    is_of_terms = bool(context.options.get("terms"))
+    is_of_terms, is_of_states = bool(context.options.get("terms")), bool(context.options.get("states"))
     # A term of the loss changes the gradients of all that goes into it, and the other fix says so.
     seen = set() if is_of_terms else {statement for _, _, statement in traced_statements(DEAD_TERM, context)}
-    for kind in (DEAD_TERM,) if is_of_terms else (CUT, STARVING_CUT):
+    for kind in (DEAD_TERM,) if is_of_terms else (CUT_STATE,) if is_of_states else (CUT, STARVING_CUT):
         for line, file, statement in traced_statements(kind, context):
             if statement in seen or (kind == STARVING_CUT and _is_write(statement, file, context.program)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
@@ -47,6 +49,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             cuts = list(_cuts(statement, file, context.program))
             again = _made_tensors_again(statement, file, context.program) if cuts else []
             edits = _uncut([*cuts, *again], context.program)
+            if edits and _is_idle(statement, edits, file):
+                edits = (remove_statement(file, statement),)
             if edits and again:
                 edits += tuple(_numbers_elsewhere(statement, again, file, context.program))
             elif edits and kind == DEAD_TERM:
@@ -71,6 +75,27 @@ def _is_write(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
     is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
     return is_method or isinstance(statement, ast.AugAssign)
+
+
+def _is_idle(statement: ast.stmt, edits: tuple[Edit, ...], file: SourceFile) -> bool:
+    """Whether a statement says nothing once it is edited: `h = h`, `state = tuple(part for part in state)`, `h`."""
+    start, end = file.span(statement)
+    own = [replace(one, start=one.start - start, end=one.end - start) for one in edits]
+    if not isinstance(statement, (ast.Assign, ast.Expr)) or any(
+        one.start < 0 or one.end > end - start or one.file != file.path for one in own
+    ):
+        return False
+    text = splice(file.text[start:end], own)
+    left = ast.parse(text).body[0] if text is not None else statement
+    if isinstance(left, ast.Assign) and len(left.targets) == 1:
+        value = left.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("tuple", "list"):
+            value = value.args[0] if len(value.args) == 1 else value
+        if isinstance(value, (ast.GeneratorExp, ast.ListComp)) and len(value.generators) == 1:
+            turn = value.generators[0]
+            value = turn.iter if ast.unparse(turn.target) == ast.unparse(value.elt) and not turn.ifs else value
+        return ast.unparse(left.targets[0]) == ast.unparse(value)
+    return isinstance(left, ast.Expr) and isinstance(left.value, (ast.Name, ast.Attribute))
 
 
 def _cuts(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Cut]:
