@@ -29,6 +29,7 @@ from explainer.ranks import SEEN, tell_ranks
 from explainer.source.network.ownership import chooses_parts
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
+from explainer.verification.departures import departures_told
 from explainer.verification.given_up import GivenUp, given_up
 from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
@@ -302,6 +303,9 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
     proof = verify_command(job.command, job.root, watch, on_output)
     incident = _traced(run, proof.processes, job.root)
     if incident is None:
+        if run.report is None and not run.status:
+            for one in departures_told(proof.processes, job.root):
+                tell(one)
         return run
     report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
     if not report.findings and gives_up(incident):

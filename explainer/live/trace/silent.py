@@ -30,6 +30,9 @@ def silent(tracer: Tracer) -> dict[str, Any]:
             {**operation_told(read), "sum": operation_told(total)} for read, total in tracer.dead_terms.guessed()
         ],
         "cut_states": [operation_told(one) for one in tracer.recurrence.told()],
+        "departures": [
+            {**operation_told(one), "off": describe(one.off) if one.off else None} for one in tracer.departures.told()
+        ],
         "starved": tracer.account.starved(tracer.starved),
         "cleared": [
             {"operation": "zero_grad", **describe(place), "count": count} for place, count in tracer.cleared.told()

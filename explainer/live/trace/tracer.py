@@ -25,6 +25,7 @@ from .combined import PAIRED, Combined
 from .counted import Counted
 from .crossed import Crossed
 from .dead_terms import GIVEN, DeadTerms
+from .departures import Departures
 from .drawn import Drawn
 from .early import Early
 from .exits import WAYS_IN, WAYS_OUT, Exits
@@ -94,6 +95,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.sampled_terms = SampledTerms(torch, self.flow, self.drawn)
         self.dead_terms = DeadTerms(self.flow)
         self.recurrence = Recurrence(self.flow)
+        self.departures = Departures(self.flow)
         self.cleared = Cleared()
         self.counted = Counted()
         self._shared = Shared()
@@ -518,7 +520,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.dead_terms.saw_backward(roots[0])
             self.combined.saw_backward(roots[0])
             self.sampled_terms.saw_backward(roots[0])
-            self.recurrence.saw_backward(self.flow.maker(roots[0]))
+            root = self.flow.maker(roots[0])
+            self.recurrence.saw_backward(root)
+            self.departures.saw_backward(root)
         for shared, name in ((self._shared, SHARING), (self.lent, LENDING[0])):
             for tensor, made, number in shared.changed():
                 self._log_writes([tensor], name, made, self._sequence(), number)
