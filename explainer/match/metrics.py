@@ -13,6 +13,7 @@ from explainer.model.incident import MetricRow
 # A cross-entropy over a vocabulary of 200,000 starts at ln(200000) = 12.2; a first loss above this is no untrained model.
 ABSURD_FIRST_LOSS = 30.0
 TINY_LEARNING_RATE = 1e-6
+EXPLODED = 100.0
 
 
 def observe(rows: Sequence[MetricRow], failed_at: int | None = None) -> dict[str, str]:
@@ -108,7 +109,7 @@ def _first_row(
             f"the first row has a normal loss ({_show(loss)}) and a gradient norm of {_show(norm)}: the forward was"
             " sound, the backward or the reduction was not"
         )
-    if abs(loss) >= ABSURD_FIRST_LOSS and len(rows) > 1:
+    if abs(loss) >= ABSURD_FIRST_LOSS and len(rows) > 1 and not _explodes([one for one in losses if one is not None]):
         said["first-row-loss-absurd"] = (
             f"the first loss is already absurd ({_show(loss)}): the weights or the forward are wrong before any step"
         )
@@ -139,6 +140,8 @@ def _course(rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Se
         said["loss-rises-before-nan"] = (
             f"the loss rises from {min(before):g} to {before[-1]:g} before it stops being finite"
         )
+    elif first_bad is None and _explodes(finite_losses):
+        said["loss-rises-before-nan"] = f"the loss rises from {finite_losses[0]:g} to {finite_losses[-1]:g} in the log"
     finite_norms = [norm for norm in norms if norm is not None and math.isfinite(norm)]
     if any(bad) and any(norm > 1e4 for norm in finite_norms):
         said["huge-norm-beside-nan"] = (
@@ -152,6 +155,12 @@ def _course(rows: Sequence[MetricRow], losses: Sequence[float | None], norms: Se
     if first_bad is not None and first_bad >= 3:
         said["nan-after-good-rows"] = f"{first_bad} rows are sound before the first that is not finite"
     return said
+
+
+def _explodes(losses: Sequence[float]) -> bool:
+    """Whether the loss ends a hundred times as large as it began: what is wrong came about on the way."""
+    finite = [abs(one) for one in losses if math.isfinite(one)]
+    return len(finite) >= 2 and finite[-1] > EXPLODED * max(finite[0], 1.0)
 
 
 def _rises(losses: Sequence[float]) -> bool:

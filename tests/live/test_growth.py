@@ -38,6 +38,19 @@ def test_losses_that_tell_nothing(rate: float, steps: int) -> None:
     assert grown(rate, steps) is None
 
 
+def test_derivatives_within_a_loss() -> None:
+    """What `autograd.grad` starts from is no loss: the course is that of the losses alone."""
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        for value in (1.0, 10.0, 1e3, 1e6, 1e10):
+            x = torch.ones(1, requires_grad=True)
+            (slope,) = torch.autograd.grad((x * value).sum() * 0.0, x, create_graph=True)
+            ((x * value).sum() + slope.sum()).backward()
+        grown_to = tracer.explain(None, "loss is inf")["grown"]
+    assert grown_to is not None
+    assert grown_to[1] == 1e10
+
+
 def test_a_small_loss_may_grow() -> None:
     """From next to nothing to a usual loss is no divergence."""
     tracer, undo = tracing.arm(torch)

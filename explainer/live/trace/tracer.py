@@ -515,7 +515,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             sums = [one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta]
             self._losses.extend(sums)
-            self.growth.saw(sums)
+            if not inputs:  # a derivative that a loss is made of is no loss
+                self.growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])
             self.combined.saw_backward(roots[0])
