@@ -283,11 +283,13 @@ def steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], .
 def first_steps(run: Run, job: Job) -> tuple[tuple[str, int], ...]:
     """A few steps of each optimizer of a run that ended well: also of those that begin where an earlier stage has ended.
 
-    Where values stopped being finite, all of a short run: that may have come late.
+    Where values stopped being finite, all of a short run: that may have come late. Where parameters came to train later, as far as
+    that.
     """
     cause = run.report.findings[0].cause if run.report is not None and run.report.findings else ""
     most = MAX_TRACED if cause.startswith("nan/") else job.watch.steps
-    return tuple((name, min(count, most)) for name, count in steps_so_far(run.processes))
+    late = {one.optimizer: min(one.at + most, MAX_TRACED) for each in run.processes for one in each.unfrozen}
+    return tuple((name, min(count, max(most, late.get(name, 0)))) for name, count in steps_so_far(run.processes))
 
 
 def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput | None = None) -> Run:

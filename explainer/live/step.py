@@ -32,6 +32,7 @@ from .segment import Segments
 from .skipped import Skipped
 from .stuck import Stuck
 from .switched_adapter import SwitchedAdapters
+from .unfrozen import Unfrozen
 from .unloaded import Unloaded
 from .unowned import Unowned
 from .unscaled import Unscaled
@@ -110,6 +111,7 @@ class Watcher:
         self.switched_adapters = SwitchedAdapters(self.idle_adapters.choose)
         self.segments = Segments()
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
+        self.unfrozen = Unfrozen(self._key, lambda key: self._steps.get(key, 0))
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -149,6 +151,7 @@ class Watcher:
         self.switched_adapters.before_step(optimizer)
         self.segments.before_step(optimizer)
         self.stuck.before_step(optimizer)
+        self.unfrozen.before_step(optimizer)
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -217,6 +220,7 @@ class Watcher:
             "frozen_adapters",
             "switched_adapters",
             "stuck",
+            "unfrozen",
         ):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told

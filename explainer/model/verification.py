@@ -23,6 +23,7 @@ IDLE = "adds an adapter that no step trains"  # likewise
 SWITCHED = "puts another adapter in the place of one that an optimizer trains, and no step trains that"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
+COMES_LATE = "that came to train in"  # likewise
 SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 GOES_WITHOUT = "was refused the state that it loads, and the program went on without it"  # likewise
@@ -217,6 +218,16 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unfrozen:
+    """So many `parameters` that came to train when their optimizer had made `at` steps, and had no gradient in the `steps` since."""
+
+    optimizer: str
+    parameters: int
+    at: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Misscaled:
     """A line that gave gradients another size than was meant.
 
@@ -394,6 +405,7 @@ class ProcessReport:
     frozen_adapters: tuple[IdleAdapter, ...] = ()
     switched_adapters: tuple[IdleAdapter, ...] = ()
     stuck: tuple[Stuck, ...] = ()
+    unfrozen: tuple[Unfrozen, ...] = ()
     idle_schedules: tuple[IdleSchedule, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()

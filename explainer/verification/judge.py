@@ -12,6 +12,7 @@ from explainer.model.verification import (
     CHANGES_NOTHING,
     CLIPS_EARLY,
     CLIPS_SCALED,
+    COMES_LATE,
     DROPPED,
     FROZEN,
     GOES_WITHOUT,
@@ -189,6 +190,9 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(idle)} {SCHEDULES_IDLE}: the {idle.stepping} that trains its parameters keeps its learning rate"
     for still in process.stuck:
         yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
+    for late in process.unfrozen:
+        what = "a parameter" if late.parameters == 1 else f"{late.parameters} parameters"
+        yield f"{what} {COMES_LATE} {plain_name(late.optimizer)} after step {late.at} got no gradient in the {late.steps} steps since"
     yield from _adapter_faults(process)
 
 

@@ -28,6 +28,7 @@ from explainer.model.verification import (
     Skipped,
     StepRow,
     Stuck,
+    Unfrozen,
     Unloaded,
     Unowned,
 )
@@ -99,6 +100,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         idle_adapters=tuple(IdleAdapter(**one) for one in raw.get("idle_adapters", ())),
         frozen_adapters=tuple(IdleAdapter(**one) for one in raw.get("frozen_adapters", ())),
         switched_adapters=tuple(IdleAdapter(**one) for one in raw.get("switched_adapters", ())),
+        unfrozen=tuple(Unfrozen(**one) for one in raw.get("unfrozen", ())),
         stuck=tuple(Stuck(**one) for one in raw.get("stuck", ())),
         idle_schedules=tuple(_idle_schedule(one) for one in raw.get("idle_schedules", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
