@@ -60,6 +60,7 @@ class _Added:
         self._model = weakref.ref(model)
         self._name = str(told["adapter"])
         self._instead = ""
+        self._is_frozen = False
         self.is_chosen = False
         self._place = told
         # Kept, as the model may be gone at the end; of LoRA's two factors the one that starts at zero.
@@ -67,7 +68,7 @@ class _Added:
 
     @property
     def told(self) -> dict[str, Any]:
-        return {**self._place, "instead": self._instead}
+        return {**self._place, "instead": self._instead, "is_frozen": self._is_frozen}
 
     def is_of(self, model: Any, name: str) -> bool:
         return self._model() is model and self._name == name
@@ -85,6 +86,7 @@ class _Added:
         # Where the one that is active was loaded frozen, what trains is a head around the model.
         if model.training or any(one.grad is not None for one in model.parameters()):
             self._instead = ", ".join(map(str, active))
+            self._is_frozen = not any(one.requires_grad for name, one in model.named_parameters() if "lora_" in name)
         return True
 
     def is_untouched(self) -> bool:

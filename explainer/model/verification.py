@@ -330,10 +330,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleAdapter:
-    """An adapter of PEFT that no step trained; `instead` are those that the steps trained, where it was added and never activated."""
+    """An adapter of PEFT that no step trained; `instead` are those that were active, where it was added and never activated.
+
+    `is_frozen` where these did not train either.
+    """
 
     adapter: str
     instead: str
+    is_frozen: bool = False
     file: str | None = None
     line: int | None = None
     function: str | None = None

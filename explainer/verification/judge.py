@@ -199,7 +199,8 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
 def _adapter_faults(process: ProcessReport) -> Iterator[str]:
     """Adapters of PEFT that no step trains."""
     for added in () if process.is_stopped else process.idle_adapters:
-        yield f"{place_of(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active"
+        also = ", which is frozen" if added.is_frozen else ""
+        yield f"{place_of(added)} {IDLE}: `{added.adapter}`, since `{added.instead}` is active{also}"
     for frozen in process.frozen_adapters:
         yield f"{place_of(frozen)} {FROZEN}: `{frozen.adapter}`"
     for switched in process.switched_adapters:

@@ -75,8 +75,10 @@ def test_an_adapter_that_no_step_trains(source: str, tmp_path: pathlib.Path) -> 
     """It is told with the line that adds it, and with the adapter that was trained instead."""
     (tmp_path / "train.py").write_text(source)
     done, _ = run(tmp_path, "train.py")
-    assert (done.status, done.report.findings[0].cause) == (0, "peft/adapter-lifecycle")
     (one,) = done.processes[0].idle_adapters
+    cause = "no-graph/adapter-not-trainable" if one.is_frozen else "peft/adapter-lifecycle"
+    assert (done.status, done.report.findings[0].cause) == (0, cause)
+    assert one.is_frozen == ("head" in source)
     assert (one.adapter, one.instead, one.line) == ("clauses", "general", source.splitlines().index('model.add_adapter("clauses", lora())') + 1)  # fmt: skip
 
 
