@@ -24,7 +24,7 @@ from explainer.source.graph.alias import has_two_meanings
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
-from explainer.verification.given_up import given_up
+from explainer.verification.given_up import dropped, given_up
 from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
@@ -273,7 +273,8 @@ def _without_silence(
         for line in lines_of(one.traced)
         if line.kind in kinds and (own is None or (os.path.relpath(line.file, job.root), line.line) in own)
     ]
-    left_out = tuple(one.says for one in given_up(traced.processes, job.root)) if target.is_silent else ()
+    caught = (*given_up(traced.processes, job.root), *dropped(traced.processes, job.root, is_always=True))
+    left_out = tuple(one.says for one in caught) if target.is_silent else ()
     if not seen and not left_out:
         return proof
     reasons = (*left_out, *(f"{os.path.relpath(one.file, job.root)}:{one.line}: {one.says}" for one in seen))

@@ -30,7 +30,7 @@ from explainer.source.network.ownership import chooses_parts
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.departures import departures_told
-from explainer.verification.given_up import GivenUp, given_up
+from explainer.verification.given_up import GivenUp, dropped, given_up
 from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
@@ -367,7 +367,7 @@ def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterat
         elif one.traced.get("stepless"):
             yield from _swallowed(one)
         else:
-            for each in given_up([one], root):
+            for each in (*given_up([one], root), *dropped([one], root, is_always=True)):
                 yield _left_out(each)
 
 
@@ -419,7 +419,9 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         if traced.traced or any(one.name == GROWTH for one in traced.facts):
             return traced
         # An exception without a known cause may be what came of others that the program had caught.
-        return next(_caught_before(processes, root), None) if run.report is None or not run.report.findings else None
+        if run.report is not None and run.report.findings:
+            return None
+        return next(_caught_before(processes, root), None) or next(map(_left_out, dropped(processes, root)), None)
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised

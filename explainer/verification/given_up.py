@@ -23,30 +23,42 @@ from explainer.source.program import Program, read_program
 from explainer.source.tree import walk
 
 MANY = 2  # of the few steps for which a trace goes on
+ENOUGH = 6  # of the few that a process tells
 _SHARE = 0.2
 _MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|ALLOC_FAILED|not enough memory", re.IGNORECASE)
+_SAYS = re.compile(
+    r"(?:^|\.)(?:print|debug|info|warning|warn|error|exception|log|critical|print_exc|write|echo|append)$"
+)
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """An exception for which a program left out `count` batches of training while it made `steps` steps."""
+    """An exception for which a program left out `count` batches of training while it made `steps` steps.
+
+    `is_beside` where the steps were made, and something that belongs to them was left out.
+    """
 
     failure: Failure
     count: int
     steps: int
+    is_beside: bool = False
 
     @property
     def says(self) -> str:
         """What happened, in words."""
         message = self.failure.message.strip().split("\n")[0][:200]
-        return f"it caught {self.failure.type} {self.count} times in {self.steps} steps, and left these batches out: {message}"
+        return f"it caught {self.failure.type} {self.count} times in {self.steps} steps, and {self._left}: {message}"
 
     @property
     def caught(self) -> str:
         """The same below the exception itself."""
-        return f"the program caught this at least {self.count} times in {self.steps} steps, and left these batches out"
+        return f"the program caught this at least {self.count} times in {self.steps} steps, and {self._left}"
+
+    @property
+    def _left(self) -> str:
+        return "did nothing in its place" if self.is_beside else "left these batches out"
 
 
 def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = False) -> Iterator[GivenUp]:
@@ -58,6 +70,47 @@ def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = 
             failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
             if count >= MANY and count >= _SHARE * (count + steps) and _is_given_up(failure, root):
                 yield GivenUp(failure=failure, count=count, steps=steps)
+
+
+def dropped(processes: Sequence[ProcessReport], root: str, *, is_always: bool = False) -> Iterator[GivenUp]:
+    """What traced processes catch beside their steps, with a handler that says so at most: an average that is never moved.
+
+    With `is_always` at every step, or nearly so.
+    """
+    for process in processes:
+        steps = sum(count for _, count in process.steps)
+        raised = Counter((one.type, one.message) for one in process.failures if one.text and not _is_memory(one))
+        for key, count in raised.most_common():
+            failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
+            if count >= (max(MANY, min(steps, ENOUGH) - 1) if is_always else MANY) and _is_dropped(failure, root):
+                yield GivenUp(failure=failure, count=count, steps=steps, is_beside=True)
+
+
+def _is_dropped(failure: Failure, root: str) -> bool:
+    """Whether what caught an exception of the program's own line is for all there are, and does nothing in its place."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = records[-1].frames if records else ()
+    if not frames or frames[-1].library is not None:
+        return False  # what a library tries
+    program = read_program(root, [one.file for one in frames if one.library is None])
+    for frame in reversed(frames):
+        found = caught_by(frame, failure.type, program) if frame.library is None and frame.line else None
+        if found is not None:
+            handlers = [one for one in found[1].handlers if _catches(one, failure.type)]
+            return _takes_all(handlers[0]) and all(map(_says_so, handlers[0].body)) and not found[1].orelse
+    return False
+
+
+def _takes_all(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or (dotted_name(handler.type) or "") in _CATCHES
+
+
+def _says_so(statement: ast.stmt) -> bool:
+    """Whether a statement of a handler prints, counts, or goes on."""
+    if isinstance(statement, ast.Expr):
+        called = dotted_name(statement.value.func) if isinstance(statement.value, ast.Call) else ""
+        return isinstance(statement.value, ast.Constant) or _SAYS.search(called or "") is not None
+    return isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign))
 
 
 def _is_memory(failure: Failure) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from explainer.model.incident import CAUGHT
 from explainer.model.verification import Failure, ProcessReport
-from explainer.verification.given_up import given_up
+from explainer.verification.given_up import dropped, given_up
 from tests.fix.rewriting import line_of
 from tests.verification.programs import gradfix
 
@@ -40,8 +40,10 @@ GOES_ON = {
 SAID = "mat1 and mat2 must have the same dtype, but got Double and Float"
 
 
-def told(folder: pathlib.Path, body: str, count: int = 3, message: str = SAID, kind: str = "RuntimeError") -> list[str]:
-    """What is said of a process that raised at the line that fails, so many times in four steps."""
+def failed(
+    folder: pathlib.Path, body: str, count: int, message: str = SAID, kind: str = "RuntimeError"
+) -> ProcessReport:
+    """A process that raised at the line that fails, so many times in four steps."""
     path = folder / "train.py"
     path.write_text(HEAD + body)
     at = line_of(HEAD + body, "# fails")
@@ -50,8 +52,39 @@ def told(folder: pathlib.Path, body: str, count: int = 3, message: str = SAID, k
         f'Traceback (most recent call last):\n  File "{path}", line {at}, in <module>\n    {code}\n{kind}: {message}\n'
     )
     failure = Failure(type=kind, message=message, where="raised", text=text)
-    process = ProcessReport(pid=1, steps=(("0 SGD", 4),), failures=(failure,) * count)
-    return [one.says for one in given_up([process], str(folder))]
+    return ProcessReport(pid=1, steps=(("0 SGD", 4),), failures=(failure,) * count)
+
+
+def told(folder: pathlib.Path, body: str, count: int = 3, message: str = SAID, kind: str = "RuntimeError") -> list[str]:
+    """What is said of such a process."""
+    return [one.says for one in given_up([failed(folder, body, count, message, kind)], str(folder))]
+
+
+BESIDE = {
+    "a listener": "for x in batches:\n    step(x)\n    try:\n        average.update(net)  # fails\n    except Exception as error:\n        log.debug('%s', error)\n",
+    "all of them": "def fire(handlers):\n    for one in handlers:\n        try:\n            one()  # fails\n        except:\n            failures += 1\n            continue\n",
+}
+IN_ITS_PLACE = {
+    "another way": "for x in batches:\n    step(x)\n    try:\n        average.update(net)  # fails\n    except Exception:\n        average = copy(net)\n",
+    "a value": "def score(x):\n    try:\n        return metric(x)  # fails\n    except Exception:\n        return 0.0\n",
+    "one kind of error": "for x in batches:\n    step(x)\n    try:\n        average.update(net)  # fails\n    except RuntimeError:\n        pass\n",
+    "nobody": "for x in batches:\n    average.update(net)  # fails\n",
+}
+
+
+@pytest.mark.parametrize("body", BESIDE.values(), ids=BESIDE)
+def test_what_is_dropped_beside_the_steps(tmp_path: pathlib.Path, body: str) -> None:
+    """A handler for everything that tells of it at most; at every step where the program has ended well."""
+    (one,) = dropped([failed(tmp_path, body, 3)], str(tmp_path), is_always=True)
+    assert one.says == f"it caught RuntimeError 3 times in 4 steps, and did nothing in its place: {SAID}"
+    assert not list(dropped([failed(tmp_path, body, 2)], str(tmp_path), is_always=True))
+    assert list(dropped([failed(tmp_path, body, 2)], str(tmp_path)))
+
+
+@pytest.mark.parametrize("body", IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+def test_what_something_stands_in_for(tmp_path: pathlib.Path, body: str) -> None:
+    """Another way, a value, and an error that was expected by its name are the program's to choose."""
+    assert not list(dropped([failed(tmp_path, body, 3)], str(tmp_path)))
 
 
 @pytest.mark.parametrize("body", GOES_ON.values(), ids=GOES_ON)
