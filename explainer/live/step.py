@@ -26,6 +26,7 @@ from .idle_schedule import IdleSchedules
 from .machine import Usage, is_capturing, look_at_machine, try_bf16, wait_for_devices
 from .misscaled import Misscaled
 from .name import Names
+from .narrow_reduction import NarrowReductions
 from .refused import Refused
 from .renewed import Renewed
 from .segment import Segments
@@ -67,6 +68,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.frozen_adapters.watch()
     watcher.switched_adapters.watch()
     watcher.segments.watch()
+    watcher.narrow_reductions.watch()
 
 
 class Watcher:
@@ -111,6 +113,7 @@ class Watcher:
         self.switched_adapters = SwitchedAdapters(self.idle_adapters.choose)
         self.segments = Segments()
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
+        self.narrow_reductions = NarrowReductions(sys.modules["torch"])
         self.unfrozen = Unfrozen(self._key, lambda key: self._steps.get(key, 0))
 
     def _key(self, optimizer: Any) -> str:
@@ -152,6 +155,7 @@ class Watcher:
         self.segments.before_step(optimizer)
         self.stuck.before_step(optimizer)
         self.unfrozen.before_step(optimizer)
+        self.narrow_reductions.before_step()
         self._look(optimizer)
 
     def _look(self, optimizer: Any) -> None:
@@ -221,6 +225,7 @@ class Watcher:
             "switched_adapters",
             "stuck",
             "unfrozen",
+            "narrow_reductions",
         ):
             if told := getattr(self, name).at_the_end():
                 self._recorder.parts[name] = told

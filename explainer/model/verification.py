@@ -23,6 +23,7 @@ IDLE = "adds an adapter that no step trains"  # likewise
 SWITCHED = "puts another adapter in the place of one that an optimizer trains, and no step trains that"  # likewise
 FROZEN = "loads an adapter for inference whose weights an optimizer was given"  # likewise
 CHANGES_NOTHING = "have changed nothing"  # likewise
+REDUCES = "reduces gradients in float16, in which they vanish"  # likewise
 COMES_LATE = "that came to train in"  # likewise
 SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
@@ -228,6 +229,17 @@ class Unfrozen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowReduction:
+    """A line that gave DistributedDataParallel a `hook` whose dtype does not hold the gradients: the `largest` that came back."""
+
+    hook: str
+    largest: float
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Misscaled:
     """A line that gave gradients another size than was meant.
 
@@ -410,6 +422,7 @@ class ProcessReport:
     switched_adapters: tuple[IdleAdapter, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     unfrozen: tuple[Unfrozen, ...] = ()
+    narrow_reductions: tuple[NarrowReduction, ...] = ()
     idle_schedules: tuple[IdleSchedule, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
     dtypes: tuple[str, ...] = ()

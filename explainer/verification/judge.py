@@ -24,6 +24,7 @@ from explainer.model.verification import (
     MADE_ANEW,
     PASSES_OVER,
     RED,
+    REDUCES,
     SCHEDULES_IDLE,
     STEPS_PAST,
     SWITCHED,
@@ -35,6 +36,7 @@ from explainer.model.verification import (
     IdleAdapter,
     IdleSchedule,
     Misscaled,
+    NarrowReduction,
     ParameterHealth,
     ProcessReport,
     Refused,
@@ -188,12 +190,19 @@ def _silent_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{place_of(column)} {DROPPED}: `{column.column}`, which {column.model}.forward does not take"
     for idle in process.idle_schedules:
         yield f"{place_of(idle)} {SCHEDULES_IDLE}: the {idle.stepping} that trains its parameters keeps its learning rate"
+    yield from _gradient_faults(process)
+    yield from _adapter_faults(process)
+
+
+def _gradient_faults(process: ProcessReport) -> Iterator[str]:
+    """Steps that move nothing, gradients that are lost on their way, and those that never come."""
     for still in process.stuck:
         yield f"{still.steps} steps of {plain_name(still.optimizer)} {CHANGES_NOTHING}: its weights are {still.dtype}, in which they round away"
+    for reduced in process.narrow_reductions:
+        yield f"{place_of(reduced)} {REDUCES}: the largest that comes back is {reduced.largest:.1g}"
     for late in process.unfrozen:
         what = "a parameter" if late.parameters == 1 else f"{late.parameters} parameters"
         yield f"{what} {COMES_LATE} {plain_name(late.optimizer)} after step {late.at} got no gradient in the {late.steps} steps since"
-    yield from _adapter_faults(process)
 
 
 def _adapter_faults(process: ProcessReport) -> Iterator[str]:
@@ -208,7 +217,16 @@ def _adapter_faults(process: ProcessReport) -> Iterator[str]:
 
 
 def place_of(
-    one: Misscaled | EarlyClip | Hooked | Renewed | Unloaded | Refused | Dropped | IdleAdapter | IdleSchedule,
+    one: Misscaled
+    | NarrowReduction
+    | EarlyClip
+    | Hooked
+    | Renewed
+    | Unloaded
+    | Refused
+    | Dropped
+    | IdleAdapter
+    | IdleSchedule,
 ) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"
