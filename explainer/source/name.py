@@ -157,9 +157,31 @@ class Names:
         return found
 
     def attribute_value(self, owner: ast.ClassDef, attribute: str) -> ast.expr | None:
-        """What `self.<attribute>` is assigned in a class, in `__init__` first; None where it is not, or more than once."""
-        found = [one for one in self.assignments(f"self.{attribute}", owner) if isinstance(one, ast.Assign)]
-        return found[0].value if len(found) == 1 else None
+        """What `self.<attribute>` is assigned in a class, in `__init__` first; None where it is not, or more than once.
+
+        The whole value where it is unpacked into several names and its parts are not written.
+        """
+        name = f"self.{attribute}"
+        found = [
+            one for one in self.assignments(name, owner) if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value
+        ]
+        return _given(found[0], name) if len(found) == 1 else None
+
+
+def _given(statement: ast.Assign | ast.AnnAssign, name: str) -> ast.expr | None:
+    """What an assignment gives to one of its targets: `b` to `self.y` in `self.x, self.y = a, b`."""
+    value = statement.value
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            at = next((place for place, one in enumerate(target.elts) if dotted_name(one) == name), None)
+            is_same = len(target.elts) == len(value.elts)
+            if (
+                at is not None
+                and is_same
+                and not any(isinstance(one, ast.Starred) for one in (*target.elts, *value.elts))
+            ):
+                return value.elts[at]
+    return value
 
 
 def dotted_name(node: ast.AST | None) -> str | None:

@@ -1,5 +1,8 @@
 """`use_reentrant=False` for activation checkpointing, where it is chosen: the call, the mapping, or the setting behind them.
 
+A form that cannot be read is replaced where the traceback shows that a segment was reentrant, and so is one that hangs on a setting
+of another name, which may switch more than the form.
+
 Refused where the segment writes a saved tensor in place: the non-reentrant form does not notice that and can compute wrong
 gradients. With `options["part"] = "warned"` a call that leaves the form out counts as well.
 """
@@ -12,13 +15,16 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument
+from explainer.fix.setting_choice import has_value
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.graph.segment import FORM, Segment, find_segments, writes_in_place
-from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.flow import members_behind, settings_behind
+from explainer.source.setting.setting import Code, Setting
 
 _WHY = "asks for the reentrant form, which runs the segment's first forward without a graph"
 _LEFT_OUT = "leaves out `use_reentrant`, which then is the reentrant form"
+_INNER = "torch/utils/checkpoint.py"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -39,8 +45,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     first = next((one for one in guilty if _is_near(one, context)), guilty[0])
     yield Proposal(
         edits=tuple(edits),
-        culprit=culprit_of(first.file, first.form or first.node, _WHY if first.form is not None else _LEFT_OUT),
-        belief=1.5 if any(one.form is not None for one in guilty) else 1.0,
+        culprit=culprit_of(first.file, first.form or first.node, _LEFT_OUT if _is_left_out(first) else _WHY),
+        belief=1.5 if not all(_is_left_out(one) for one in guilty) else 1.0,
     )
 
 
@@ -48,17 +54,49 @@ def _is_off(form: ast.expr | None) -> bool:
     return isinstance(form, ast.Constant) and form.value is False
 
 
+def _is_left_out(segment: Segment) -> bool:
+    """Whether nothing says which form is meant: no argument, and no mapping that may hold one."""
+    return segment.form is None and not _mappings(segment)
+
+
+def _mappings(segment: Segment) -> list[ast.expr]:
+    keywords = segment.node.keywords if isinstance(segment.node, ast.Call) else []
+    return [one.value for one in keywords if one.arg is None]
+
+
 def _edits(segment: Segment, context: Context) -> list[Edit]:
-    if segment.form is None:
+    if _is_left_out(segment):
         assert isinstance(segment.node, ast.Call)
-        if any(one.arg is None for one in segment.node.keywords):
-            return []  # the mapping may have it, and a call takes it once
         return [add_argument(segment.file, segment.node, f"{FORM}=False")]
     if isinstance(segment.form, ast.Constant):
         return [edit_of(segment.file, segment.form, "False")] if segment.form.value is True else []
-    settings = settings_behind(segment.form, segment.file, context.program)
-    edits = [set_value(one, False) for one in settings if one.value is True]  # noqa: FBT003 - the value that is written
-    return [one for one in edits if isinstance(one, Edit)]
+    if segment.form is not None:
+        return _behind(segment.form, segment, context)
+    written = [each for one in _mappings(segment) for each in members_behind(one, FORM, segment.file, context.program)]
+    return [edit for one in written if (edit := _switched_off(one)) is not None]
+
+
+def _behind(form: ast.expr, segment: Segment, context: Context) -> list[Edit]:
+    """The edits where the form is written that an expression stands for, else in its own place if that is known to be reentrant."""
+    found = settings_behind(form, segment.file, context.program)
+    settings = [one for one in found if not isinstance(one.value, Code)]
+    own = [one for one in settings if "reentrant" in one.name.lower()]
+    edits = [edit for one in own if (edit := _switched_off(one)) is not None]
+    if own:
+        return edits
+    is_on = any(has_value(one, True) for one in settings)  # noqa: FBT003 - the value that is written
+    return [edit_of(segment.file, form, "False")] if is_on or (not settings and _has_reentered(context)) else []
+
+
+def _switched_off(setting: Setting) -> Edit | None:
+    edit = set_value(setting, False) if setting.value is True else None  # noqa: FBT003 - the value that is written
+    return edit if isinstance(edit, Edit) else None
+
+
+def _has_reentered(context: Context) -> bool:
+    """Whether the failing backward ran in a segment's own one, which only the reentrant form has."""
+    frames = [frame for record in context.incident.exceptions for frame in record.frames]
+    return any(one.function == "backward" and one.file.replace("\\", "/").endswith(_INNER) for one in frames)
 
 
 def _is_near(segment: Segment, context: Context) -> bool:
