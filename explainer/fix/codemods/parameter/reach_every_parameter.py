@@ -11,27 +11,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.rewrite import add_argument, put_method
-from explainer.fix.setting_choice import has_value
-from explainer.fix.setting_edit import set_value
-from explainer.fix.setting_spread import set_in_options
-from explainer.model.finding import Culprit
-from explainer.model.patch import Edit
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.rewrite import put_method
+from explainer.fix.unused_search import searches
 from explainer.source.file import SourceFile
 from explainer.source.loop.copied import copied_use
+from explainer.source.network.data_parallel import Wrapping, wrappings
 from explainer.source.network.layer_drop import dropped_parts
 from explainer.source.network.left_out import left_out
 from explainer.source.network.module import parts_of
 from explainer.source.program import Program
-from explainer.source.setting.flow import members_behind, settings_behind
-from explainer.source.setting.setting import Setting
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
-_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
-_SEARCH = "find_unused_parameters"
 _COST = "DDP walks the graph of each step for what is unused"
 
 
@@ -39,16 +32,21 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each layer of a wrapped class that nothing uses, else for the wrapping of a class that branches."""
     if not context.has_failed:
         return
-    for file in context.program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_WRAPPERS) and node.args:
-                for where, owner in resolver_of(context.program).classes_of(Value(node.args[0], file)):
-                    unused = list(_unused(owner, where, context))
-                    yield from unused
-                    branching = list(_branching(node, file, owner, where, context)) if not unused else []
-                    yield from branching
-                    if not unused and not branching:
-                        yield from _spare(node, file, owner, where, context)
+    for wrapping in wrappings(context.program):
+        for where, owner in _modules(wrapping, context.program):
+            unused = list(_unused(owner, where, context))
+            yield from unused
+            branching = list(_branching(wrapping, owner, where, context)) if not unused else []
+            yield from branching
+            if not unused and not branching:
+                yield from _spare(wrapping, owner, where, context)
+
+
+def _modules(wrapping: Wrapping, program: Program) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+    """The classes of what is wrapped; Accelerate prepares optimizers and loaders in the same call."""
+    for where, owner in resolver_of(program).classes_of(Value(wrapping.model, wrapping.file)):
+        if wrapping.accelerator is None or resolver_of(program).method(owner, "forward", where) is not None:
+            yield where, owner
 
 
 def _unused(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
@@ -89,17 +87,15 @@ def _used(owner: ast.ClassDef, file: SourceFile) -> set[str]:
     return found
 
 
-def _branching(
-    node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
-) -> Iterator[Proposal]:
+def _branching(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     parts = set(parts_of(owner, where, context.program))
     forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
     splits = forward is not None and any(_splits(one, parts) for one in walk_scope(forward))
     if not splits and not _drops(owner, where, context):
         return
     why = "expects a gradient of every parameter, also of the branch that a batch does not take"
-    for edit, culprit in _searches(node, file, why, context.program):
-        yield Proposal(edits=(edit,), culprit=culprit, belief=1.5, because=_COST)
+    for edits, culprit in searches(wrapping, why, context.program):
+        yield Proposal(edits=edits, culprit=culprit, belief=1.5, because=_COST)
 
 
 def _drops(owner: ast.ClassDef, file: SourceFile, context: Context) -> bool:
@@ -110,9 +106,7 @@ def _drops(owner: ast.ClassDef, file: SourceFile, context: Context) -> bool:
     return bool(dropped) and all(dropped & set(one.split(".")) for one in names)
 
 
-def _spare(
-    node: ast.Call, file: SourceFile, owner: ast.ClassDef, where: SourceFile, context: Context
-) -> Iterator[Proposal]:
+def _spare(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     """The wrapping of a class with outputs that the program's losses do not take, if all that got no gradient belongs to them."""
     begins = left_out(owner, where, context.program)
     live = context.incident.fact("live_unreduced")
@@ -121,48 +115,14 @@ def _spare(
         parts = dict.fromkeys(one.rpartition(".")[0] for one in names or begins)
         what = ", ".join(f"`{one}`" for one in parts)
         why = f"expects a gradient of every parameter, also of {what}, which the loss leaves out"
-        for edit, culprit in _searches(node, file, why, context.program):
+        for edits, culprit in searches(wrapping, why, context.program):
             yield Proposal(
-                edits=(edit,),
+                edits=edits,
                 culprit=culprit,
                 belief=1.5 if names else 1.0,
                 title="Let DDP look for what the loss leaves out: `find_unused_parameters=True`",
                 because=f"{_COST}; what the loss leaves out gets no gradient, as without DDP",
             )
-
-
-def _searches(node: ast.Call, file: SourceFile, why: str, program: Program) -> Iterator[tuple[Edit, Culprit]]:
-    """The edit that lets a wrapping search, with the line that leads: the `False` where one is written, else the call.
-
-    None where it searches, where its graph is said to be static, or where what it is given cannot be followed.
-    """
-    named = {one.arg: one.value for one in node.keywords}
-    mappings = [one.value for one in node.keywords if one.arg is None]
-    if any(not has_value(one, False) for one in _written(node, "static_graph", file, program)):  # noqa: FBT003 - the value it has
-        return
-    if "static_graph" in named and not isinstance(named["static_graph"], ast.Constant):
-        return
-    written = _written(node, _SEARCH, file, program)
-    if len(written) == 1 and "unused" in written[0].name:  # a setting of another name may switch more than this
-        one = written[0]
-        edit = set_in_options(node, _SEARCH, True, file, program) if _SEARCH not in named else set_value(one, True)  # noqa: FBT003
-        if has_value(one, False) and isinstance(edit, Edit):  # noqa: FBT003
-            span = (one.key or one.span)[0], one.span[1]
-            yield edit, culprit_at(one.file, span, f"keeps DDP from a search for what is unused: it {why}")
-    elif not written and _SEARCH not in named:
-        edit = set_in_options(node, _SEARCH, True, file, program)  # noqa: FBT003
-        if edit is None and len(mappings) == 1:  # which may hold it: given twice, the call would be refused
-            edit = edit_of(file, mappings[0], f'{{**{file.segment(mappings[0])}, "{_SEARCH}": True}}')
-        yield edit or add_argument(file, node, f"{_SEARCH}=True"), culprit_of(file, node, why)
-
-
-def _written(node: ast.Call, argument: str, file: SourceFile, program: Program) -> list[Setting]:
-    """Where an argument of a call is written: in the call, or in what it hands on with `**options`."""
-    given = next((one.value for one in node.keywords if one.arg == argument), None)
-    if given is not None:
-        return settings_behind(given, file, program)
-    mappings = [one.value for one in node.keywords if one.arg is None]
-    return [one for each in mappings for one in members_behind(each, argument, file, program)]
 
 
 def _splits(node: ast.AST, parts: set[str]) -> bool:
