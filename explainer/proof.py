@@ -36,6 +36,7 @@ INFERENCE = "inplace/inference-tensor"
 # What stepped before such a failure had gradients without it.
 _OF_THE_GRAPH = frozenset(("inplace", "backward", "no-graph"))
 NO_PARAMETERS = "no-graph/empty-parameter-list"
+UNREDUCED = "distributed/unused-parameters"
 # Writes into what autograd has saved: the forward ran as it was meant, only its values were gone by the backward.
 SAVED = frozenset(
     f"inplace/{name}"
@@ -116,6 +117,9 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     """
     if target.is_silent:
         return bool(target.past) and choice.fix.id in RECONNECTS
+    if choice.finding.cause == UNREDUCED:
+        # DDP never reduced them: each rank has its own, where a right program has their mean.
+        return False
     if not target.past:
         # Before the first step: what an earlier backward left behind has no part in the first one, and to cut it changes nothing there.
         return choice.finding.cause == CARRIED and cuts_graph(choice.fix)

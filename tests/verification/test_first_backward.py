@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from explainer.proof import CARRIED, Target, wants_look, with_look
+from explainer.proof import CARRIED, UNREDUCED, Target, wants_look, with_look
 from explainer.repair import _Attempt
 from explainer.run import Job
 from tests.verification.programs import chosen
@@ -63,3 +63,14 @@ def test_a_cut_changes_nothing_in_the_first_backward(
     assert proof.verdict == verdict
     if verdict == "red":
         assert "trained before, and now with other gradients: the edit changes what was right" in proof.reasons[0]
+
+
+def test_gradients_that_were_never_reduced(tmp_path: pathlib.Path) -> None:
+    """A layer that DDP waited for is frozen: each rank had its own gradients before, and has the mean of all now."""
+    frozen = CHUNKED.replace("nn.Linear(2, 4)", "nn.Linear(2, 4).requires_grad_(False)")
+    patch = "\n".join(
+        difflib.unified_diff(CHUNKED.splitlines(), frozen.splitlines(), "a/train.py", "b/train.py", lineterm="")
+    )
+    for cause, is_held in ((UNREDUCED, False), ("inplace/op-on-saved-tensor", True)):
+        choice = chosen(tmp_path / "train.py", CHUNKED, frozen, cause, patch)
+        assert wants_look(Target(past=(("SGD", 1),)), choice) == is_held

@@ -22,6 +22,8 @@ _PLAIN = frozenset(
     {"ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Softmax", "Flatten", "Identity", "SiLU", "MaxPool2d", "LeakyReLU"}
 )
 _MODULES = ("torch.nn.", "lightning.", "pytorch_lightning.")
+_LIBRARIES = ("transformers.", "torchvision.models.", "timm.", "diffusers.", "sentence_transformers.")
+_CONTAINERS = ("torch.nn.ModuleDict", "torch.nn.ModuleList", "torch.nn.Sequential")
 _MAX_BASES = 8
 
 
@@ -63,6 +65,19 @@ def is_module(value: Value, program: Program) -> bool:
     return any(
         any(getattr(one, "name", "") == "forward" for one in owner.body) or inherits_module(owner, file, program)
         for file, owner in resolver.classes_of(value)
+    )
+
+
+def is_of_library(value: Value, program: Program) -> bool:
+    """Whether libraries of whole models alone make what an expression stands for, also several in a container."""
+    made = resolver_of(program).constructors_of(value)
+    calls = [(one.file, call) for one in made for call in walk(one.node) if isinstance(call, ast.Call)]
+    called = [program.names(file).qualified(call.func) or "" for file, call in calls]
+    own = [one for one in called if one.startswith("torch.nn.") and one not in _CONTAINERS]
+    return (
+        any(one.startswith(_LIBRARIES) for one in called)
+        and not own
+        and not any(program.find_class(one) for one in called)
     )
 
 

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.idle_pooler import freeze_poolers
 from explainer.fix.rewrite import put_method
 from explainer.fix.unused_search import searches
 from explainer.source.file import SourceFile
@@ -19,7 +20,7 @@ from explainer.source.loop.copied import copied_use
 from explainer.source.network.data_parallel import Wrapping, wrappings
 from explainer.source.network.layer_drop import dropped_parts
 from explainer.source.network.left_out import left_out
-from explainer.source.network.module import parts_of
+from explainer.source.network.module import is_of_library, parts_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
@@ -33,13 +34,27 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for wrapping in wrappings(context.program):
-        for where, owner in _modules(wrapping, context.program):
-            unused = list(_unused(owner, where, context))
-            yield from unused
-            branching = list(_branching(wrapping, owner, where, context)) if not unused else []
-            yield from branching
-            if not unused and not branching:
-                yield from _spare(wrapping, owner, where, context)
+        poolers = list(freeze_poolers(wrapping, context))
+        if poolers and _live_names(context):
+            yield from poolers
+            continue
+        modules = _modules(wrapping, context.program)
+        found = [each for where, owner in modules for each in _in_module(wrapping, owner, where, context)]
+        yield from found or poolers or _in_library(wrapping, context)
+
+
+def _in_module(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
+    unused = list(_unused(owner, where, context))
+    yield from unused
+    branching = list(_branching(wrapping, owner, where, context)) if not unused else []
+    yield from branching
+    if not unused and not branching:
+        yield from _spare(wrapping, owner, where, context)
+
+
+def _live_names(context: Context) -> list[str]:
+    live = context.incident.fact("live_unreduced")
+    return live.value.split() if live is not None else []
 
 
 def _modules(wrapping: Wrapping, program: Program) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
@@ -101,16 +116,14 @@ def _branching(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, conte
 def _drops(owner: ast.ClassDef, file: SourceFile, context: Context) -> bool:
     """Whether layers are left out from step to step, and all that got no gradient is in them, where that is known."""
     dropped = dropped_parts(owner, file, context.program)
-    live = context.incident.fact("live_unreduced")
-    names = live.value.split() if live is not None else []
+    names = _live_names(context)
     return bool(dropped) and all(dropped & set(one.split(".")) for one in names)
 
 
 def _spare(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     """The wrapping of a class with outputs that the program's losses do not take, if all that got no gradient belongs to them."""
     begins = left_out(owner, where, context.program)
-    live = context.incident.fact("live_unreduced")
-    names = live.value.split() if live is not None else []
+    names = _live_names(context)
     if begins and all(one.startswith(begins) for one in names):
         parts = dict.fromkeys(one.rpartition(".")[0] for one in names or begins)
         what = ", ".join(f"`{one}`" for one in parts)
@@ -125,13 +138,52 @@ def _spare(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: 
             )
 
 
+def _in_library(wrapping: Wrapping, context: Context) -> Iterator[Proposal]:
+    """Where all that got no gradient lies within a library's model, which may leave out another part in another step."""
+    names = _live_names(context)
+    model = Value(wrapping.model, wrapping.file)
+    is_whole = is_of_library(model, context.program)
+    owners = list(_modules(wrapping, context.program))
+    parts = {one.partition(".")[0] for one in names}
+    if not names or not (is_whole or (owners and all(_is_library_part(one, owners, context) for one in parts))):
+        return
+    what = ", ".join(f"`{one}`" for one in dict.fromkeys(one.rpartition(".")[0] for one in names))
+    why = f"expects a gradient of every parameter, also of {what}, which the library's model left out"
+    for edits, culprit in searches(wrapping, why, context.program):
+        yield Proposal(
+            edits=edits,
+            culprit=culprit,
+            belief=1.0,
+            applicability="unsafe",
+            title="Let DDP look for what the library's model leaves out: `find_unused_parameters=True`",
+            because=f"{_COST}; a part that was left out by mistake stays untrained",
+        )
+
+
+def _is_library_part(part: str, owners: list[tuple[SourceFile, ast.ClassDef]], context: Context) -> bool:
+    """Whether libraries alone make what the wrapped classes keep under a name."""
+    resolver = resolver_of(context.program)
+    found = [resolver.method(owner, "__init__", where) for where, owner in owners]
+    bound = [
+        Value(one.node, made[0])
+        for made in found
+        if made is not None
+        for one in bounds_of(made[1])
+        if one.name == f"self.{part}"
+    ]
+    return bool(bound) and all(is_of_library(one, context.program) for one in bound)
+
+
 def _splits(node: ast.AST, parts: set[str]) -> bool:
     """Whether a branch runs a layer that the other way does not run."""
     if isinstance(node, ast.IfExp):
         return _named(node.body, parts) != _named(node.orelse, parts)
     if isinstance(node, ast.If):
         return _named(ast.Module(node.body, []), parts) != _named(ast.Module(node.orelse, []), parts)
-    return isinstance(node, ast.Subscript) and bool(_named(node.value, parts)) and not isinstance(node.slice, ast.Slice)
+    if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
+        return False
+    # Of `self.encoder(x)[0]` an output is taken, not a layer.
+    return bool(_named(node.value, parts)) and not any(isinstance(one, ast.Call) for one in walk(node.value))
 
 
 def _named(node: ast.AST, parts: set[str]) -> set[str]:
