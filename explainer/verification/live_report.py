@@ -170,6 +170,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
     modules = seen.get("modules", {})
     if "made_steps" in seen:
         yield "live_steps", str(seen["made_steps"])
+        if seen.get("bad_parameters") and seen["made_steps"] == 0:
+            yield "live_untouched_parameters", seen["bad_parameters"]
     yield "live_grad_enabled", "yes" if seen["grad_enabled"] else "no"
     if modules.get("parameters"):
         yield "live_parameters", str(modules["parameters"])

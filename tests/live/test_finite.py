@@ -114,6 +114,13 @@ def test_parameters_and_not_the_data_behind_them() -> None:
     assert told(bad_weight) == {"live_bad_parameters": "Sequential.0.weight"}
 
 
+@pytest.mark.parametrize(("seen", "is_told"), [({"made_steps": 0}, True), ({"made_steps": 3}, False), ({}, False)])
+def test_parameters_before_any_step(seen: dict, is_told: bool) -> None:  # noqa: FBT001
+    """Where the optimizers are known to have made none, the weights came so."""
+    facts = dict(facts_of({"grad_enabled": True, "bad_parameters": "conv.weight", **seen}))
+    assert (facts.get("live_untouched_parameters") == "conv.weight") == is_told
+
+
 def test_all_is_finite() -> None:
     """An operation made it."""
 
