@@ -35,7 +35,11 @@ TEXT = Change(
     write="x",
     checked="run",
 )
+STEP = Change(
+    library="lib", kind="argument", of="Trainer.training_step", new="num_items_in_batch", added="2", write="x", checked="run"
+)  # fmt: skip
 TABLE = {
+    ("Trainer.training_step", "num_items_in_batch"): [STEP],
     ("lib", "Adam"): [MOVED], ("Base.loss", "count"): [CAME], ("Trainer", "gpus"): [GPUS], ("Trainer", "bar"): [BAR],
     ("Fit", "text"): [TEXT],
 }  # fmt: skip
@@ -45,6 +49,7 @@ OLD, BARRED, GIVEN = (
 )
 IMPORT = {"module": "lib", "name": "Adam"}
 CALL = {"callee": "Own.loss", "argument": "count"}
+COUNTED = {"callee": "Own.training_step", "taken": "3", "given": "4"}
 
 # The codemod, what the message names, and a program that stays as it is.
 STAYS = {
@@ -54,6 +59,9 @@ STAYS = {
     "a name that the table does not know": ("moved_import", {"module": "lib", "name": "Sgd"}, "from lib import Sgd\n"),
     "a parameter that is there": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, count=None): ...\n"),
     "an override that takes any": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, **rest): ...\n"),
+    "a count of two more": ("parameter_of_override", {**COUNTED, "given": "5"}, "class Own(Trainer):\n    def training_step(self, model, inputs): ...\n"),
+    "a count of another form": ("parameter_of_override", {**COUNTED, "taken": "2", "given": "3"}, "class Own(Trainer):\n    def training_step(self, batch): ...\n"),
+    "a method that is given nothing new by its place": ("parameter_of_override", {**COUNTED, "callee": "Own.loss"}, "class Own(Base):\n    def loss(self, model, inputs): ...\n"),
     "a class of another base": ("parameter_of_override", CALL, "class Own(Other):\n    def loss(self): ...\n"),
     "a value that decides, and is not known": ("renamed_argument", BARRED, "t = Trainer(a=1, bar=20)\n"),
     "an argument that the table does not know": ("parameter_of_override", {**CALL, "argument": "size"}, "class Own(Base):\n    def loss(self): ...\n"),
@@ -69,6 +77,10 @@ CURED = {
     "an argument that went without another": ("renamed_argument", BARRED, "t = Trainer(bar=0)\n", "t = Trainer(has_bar=False)\n"),
     "a configuration with options of its own": ("renamed_argument", GIVEN, "t = Fit(args=Config(**more), text='a')\n", "t = Fit(args=Config(**more, text='a'))\n"),
     "a parameter after a default": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a, b=False): ...\n", "class Own(Base):\n    def loss(self, a, b=False, count=None): ...\n"),
+    "a parameter that only a count tells": ("parameter_of_override", COUNTED, "class Own(Trainer):\n    def training_step(self, model, inputs): ...\n", "class Own(Trainer):\n    def training_step(self, model, inputs, num_items_in_batch=None): ...\n"),
+    "a call of the base": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a):\n        return 2 * super().loss(a)\n", "class Own(Base):\n    def loss(self, a, count=None):\n        return 2 * super().loss(a, count=count)\n"),
+    "a call of the base with all that came": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a):\n        return super().loss(*self.given)\n", "class Own(Base):\n    def loss(self, a, count=None):\n        return super().loss(*self.given)\n"),
+    "a call of another method": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a):\n        return super().mean(a)\n", "class Own(Base):\n    def loss(self, a, count=None):\n        return super().mean(a)\n"),
     "a parameter with an annotation": ("parameter_of_override", CALL, "class Own(Base):\n    def loss(self, a: int) -> int: ...\n", "class Own(Base):\n    def loss(self, a: int, count=None) -> int: ...\n"),
 }  # fmt: skip
 
