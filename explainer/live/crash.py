@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .batch_key import batch_key
+from .class_target import class_targets
 from .columns import columns
 from .compare import compared
 from .finite import not_finite
@@ -91,6 +92,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
     told = {
         "fractions": fractions(torch, frames, message),
         "scores": scores(torch, frames, message),
+        "class_targets": class_targets(torch, frames, message),
         "refused_index": refused_index(torch, frames) or None,
         "unreduced": unreduced(frames, message),
         "coarse": " ".join(alike) if alike else None,
