@@ -41,6 +41,7 @@ _READERS = frozenset(
 _SAME = frozenset(
     {"dict", "copy", "deepcopy", "SimpleNamespace", "Namespace", "EasyDict", "edict", "Box", "DictConfig", "create", "to_container", "vars"}
 )  # fmt: skip
+_FIELDS = frozenset({"dataclasses.field", "attrs.field", "attr.ib", "pydantic.Field"})
 _PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses", "cli"})
 
 
@@ -260,7 +261,7 @@ class _Flow:
             return self._get(node.func.value, _asked(node), file)
         if called == "getattr" and len(node.args) > 1:
             return self._get(node.args[0], node.args[1:], file)
-        option = self._parser(node, file) if called in MAKERS else self._option(node, called, method, file)
+        option = self._made(node, called, method, file)
         if option:
             return option
         if method in _LOADERS and _READERS & set(called.split(".")):
@@ -273,6 +274,24 @@ class _Flow:
         if function and self.program.names(function[0]).class_of(function[1]) is None:
             return self._returned(*function)
         return [_Written(node, file)]
+
+    def _made(self, node: ast.Call, called: str, method: str, file: SourceFile) -> list[_Value]:
+        """What a parser of INI files reads, what is asked of one, what a field of a dataclass is."""
+        if called in _FIELDS:
+            return self._declared(node, file)
+        return self._parser(node, file) if called in MAKERS else self._option(node, called, method, file)
+
+    def _declared(self, node: ast.Call, file: SourceFile) -> list[_Value]:
+        """What a field is where nothing else is given: `field(default=0.1)`, `field(default_factory=Model)`."""
+        given = {one.arg: one.value for one in node.keywords}
+        default = given.get("default", next(iter(node.args), None))
+        factory = given.get("default_factory", given.get("factory"))
+        if isinstance(factory, ast.Lambda):
+            return self._kept(factory.body, file)
+        if factory is not None:
+            made = ast.Call(func=factory, args=[], keywords=[])
+            return [_Written(ast.copy_location(made, node), file)]
+        return self._kept(default, file) if default is not None else [_Written(node, file)]
 
     def _get(self, mapping: ast.expr, given: list[ast.expr], file: SourceFile) -> list[_Value]:
         """What a mapping holds under a key, else the default behind it; a whole INI file is asked for a section and its key."""

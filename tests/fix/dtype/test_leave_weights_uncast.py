@@ -7,10 +7,10 @@ import pathlib
 import pytest
 
 from explainer.fix.codemod import Context, find_codemod
-from explainer.fix.splice import make_patch
+from explainer.fix.splice import make_patch, splice
 from explainer.model.patch import Patch
 from explainer.source.program import read_program
-from tests.fix.rewriting import changed_lines, failed, rewritten
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, rewritten, write
 
 HEAD = "import torch\nfrom torch import nn\nfrom transformers import AutoModel\n"
 HALF = {"options": {"dtypes": ["float16"]}}
@@ -91,3 +91,87 @@ def test_a_setting_that_casts(dtype: str, wanted: str | None, tmp_path: pathlib.
     assert isinstance(patch, Patch)
     (change,) = patch.files
     assert change.after.decode() == f'{{"model": {{"dtype": "{wanted}"}}, "precision": {{"dtype": "float16"}}}}\n'
+
+
+OPTIONS = """import torch
+from dataclasses import dataclass, field
+
+@dataclass
+class Model:
+    width: int = 8
+    weights: {kind} = {weights}
+
+@dataclass
+class Mixed:
+    compute: str = "float16"
+
+@dataclass
+class Options:
+    model: Model = {model}
+    mixed: Mixed = field(default_factory=Mixed)
+"""
+TRAINS = """import torch
+from torch import nn
+from options import Options
+
+TABLE = {{"full": torch.float32, "half": torch.float16}}
+NARROW = {{"half": torch.float16, "brain": torch.bfloat16}}
+
+class Trainer:
+    def __init__(self, options):
+        self.options = options
+        self.net = build(options.model)
+
+    def step(self, x):
+        with torch.autocast("cpu", dtype={compute}):
+            return self.net(x)
+
+def build(options):
+    net = nn.Linear(options.width, 2)
+    return net.{cast}
+
+Trainer(Options())
+"""
+FACTORY = "field(default_factory=Model)"
+OWN = "getattr(torch, self.options.mixed.compute)"
+ASKED = "getattr(torch, options.weights)"
+DATACLASSES = {
+    "another dtype": ("str", '"float64"', FACTORY, OWN, f"to({ASKED})", []),
+    "no weights": ("str", '"float16"', FACTORY, OWN, "to(options.width)", []),
+    "a default factory": ("str", '"float16"', FACTORY, OWN, f"to({ASKED})", ["+    weights: str = \"float32\""]),
+    "a lambda": ("str", '"float16"', "field(default_factory=lambda: Model())", OWN, f"to({ASKED})",
+                 ["+    weights: str = \"float32\""]),
+    "an alias": ("str", "'half'", FACTORY, OWN, f"to(dtype={ASKED})", ["+    weights: str = 'float32'"]),
+    "a field": ("str", 'field(default="float16")', FACTORY, OWN, f"to('cpu', {ASKED})",
+                ["+    weights: str = field(default=\"float32\")"]),
+    "a dtype": ("torch.dtype", "torch.float16", FACTORY, OWN, "to(options.weights)",
+                ["+    weights: torch.dtype = torch.float32"]),
+    "a table": ("str", '"half"', FACTORY, OWN, "to(TABLE[options.weights])", ["+    weights: str = \"full\""]),
+    "a table without float32": ("str", '"half"', FACTORY, OWN, "to(NARROW[options.weights])", ["+    return net"]),
+    "what autocast computes in": ("str", '"float16"', FACTORY, "getattr(torch, self.options.model.weights)",
+                                  f"to('cpu', {ASKED})", ["+    return net.to('cpu')"]),
+    "what is compared": ("str", '"float16"', FACTORY, OWN + ', enabled=self.options.model.weights == "float16"',
+                         f"to({ASKED})", ["+    return net"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "model", "compute", "cast", "wanted"), DATACLASSES.values(), ids=DATACLASSES
+)
+def test_an_option_that_casts(
+    kind: str, weights: str, model: str, compute: str, cast: str, wanted: list[str], tmp_path: pathlib.Path
+) -> None:
+    """The default that asks for float16 says float32, if it says nothing but the dtype of the weights."""
+    files = {
+        "options.py": OPTIONS.format(kind=kind, weights=weights, model=model),
+        "train.py": TRAINS.format(compute=compute, cast=cast),
+    }
+    program = write(tmp_path, files)
+    proposal = best("leave_weights_uncast", program, incident=failed({"train.py": 14}), **HALF)
+    after = (
+        ""
+        if proposal is None
+        else splice(program.editable([proposal.edits[0].file])[proposal.edits[0].file].text, proposal.edits)
+    )
+    before = "" if proposal is None else files[pathlib.Path(proposal.edits[0].file).name]
+    assert [line for line in diff_lines(before, after or "") if line[0] == "+"] == wanted

@@ -18,10 +18,10 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.network.precision import is_module
 from explainer.source.program import Program
-from explainer.source.setting.flow import settings_behind
-from explainer.source.value.binding import Value
-from explainer.source.value.resolve import resolver_of
+from explainer.source.setting.dtype import AskedDtype, dtypes_asked, is_read_otherwise
 
+_LOADED = (".from_pretrained", ".from_config")
+_DTYPE_ARGUMENTS = ("torch_dtype", "dtype")
 _METHODS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 
 
@@ -46,30 +46,63 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _by_setting(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Program) -> Iterator[Proposal]:
-    """Where a setting says what the weights are cast to, `net.to(getattr(torch, cfg["dtype"]))`, it says float32."""
-    is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "to" and len(node.args) == 1
+    """Where a setting says what the weights are cast to, `net.to(getattr(torch, cfg["dtype"]))`, it says float32.
+
+    Of one that autocast computes in too, or that the program compares, the cast goes and the setting stays; so it does where
+    no dtype is right.
+    """
+    for cast in _casts(node, dtypes, file, program):
+        for asked in dtypes_asked(cast, file, program):
+            if asked.dtype not in dtypes:
+                continue
+            is_kept = "float32" in dtypes or is_read_otherwise(asked, program)
+            written = None if is_kept else _float32_asked(asked)
+            edit = written or _without_cast(node, cast, file, program)
+            if edit is not None:
+                why = f"asks for weights in {asked.dtype}"
+                yield Proposal(edits=(edit,), culprit=culprit_at(asked.file, asked.span, why), belief=1.5)
+
+
+def _float32_asked(asked: AskedDtype) -> Edit | None:
+    """The edit of a setting, or of the dtype itself, that asks for float32."""
+    if asked.setting is None:
+        start, end = asked.span
+        text = asked.file.text[start:end].rpartition(".")[0]
+        return Edit(file=asked.file.path, start=start, end=end, new=f"{text}.float32") if text else None
+    word = asked.words.get("float32") if asked.words else "float32"
+    written = set_value(asked.setting, word) if word is not None else None
+    return written if isinstance(written, Edit) else None
+
+
+def _casts(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Program) -> list[ast.expr]:
+    """What may be the dtype that a call gives to the weights of a module."""
+    called = program.names(file).qualified(node.func) or ""
+    if called.endswith(_LOADED) and "float32" not in dtypes:
+        return [one.value for one in node.keywords if one.arg in _DTYPE_ARGUMENTS]
+    is_cast = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")
     if not is_cast or not is_module(node.func.value, file, program):  # type: ignore[attr-defined]
-        return
-    values = [Value(node.args[0], file), *resolver_of(program).behind(Value(node.args[0], file))]
-    for one in values:
-        made = one.node
-        if isinstance(made, ast.Call) and dotted_name(made.func) == "getattr" and len(made.args) == 2:
-            for setting in settings_behind(made.args[1], one.file, program):
-                edit = set_value(setting, "float32") if str(setting.value) in dtypes else ""
-                if isinstance(edit, Edit):
-                    why = "asks for weights in float16, which the scaler is not for"
-                    yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=1.5)
+        return []
+    return [*node.args, *(one.value for one in node.keywords)]
+
+
+def _without_cast(node: ast.Call, cast: ast.expr, file: SourceFile, program: Program) -> Edit | None:
+    """A call without the dtype that it gives; one that loads weights is told float32."""
+    names = program.names(file)
+    if (names.qualified(node.func) or "").endswith(_LOADED):
+        return edit_of(file, cast, spell(names, "torch.float32"))
+    given = [*node.args, *(one.value for one in node.keywords)]
+    if len(given) == 1:
+        return _without(node, file)
+    others = [file.segment(one) for one in node.args if one is not cast]
+    others += [file.segment(one) for one in node.keywords if one.value is not cast]
+    return edit_of(file, node, f"{file.segment(node.func)}({', '.join(others)})")
 
 
 def _edit(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Program) -> Edit | None:
     names = program.names(file)
     called = names.qualified(node.func) or ""
-    if called.endswith((".from_pretrained", ".from_config")) and "float16" in dtypes:
-        wanted = [
-            one
-            for one in node.keywords
-            if one.arg in ("torch_dtype", "dtype") and _dtype(one.value, names) == "float16"
-        ]
+    if called.endswith(_LOADED) and "float16" in dtypes:
+        wanted = [one for one in node.keywords if one.arg in _DTYPE_ARGUMENTS and _dtype(one.value, names) == "float16"]
         return edit_of(file, wanted[0].value, spell(names, "torch.float32")) if wanted else None
     if not isinstance(node.func, ast.Attribute) or not is_module(node.func.value, file, program):
         return None
@@ -80,13 +113,7 @@ def _edit(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Prog
         return None
     given = [*node.args, *(one.value for one in node.keywords)]
     cast = next((one for one in given if _dtype(one, names) in dtypes), None)
-    if cast is None:
-        return None
-    if len(given) == 1:
-        return _without(node, file)
-    others = [file.segment(one) for one in node.args if one is not cast]
-    others += [file.segment(one) for one in node.keywords if one.value is not cast]
-    return edit_of(file, node, f"{file.segment(node.func)}({', '.join(others)})")
+    return _without_cast(node, cast, file, program) if cast is not None else None
 
 
 def _dtype(node: ast.expr, names: Names) -> str | None:
