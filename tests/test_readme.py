@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 from tools.site_reference import declared
 
 README = (ROOT / "README.md").read_text()
@@ -18,7 +18,7 @@ SESSION = re.compile(r"<!-- session: gradfix (?P<words>.*?) -->\n```text\n(?P<sh
 def printed(words: str) -> str:
     run = subprocess.run(
         [sys.executable, "-m", "gradfix", *words.split()], capture_output=True, text=True, cwd=ROOT,
-        env={"PATH": "", "COLUMNS": "96", "PYTHONPATH": str(ROOT), "GRADFIX_NO_MEMORY": "1"},
+        env={"PATH": "", "COLUMNS": "96", "PYTHONPATH": PATH, "GRADFIX_NO_MEMORY": "1"},
     )  # fmt: skip
     assert run.stderr == ""
     return run.stdout

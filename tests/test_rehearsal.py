@@ -15,6 +15,7 @@ from explainer.catalog.bundle import load_catalog
 from explainer.errors import UsageError
 from explainer.rehearsal import rehearsed
 from explainer.run import Job
+from tests import forked
 
 TRAIN = """import torch
 open("seen.txt", "w").write("written")
@@ -124,7 +125,7 @@ def test_the_project_is_not_touched(tmp_path: pathlib.Path) -> None:
     root.mkdir()
     (root / "train.py").write_text(TRAIN)
     done = subprocess.run(
-        [sys.executable, "-m", "gradfix", "run", "--fix", "--dry-run", "--no-probe", "--format", "json", "--", sys.executable, "train.py"],
+        [sys.executable, "-m", "gradfix", "run", "--fix", "--dry-run", "--no-probe", "--format", "json", "--", forked.python(), "train.py"],
         capture_output=True, text=True, cwd=root, env={**os.environ, "GRADFIX_STATE_DIR": str(state)},
     )  # fmt: skip
     told = json.loads(done.stdout)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from explainer.cli.options import ExplainOptions
 from explainer.cli.quick import parse_quickly, parse_ui_quickly
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 
 LOG = 'Traceback (most recent call last):\n  File "train.py", line 3, in f\n    loss.backward()\nRuntimeError: grad can be implicitly created only for scalar outputs\n'
 UNKNOWN = "RuntimeError: the flux capacitor is empty\n"
 
 
 def gradfix(*words: str, stdin: str | bytes = "", cwd: object = None, **variables: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, "PYTHONPATH": PATH, **variables}
     data = stdin.encode() if isinstance(stdin, str) else stdin
     return subprocess.run(
         [sys.executable, "-m", "gradfix", *words], input=data, capture_output=True, cwd=cwd, env=environment, timeout=60
@@ -159,7 +159,7 @@ def test_secrets_are_masked() -> None:
 def test_a_reader_that_goes_away() -> None:
     """`| head -1` ends the program quietly."""
     command = f"{sys.executable} -m gradfix rules show op-on-saved-tensor | head -1"
-    run = subprocess.run(["bash", "-c", command], capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run = subprocess.run(["bash", "-c", command], capture_output=True, env={**os.environ, "PYTHONPATH": PATH})
     assert run.stderr == b""
 
 

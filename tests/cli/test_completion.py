@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 PROGRAM = "import torch\n\nw = torch.ones(4, requires_grad=True)\nx = torch.relu(w)\nx += 1\nloss = x.sum()\nloss.backward()\n"
 LOG = """Traceback (most recent call last):
@@ -57,7 +57,7 @@ def complete(shell: str, line: str, folder: pathlib.Path, code: str = "") -> lis
     environment = {
         **os.environ,
         **asked(shell, line),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PATH,
         "GRADFIX_STATE_DIR": str(folder / "state"),
     }
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=folder)
@@ -88,7 +88,7 @@ def test_completing_loads_no_torch(project) -> None:
 def test_the_patches_that_can_be_undone(project, monkeypatch) -> None:
     """By their ids."""
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(project / "state"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     command = [sys.executable, "-m", "gradfix", "fix", "train.log", "--apply", "--no-probe"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=project, env=environment, check=True)
     name = done.stdout.rsplit("gradfix undo ", 1)[1].strip()
@@ -115,7 +115,7 @@ def test_in_the_shell_itself(project, shell: str) -> None:
         f"#!{sys.executable}\nimport sys\nfrom explainer.cli.entry import main\nsys.exit(main())\n"
     )
     (place / "gradfix").chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
     environment.update(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     done = subprocess.run(SHELLS[shell], capture_output=True, text=True, env=environment, cwd=project)
     assert done.stdout.strip() == SAID[shell]

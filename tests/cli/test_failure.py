@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from explainer.cli.failure import wants_json
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 FAILING = {
     "a log that is not there": (["explain", "none.log", "--format", "json"], 2, "none.log"),
@@ -54,7 +54,7 @@ def test_json_is_asked_for(words: list[str]) -> None:
 
 def gradfix(*words: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradfix", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_STATE_DIR": str(cwd / "state")}
+    environment = {**os.environ, "PYTHONPATH": PATH, "GRADFIX_STATE_DIR": str(cwd / "state")}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
 
 
@@ -87,7 +87,7 @@ def test_a_folder_that_was_deleted(tmp_path: pathlib.Path, words: list[str], mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gone").mkdir()
     command = f"cd gone && rmdir ../gone && echo 'RuntimeError: x' | {sys.executable} -m gradfix {' '.join(words)}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_STATE_DIR": str(tmp_path / "state")}
+    environment = {**os.environ, "PYTHONPATH": PATH, "GRADFIX_STATE_DIR": str(tmp_path / "state")}
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == "gradfix: the current folder has been deleted: change to another one"

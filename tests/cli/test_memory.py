@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from tests.cli.test_fix import BROKEN, PRINTED
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123"
 SEEN = re.compile(r"^seen before: .*$", re.MULTILINE)
@@ -34,7 +34,7 @@ def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
 
 def gradfix(folder: pathlib.Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradfix", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "100"}
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env=environment, input=stdin, timeout=120
     )
@@ -214,6 +214,6 @@ def test_it_is_not_loaded_before_the_answer(project: pathlib.Path) -> None:
         "print('_sqlite3' in sys.modules, 'sqlite3' in sys.modules, file=sys.stderr)\n"
     )
     for kept, loaded in (("0", "True False"), ("1", "False False")):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_NO_MEMORY": kept}
+        environment = {**os.environ, "PYTHONPATH": PATH, "GRADFIX_NO_MEMORY": kept}
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=project, env=environment)
         assert run.stderr.split("\n")[:2] == ["False", loaded]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 pexpect = pytest.importorskip("pexpect")
 
@@ -26,7 +26,7 @@ def pipe(tmp_path, end: str, *words: str):
     """`python train.py 2>&1 | gradfix explain` in a pseudo-terminal."""
     (tmp_path / "train.py").write_text(PROGRAM.replace("END", end))
     command = f"{sys.executable} train.py 2>&1 | {sys.executable} -m gradfix explain --no-probe {' '.join(words)}; echo status=$?"
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "NO_COLOR": ""}
+    variables = {**os.environ, "PYTHONPATH": PATH, "TERM": "xterm-256color", "NO_COLOR": ""}
     return pexpect.spawn(
         "bash", ["-c", command], cwd=tmp_path, env=variables, timeout=30, encoding="utf-8", dimensions=(40, 100)
     )

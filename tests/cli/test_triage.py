@@ -11,12 +11,12 @@ import sys
 import pytest
 
 from explainer.cli.entry import main
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 from tests.fleet.logs import make_log
 
 
 def gradfix(*words: object, cwd: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **environment}
+    given = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "100", **environment}
     return subprocess.run([sys.executable, "-m", "gradfix", "triage", *map(str, words), "--workers", "1"], capture_output=True, text=True, cwd=cwd, env=given)  # fmt: skip
 
 

@@ -11,12 +11,12 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 
 def show(cache: pathlib.Path, *words: str, browser: str | None = None) -> subprocess.CompletedProcess:
     """Runs the command with a cache folder of its own, and a browser or none."""
-    environment = {"PATH": "", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
+    environment = {"PATH": "", "PYTHONPATH": PATH, "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
     if browser:
         environment["BROWSER"] = browser
     command = [sys.executable, "-m", "gradfix", "rules", "show", *words, "--web"]

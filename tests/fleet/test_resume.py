@@ -12,7 +12,7 @@ import time
 import pytest
 
 from explainer.errors import UsageError
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 from tests.fleet.conftest import COUNT
 from tests.fleet.logs import make_log
 
@@ -63,7 +63,7 @@ def test_killed_and_resumed(logs: pathlib.Path, expected, run_triage, tmp_path: 
     """The whole program killed with SIGKILL loses at most the last part, and doubles nothing."""
     out, script = tmp_path / "out", tmp_path / "triage_and_die.py"
     script.write_text(SELF_KILLING)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     run = subprocess.run([sys.executable, script, logs, out], env=environment, capture_output=True)
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
     _, rows, read = run_triage(logs, out=out, resume=True)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 MESSAGE = "element 0 of tensors does not require grad and does not have a grad_fn"
 OWN_HOOK = "import sys\nsys.excepthook = lambda *_: print('own hook', file=sys.stderr)\n"
@@ -24,7 +24,7 @@ PROGRAMS = {
 
 
 def run(text: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from explainer.errors import UsageError
 from explainer.integrations.mcp_server import Bounds, Tools
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 
 PROGRAM = """import torch
 
@@ -64,7 +64,7 @@ def talk(
 
     server = mcp.StdioServerParameters(
         command=sys.executable, args=["-m", "gradfix", "mcp", "--root", str(root), *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
 
     async def main() -> tuple[list[str], list[Any]]:
@@ -132,7 +132,7 @@ def test_an_agent_that_leaves(project) -> None:
     )
     server = mcp.StdioServerParameters(
         command=sys.executable, args=["-m", "gradfix", "mcp", "--root", str(project), "--allow-run"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
 
     async def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from explainer.integrations.notebook.session import Ran, Session, as_script
 from explainer.store.memory import read_events
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 MODEL = "torch.manual_seed(0)\nmodel = torch.nn.Linear(4, 4)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)"
 STEP = "%precision 3\ndef step(x):\n    h = torch.relu(model(x))\n    h += 1\n    return h.sum()\n"
@@ -62,7 +62,7 @@ def session(tmp_path_factory):
     """A session that fails and is taken through every command, by the text of its cells."""
     pytest.importorskip("torch")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("PYTHONPATH", PATH)
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("GRADFIX_NO_MEMORY", "0")
         patch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
@@ -141,7 +141,7 @@ def test_what_is_not_there_is_said(session) -> None:
 def test_failures_of_other_kinds(tmp_path, monkeypatch) -> None:
     """What gradfix does not know, a cell that does not parse, an exit and an interrupt get nothing; a module beside is read."""
     pytest.importorskip("torch")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATH)
     (tmp_path / "beside.py").write_text(
         "import torch\n\ndef half(x):\n    h = x.exp()\n    h *= 2\n    return h.sum()\n"
     )
@@ -161,7 +161,7 @@ def test_failures_of_other_kinds(tmp_path, monkeypatch) -> None:
 def test_a_watched_block_in_a_kernel(tmp_path, monkeypatch) -> None:
     """`gradfix.watch()` shows its card in a notebook without the extension being loaded by hand."""
     pytest.importorskip("torch")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATH)
     block = "with gradfix.watch():\n    with torch.no_grad():\n        w.sum().backward()"
     done = execute(["import torch, gradfix\nw = torch.ones(2, requires_grad=True)", block], str(tmp_path))
     assert "grad mode is off where the failure was raised  [live]" in done[1][0]["text/plain"]
@@ -182,7 +182,7 @@ def test_a_terminal_shows_text(tmp_path) -> None:
         "--no-confirm-exit",
         "--colors=NoColor",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": PATH, "IPYTHONDIR": str(tmp_path)}
     done = subprocess.run(command, input=words, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.stdout.index("Traceback") < done.stdout.index("backward/non-scalar-loss  ")
     assert "%gradfix trace   %gradfix verify" in done.stdout

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 
 HEAD = "import pytest, torch\n"
 WRITE = """
@@ -42,7 +42,7 @@ def run(folder, text: str, *words: str) -> subprocess.CompletedProcess[str]:
     is_installed = any(one.name == "gradfix" for one in entry_points(group="pytest11"))
     named = () if is_installed else ("-p", "gradfix.pytest_plugin")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
+    environment = {**os.environ, "PYTHONPATH": PATH, "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
 
 

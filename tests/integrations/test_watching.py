@@ -14,7 +14,7 @@ import pytest
 
 from explainer.errors import SilentFailure, UsageError
 from explainer.integrations.watching import watch
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -161,7 +161,7 @@ with gradfix.watch():
 
 def test_a_crash_is_explained_below_its_traceback() -> None:
     """With what was true where it was raised: grad mode is on again when the traceback is printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, env=environment)
     assert done.returncode == 1
     assert "explainer" not in done.stderr
@@ -185,7 +185,7 @@ def test_under_gradfix_run_there_is_one_card(tmp_path, failing: str) -> None:
         sys.executable,
         "train.py",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert "what  " not in done.stderr
     facts = {one["name"] for one in json.loads(done.stdout)["report"]["incident"]["facts"]}

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.conftest import ROOT
+from tests import forked
+from tests.conftest import PATH
 from tests.knowledge.reproducer import ENVIRONMENT, Shape
 
 TIMEOUT = 300
@@ -43,7 +44,7 @@ class Repaired:
 
 def run_gradfix(folder: pathlib.Path, *options: str, script: Sequence[str] = ("train.py",)) -> dict[str, Any]:
     """What `gradfix run --format json` answers of a script in `folder`; {} where it did not end or answered nothing."""
-    command = [sys.executable, "-m", "gradfix", "run", *options, "--format", "json", "--", sys.executable, *script]
+    command = [sys.executable, "-m", "gradfix", "run", *options, "--format", "json", "--", forked.python(), *script]
     try:
         done = subprocess.run(
             command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL
@@ -56,7 +57,7 @@ def run_gradfix(folder: pathlib.Path, *options: str, script: Sequence[str] = ("t
 def environment(folder: pathlib.Path) -> dict[str, str]:
     """An environment in which this checkout's gradfix runs, and keeps its journal beside the project."""
     state = folder.parent / f"{folder.name}-state"
-    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT), "GRADFIX_STATE_DIR": str(state)}
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": PATH, "GRADFIX_STATE_DIR": str(state)}
 
 
 def repair_shape(shape: Shape, scratch: pathlib.Path) -> Repaired:
@@ -88,7 +89,7 @@ def first_gradients(program: pathlib.Path, *arguments: str) -> dict[str, Any] | 
     import numpy
 
     out = program.parent.parent / f"{program.parent.name}.npz"
-    command = [sys.executable, str(pathlib.Path(__file__).with_name("first_gradients.py")), str(out), program.name]
+    command = [forked.python(), str(pathlib.Path(__file__).with_name("first_gradients.py")), str(out), program.name]
     try:
         done = subprocess.run(
             [*command, *arguments], cwd=program.parent, env=environment(program.parent), capture_output=True, text=True, timeout=TIMEOUT

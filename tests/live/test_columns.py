@@ -11,7 +11,7 @@ import pytest
 from explainer.live.columns import columns
 from explainer.live.crash import _frames
 from tests.live.test_dropped import program
-from tests.live.test_noting import run
+from tests.live.running import run
 
 METHOD = "def evaluate(self, error):\n    raise error\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from explainer.live.dropped import keys_read
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import torch
 
 from explainer.live.early_clip import EarlyClips
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 Program = Callable[[torch.nn.Linear, torch.optim.Optimizer], object]

@@ -12,7 +12,7 @@ import pytest
 
 from explainer.verification.reach import why_unwatched
 from tests.gate import some_at_gate
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.live.test_noting import run
 
 pytestmark = pytest.mark.torch
@@ -243,9 +243,7 @@ def test_the_line_follows_the_explanation(tmp_path: pathlib.Path, option: str) -
         "-c",
         "raise ValueError",
     ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH})
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"gradfix: `python {option}`")

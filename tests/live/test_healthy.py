@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import shutil
-import sys
 
 import pytest
 
 from explainer.verification.judge import silent_faults
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 from tests.conftest import ROOT
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 
@@ -36,7 +36,7 @@ def test_a_run_is_silent(program: pathlib.Path) -> None:
 @pytest.mark.parametrize("program", ["scaler_fused"], indirect=True)
 def test_a_verification_is_green(program: pathlib.Path) -> None:
     """Overflow that a GradScaler or the program itself throws away is no fault."""
-    proof = verify_command((sys.executable, "train.py"), str(program), Watch())
+    proof = verify_command((forked.python(), "train.py"), str(program), Watch())
     assert (proof.verdict, proof.reasons) == ("green", ())
 
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from explainer.live.hooked import Hooked  # noqa: E402
 from tests.gate import some_at_gate  # noqa: E402
-from tests.live.test_noting import run  # noqa: E402
+from tests.live.running import run  # noqa: E402
 
 pytestmark = pytest.mark.torch
 Hook = Callable[[torch.Tensor], torch.Tensor | None]

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, Redu
 from explainer.live.idle_schedule import IdleSchedules
 from tests.fix.rewriting import line_of
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 Told = list[dict[str, Any]]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.live.test_unowned import run
 from tests.gate import some_at_gate
 
@@ -78,7 +77,7 @@ class Descent:
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", PATH)
 
 
 def test_a_parameter_that_no_module_holds(tmp_path: pathlib.Path) -> None:

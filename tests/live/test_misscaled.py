@@ -9,10 +9,9 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.incident import LogLine
-from tests.conftest import ROOT
 from tests.fix.rewriting import failed, write
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 

@@ -8,14 +8,17 @@ import pathlib
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.model.incident import TENSOR
-from explainer.run import Job, Run, run_program, sharpen
-from tests.conftest import ROOT
+from explainer.run import Job, sharpen
+from tests import forked
+from tests.conftest import PATH
 from tests.gate import some_at_gate
+from tests.live import running
 
 pytestmark = pytest.mark.torch
 FAIL = "import torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).detach().sum().backward()\n"
@@ -100,12 +103,7 @@ def _torch():
     pytest.importorskip("torch")
 
 
-def run(folder: pathlib.Path, *command: str, python: str = sys.executable) -> tuple[Run, str]:
-    """Run a command in a folder; what it reported and printed."""
-    output: list[bytes] = []
-    job = Job(command=(python, *command), root=str(folder), catalog=load_catalog())
-    done = run_program(job, lambda _, data: output.append(data), is_shown=False)
-    return done, b"".join(output).decode()
+run = partial(running.run, python=sys.executable)  # what is looked at here begins with the interpreter
 
 
 @pytest.mark.parametrize(
@@ -150,7 +148,7 @@ def test_what_a_worker_of_a_loader_held(tmp_path: pathlib.Path) -> None:
 def test_an_exception_of_which_one_line_is_told(tmp_path: pathlib.Path, handle: str) -> None:
     """No traceback is printed, and it is no backward that raised: the line is known all the same."""
     (tmp_path / "train.py").write_text(ONE_LINE.replace("HANDLE", handle))
-    done, printed = run(tmp_path, "train.py")
+    done, printed = running.run(tmp_path, "train.py")
     assert (done.status, "Traceback" in printed) == (3, False)
     assert done.report is not None
     found = done.report.findings[0]
@@ -161,10 +159,10 @@ def test_an_exception_of_which_one_line_is_told(tmp_path: pathlib.Path, handle: 
 def test_an_exception_of_which_one_line_is_printed(tmp_path: pathlib.Path) -> None:
     """The first run sees nothing of it but the line; the traced one sees the operation raise it."""
     (tmp_path / "train.py").write_text(ONE_LINE.replace("HANDLE", "print('the run failed:', error)"))
-    done, _ = run(tmp_path, "train.py")
+    done, _ = running.run(tmp_path, "train.py")
     assert done.report is not None
     assert not done.report.findings[0].culprits
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     sharper = sharpen(job, done, lambda _: None)
     assert sharper.report is not None
     assert [one.line for one in sharper.report.findings[0].culprits][:1] == [6]
@@ -178,7 +176,7 @@ def test_an_error_that_is_logged_before_a_kill(tmp_path: pathlib.Path) -> None:
         "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\nos.kill(os.getpid(), signal.SIGTERM)\n",
     )
     (tmp_path / "train.py").write_text(text)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = running.run(tmp_path, "train.py")
     assert done.status == 128 + signal.SIGTERM
     assert done.report is None or not done.report.findings
 
@@ -189,7 +187,7 @@ def test_an_error_that_is_logged_and_survived(tmp_path: pathlib.Path) -> None:
     stuck = "import torch\nw, lost = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
     stuck += "opt = torch.optim.SGD([lost], lr=0.1)\nfor _ in range(3):\n    w.sum().backward()\n    opt.step()\n"
     (tmp_path / "train.py").write_text(text + stuck)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = running.run(tmp_path, "train.py")
     assert done.status == 0
     assert done.report is not None
     assert done.report.findings[0].cause.startswith("no-graph/")
@@ -249,7 +247,7 @@ def test_streams_and_status_pass_through(tmp_path: pathlib.Path) -> None:
     """What goes to standard output stays there, and so does standard error; the exit status is the program's."""
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--no-probe", "--", sys.executable, "-c", OUTPUT],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (7, "out\n")
     assert done.stderr.startswith("err\n")
@@ -259,7 +257,7 @@ def test_input_reaches_the_program(tmp_path: pathlib.Path) -> None:
     """Standard input is the program's."""
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--", sys.executable, "-c", "print(input()[::-1])"],
-        input="abc\n", capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input="abc\n", capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "cba\n")
 
@@ -275,7 +273,7 @@ def test_no_such_program(tmp_path: pathlib.Path) -> None:
     """One line, and the status for wrong use."""
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--", "/no/such/program"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "gradfix: /no/such/program: no such file or directory\n"
@@ -285,7 +283,7 @@ def test_json_of_a_passed_run(tmp_path: pathlib.Path) -> None:
     """The object that other programs rely on."""
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--format", "json", "--", sys.executable, "-c", "print(1)"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert (told["schema"], told["status"], told["report"]["findings"]) == ("gradfix.run/1", "passed", [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
@@ -12,8 +11,9 @@ from explainer.catalog.bundle import load_catalog
 from explainer.model.incident import ExceptionRecord, Frame, Incident
 from explainer.model.trace import NOT_FINITE, WRITE, TracedLine
 from explainer.run import Job, gives_up, sharpen
+from tests import forked
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 TOLD = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    raise {0}({1!r})\n{0}: {1}\n'
 GUARDS = [
@@ -109,7 +109,7 @@ def test_the_operation_is_told(message: str, tmp_path: pathlib.Path) -> None:
     """Whatever the guard says, the trace finds the line."""
     (tmp_path / "train.py").write_text(PROGRAM.replace("MESSAGE", message))
     done, _ = run(tmp_path, "train.py")
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     report = sharpen(job, done, lambda _: None).report
     assert report is not None
     assert report.findings[0].cause == "nan/log-of-zero"

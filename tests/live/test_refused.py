@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -148,9 +148,9 @@ def test_it_is_mended(tmp_path: pathlib.Path) -> None:
     """A verification is red while the state stays out, and green once it is loaded."""
     source = HEAD + SEEN["a file that may be missing"][0] + TRAIN
     (tmp_path / "train.py").write_text(source)
-    proof = gradfix(tmp_path, "verify", "--format", "json", "--", sys.executable, "train.py")
+    proof = gradfix(tmp_path, "verify", "--format", "json", "--", forked.python(), "train.py")
     assert (proof.returncode, "went on without it" in proof.stdout) == (1, True)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     assert json.loads(done.stdout)["status"] == "verified"
     assert '.removeprefix("_orig_mod.")' in (tmp_path / "train.py").read_text()
-    assert gradfix(tmp_path, "verify", "--", sys.executable, "train.py").returncode == 0
+    assert gradfix(tmp_path, "verify", "--", forked.python(), "train.py").returncode == 0

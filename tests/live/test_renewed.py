@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from explainer.live.renewed import Renewed
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 Model = Callable[[torch.Tensor], torch.Tensor]

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.live.test_noting import run
 
 FAILING = "x = torch.ones(2, requires_grad=True)\n(x * 2).detach().sum().backward()\n"
@@ -42,7 +42,7 @@ def start(folder: pathlib.Path, *words: str, **options) -> subprocess.Popen[str]
     """Start gradfix in a folder; its temporary files go to the one that is looked at."""
     return subprocess.Popen(
         [sys.executable, "-m", "gradfix", *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, **options,
+        env={**os.environ, "PYTHONPATH": PATH}, **options,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def test_output_without_end(folder) -> None:
     """100 MB go through, and the memory that they take is bounded."""
     code = "import sys\nfor _ in range(100): sys.stdout.write(('x' * 99 + '\\n') * 10486)\nsys.exit(3)"
     command = [sys.executable, "-c", MEASURED, "run", "--no-probe", "--", sys.executable, "-c", code]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     done = subprocess.run(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
     )

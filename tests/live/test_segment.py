@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -11,7 +10,8 @@ import pytest
 
 from explainer.model.verification import RED
 from explainer.verification.verify import Watch, verify_command
-from tests.conftest import ROOT
+from tests import forked
+from tests.conftest import PATH
 from tests.gate import some_at_gate
 from tests.live.test_unowned import run
 
@@ -132,7 +132,7 @@ MEANT |= {
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", PATH)
 
 
 @pytest.mark.parametrize("source", some_at_gate(SEEN, ["a list that is handed in", "the first segment of a sequence"]))
@@ -161,6 +161,6 @@ def test_where_torch_warns(tmp_path: pathlib.Path) -> None:
 def test_a_verification_sees_it_as_well(tmp_path: pathlib.Path) -> None:
     """A cure that leaves the segment without a graph is none."""
     (tmp_path / "train.py").write_text(SEEN["a layer"])
-    found = verify_command((sys.executable, "train.py"), str(tmp_path), Watch(steps=3))
+    found = verify_command((forked.python(), "train.py"), str(tmp_path), Watch(steps=3))
     assert found.verdict == RED
     assert "none of its inputs requires grad" in found.reasons[0]

@@ -13,7 +13,7 @@ import pytest
 from explainer.model.incident import Incident
 from explainer.model.verification import Unowned
 from explainer.verification.unowned import SHARDED, said_of, with_unowned
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch.distributed.fsdp")
@@ -46,7 +46,7 @@ SHARD, MAKE = "fully_shard(model)", "optimizer = torch.optim.SGD(model.parameter
 def seen(folder: pathlib.Path, first: str, second: str) -> list[dict]:
     """What is told of a few steps of a sharded model, once its group is gone."""
     code = STEPS.replace("MEETING", str(folder / "meeting")).replace("FIRST", first).replace("SECOND", second)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return json.loads(ended.stdout)
 

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 

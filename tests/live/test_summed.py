@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.test_noting import run
+from tests.live.running import run
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("transformers", minversion="4.50")

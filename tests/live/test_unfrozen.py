@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from explainer.live.unfrozen import Unfrozen  # noqa: E402
-from tests.live.test_noting import run  # noqa: E402
+from tests.live.running import run  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

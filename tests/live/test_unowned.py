@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import sys
 
 import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.model.verification import Unowned
 from explainer.run import Job, run_program
-from tests.conftest import ROOT
+from tests import forked
+from tests.conftest import PATH
 from tests.gate import some_at_gate
 
 pytestmark = pytest.mark.torch
@@ -76,7 +75,7 @@ QUIET = {
 def run(folder: pathlib.Path, source: str) -> tuple[int, list[Unowned], str | None]:
     """The exit status, what was seen, and the first finding of a program."""
     (folder / "train.py").write_text(source)
-    job = Job(command=(sys.executable, "train.py"), root=str(folder), catalog=load_catalog(None))
+    job = Job(command=(forked.python(), "train.py"), root=str(folder), catalog=load_catalog(None))
     done = run_program(job, lambda *_: None, is_shown=False)
     seen = [one for process in done.processes for one in process.unowned]
     findings = done.report.findings if done.report is not None else ()
@@ -85,7 +84,7 @@ def run(folder: pathlib.Path, source: str) -> tuple[int, list[Unowned], str | No
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", PATH)
 
 
 @pytest.mark.parametrize("source", some_at_gate(SEEN, ["an empty group"]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.model.trace import CROSSED
 from explainer.run import Job, sharpen
-from tests.live.test_noting import run
+from tests import forked
+from tests.live.running import run
 
 PROGRAM = """import torch
 import torch.nn.functional as F
@@ -46,7 +46,7 @@ def traced(folder: pathlib.Path, source: str) -> tuple[list[str], list[int]]:
     done, _ = run(folder, "train.py")
     told: list[str] = []
     report = sharpen(
-        Job(command=(sys.executable, "train.py"), root=str(folder), catalog=load_catalog()), done, told.append
+        Job(command=(forked.python(), "train.py"), root=str(folder), catalog=load_catalog()), done, told.append
     ).report
     assert report is not None
     assert report.findings[0].cause == "shape/batch-mismatch"

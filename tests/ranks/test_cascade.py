@@ -14,7 +14,7 @@ from explainer.ingest.rank_log import rank_of_path
 from explainer.ingest.text import read_text
 from explainer.model.report import Report
 from explainer.workflow import explain_incident
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.ranks.logs import make_log
 
 LOGS = 200
@@ -102,7 +102,7 @@ def test_one_log_for_each_rank(tmp_path) -> None:
         (tmp_path / f"rank{rank}.log").write_text(text)
     names = sorted(str(one) for one in tmp_path.glob("rank*.log"))
     command = [sys.executable, "-m", "gradfix", "explain", "--no-probe", *names]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "200"}
     card = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert card.returncode == 0
     assert "rank 2 failed with an error of its own; ranks 0, 1 lost another rank or waited for one" in card.stdout

@@ -8,11 +8,10 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.ranks.jobs import run_job, write_job
 
 pytestmark = pytest.mark.torch
@@ -46,7 +45,7 @@ def test_one_of_four_fails(tmp_path: pathlib.Path) -> None:
     assert not list(run.glob("*.part"))
     card = subprocess.run(
         [sys.executable, "-m", "gradfix", "explain", "--no-probe", str(tmp_path / "reports")],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert card.returncode == 0, card.stderr
     assert "rank 2 failed first" in card.stdout
@@ -120,7 +119,7 @@ def test_ranks_that_a_watchdog_aborts(tmp_path: pathlib.Path) -> None:
 def test_two_nodes_share_a_folder(tmp_path: pathlib.Path) -> None:
     """Two `gradfix run` of one job, each with two ranks: rank 0's tells the whole, the other one points at it; then the folder does."""
     write_job(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_RUN_ID": "job-1"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "GRADFIX_RUN_ID": "job-1"}
     nodes = [
         subprocess.Popen(
             [sys.executable, "-m", "gradfix", "run", "--no-probe", "--report-dir", "reports", "--", sys.executable,
@@ -137,7 +136,7 @@ def test_two_nodes_share_a_folder(tmp_path: pathlib.Path) -> None:
     assert "no-graph/" not in told[1]
     later = subprocess.run(
         [sys.executable, "-m", "gradfix", "explain", "--no-probe", "--format", "json", "reports"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert json.loads(later.stdout)["incident"]["story"]["first"] == 3
 
@@ -150,7 +149,7 @@ def test_one_process_that_hangs(tmp_path: pathlib.Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
     done = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--no-probe", "--timeout", "2", "--", sys.executable, "stuck.py"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": PATH, "COLUMNS": "200"},
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGTERM
     assert "stuck.py:3 (wait)" in done.stderr

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.ranks.jobs import write_job
 
 NUMBERED = """
@@ -41,7 +41,7 @@ def test_under_srun(tmp_path: pathlib.Path, command: tuple[str, ...]) -> None:
     """The rank that failed by itself is told once, whichever way round the two are started."""
     write_job(tmp_path)
     (tmp_path / "numbered.py").write_text(NUMBERED)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFIX_STATE_DIR": str(tmp_path / "state")}
+    environment = {**os.environ, "PYTHONPATH": PATH, "GRADFIX_STATE_DIR": str(tmp_path / "state")}
     done = subprocess.run(
         [*command, "numbered.py", "fail", "2", "20"],
         capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280,

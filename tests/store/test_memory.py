@@ -26,7 +26,7 @@ from explainer.store.memory import (
     recall_good_run,
 )
 from explainer.store.place import state_folder
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +226,7 @@ def test_two_processes_at_once() -> None:
         "for n in range(60): note_events([Event(kind='failure', time=1.0, project='p', way='run', fingerprint='g1-a',"
         " digest=sys.argv[1] + str(n))])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PATH}
     both = [subprocess.Popen([sys.executable, "-c", code, name], env=environment) for name in "ab"]
     assert [one.wait(60) for one in both] == [0, 0]
     assert len({one.digest for one in read_events()}) == 120

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH, ROOT
 
 pytest.importorskip("textual")
 
@@ -27,7 +27,7 @@ def _own_folders(tmp_path_factory, monkeypatch) -> pathlib.Path:
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
     config = tmp_path_factory.mktemp("config")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATH)
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     monkeypatch.delenv("COLORFGBG", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)

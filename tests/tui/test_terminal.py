@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 pexpect = pytest.importorskip("pexpect")
 GRADFIX = f"{shlex.quote(sys.executable)} -m gradfix"
@@ -19,14 +19,14 @@ GRADFIX = f"{shlex.quote(sys.executable)} -m gradfix"
 
 def spawn(folder, command: str, **variables: str):
     """A shell line in a pseudo-terminal of 24 by 80."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **variables}
+    env = {**os.environ, "PYTHONPATH": PATH, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **variables}
     line = f"{command}; echo status=$?"
     return pexpect.spawn("bash", ["-c", line], cwd=folder, env=env, timeout=30, encoding="utf-8", dimensions=(24, 80))
 
 
 def run(folder, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """gradfix without a terminal."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    env = {**os.environ, "PYTHONPATH": PATH, **variables}
     return subprocess.run(
         [sys.executable, "-m", "gradfix", *words],
         cwd=folder,
@@ -167,7 +167,7 @@ def test_web(project) -> None:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "gradfix", "ui", "--no-probe", "--web", "--port", str(port), "train.log"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PATH}
     with subprocess.Popen(
         words, cwd=project, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as server:
@@ -198,7 +198,7 @@ def test_what_opening_loads(project) -> None:
         "heavy = ('torch', 'numpy', 'pydantic', 'markdown_it', 'libcst', 'rapidfuzz', 'textual.widgets._markdown', 'textual.widgets._text_area')\n"
         "print(sorted(set(heavy) & set(sys.modules)))"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PATH}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=project)
     assert done.stdout == "[]\n", done.stderr
 
@@ -220,7 +220,7 @@ def test_a_terminal_that_goes_without_a_signal(project) -> None:
     if not child:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.chdir(project)
-        os.environ.update(TERM="xterm-256color", PYTHONPATH=str(ROOT))
+        os.environ.update(TERM="xterm-256color", PYTHONPATH=PATH)
         os.execv(sys.executable, [sys.executable, "-m", "gradfix", "ui", "--no-probe", "train.log"])
     seen = b""
     while b"Environment" not in seen:
@@ -251,7 +251,7 @@ def test_a_terminal_that_takes_nothing_more(project) -> None:
     child, master = pty.fork()
     if not child:
         os.chdir(project)
-        os.environ.update(TERM="xterm-256color", PYTHONPATH=str(ROOT))
+        os.environ.update(TERM="xterm-256color", PYTHONPATH=PATH)
         os.execv(sys.executable, [sys.executable, "-c", code])
     seen = b""
     while b"Environment" not in seen:

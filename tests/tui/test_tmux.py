@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 from tests.knowledge.repaired import difference, first_gradients
 from tests.test_examples import SEEDS, load  # noqa: F401 - a fixture
 
@@ -32,7 +32,7 @@ class Tmux:
         path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
         variables = {
             "PATH": path,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": PATH,
             "HF_HUB_OFFLINE": "1",
             "OMP_NUM_THREADS": "1",
             "TEXTUAL_ANIMATIONS": "none",

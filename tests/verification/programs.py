@@ -10,7 +10,7 @@ import sys
 from explainer.fix.choice import Choice
 from explainer.model.finding import Finding, Fix
 from explainer.model.patch import FilePatch
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 CHECKPOINTED = """from functools import partial
 
@@ -81,7 +81,7 @@ def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[st
     """gradfix in a folder, as this checkout has it."""
     command = [sys.executable, "-m", "gradfix", *words]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
+        command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": PATH}, timeout=300
     )
 
 

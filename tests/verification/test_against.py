@@ -16,7 +16,8 @@ from explainer.errors import UnreadableInput
 from explainer.verification.against import verify_against
 from explainer.verification.saved import read_verification, save_verification
 from explainer.verification.verify import Watch, verify_command
-from tests.conftest import ROOT
+from tests import forked
+from tests.conftest import PATH
 from tests.verification.programs import LOOP, LOSS
 from tests.gate import some_at_gate
 
@@ -42,7 +43,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("before")
     (folder / "train.py").write_text(BEFORE)
     save_verification(
-        verify_command((sys.executable, "train.py"), str(folder), Watch(steps=2)), str(folder / "before.json")
+        verify_command((forked.python(), "train.py"), str(folder), Watch(steps=2)), str(folder / "before.json")
     )
     return folder / "before.json"
 
@@ -54,14 +55,14 @@ def saved(tmp_path_factory):
 def test_held_against_a_report(tmp_path: pathlib.Path, saved: pathlib.Path, text: str, verdict: str, says: str) -> None:
     """Red names what differs; what cannot be compared is inconclusive and says why."""
     (tmp_path / "train.py").write_text(text)
-    proof = verify_against((sys.executable, "train.py"), str(tmp_path), Watch(steps=2), read_verification(str(saved)))
+    proof = verify_against((forked.python(), "train.py"), str(tmp_path), Watch(steps=2), read_verification(str(saved)))
     assert proof.verdict == verdict
     assert any(says in one for one in proof.reasons) or not says
 
 
 def gradfix(folder: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"}
-    command = [sys.executable, "-m", "gradfix", "verify", *words, "--", sys.executable, "train.py"]
+    environment = {**os.environ, "PYTHONPATH": PATH, "NO_COLOR": "1", "COLUMNS": "100"}
+    command = [sys.executable, "-m", "gradfix", "verify", *words, "--", forked.python(), "train.py"]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=300)
 
 

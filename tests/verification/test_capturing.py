@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 
 pytestmark = pytest.mark.torch
 # On a machine without a GPU: the block stands for a capture, in which reading a value raises as it does there.
@@ -47,7 +47,7 @@ def test_a_capture_is_left_alone(tmp_path: pathlib.Path) -> None:
     """Its step is counted, and its loss is not read."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(PROGRAM)
-    proof = verify_command((sys.executable, "train.py"), str(tmp_path), Watch(steps=4))
+    proof = verify_command((forked.python(), "train.py"), str(tmp_path), Watch(steps=4))
     assert (proof.verdict, proof.reasons) == ("green", ())
     (process,) = proof.processes
     assert (dict(process.steps), len(process.losses), len(process.rows)) == ({"0 SGD": 4}, 3, 3)

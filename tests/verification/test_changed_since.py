@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATH
 
 # The upgrade: 1.1 gives the loss back as a plain number.
 RELEASES = {
@@ -76,7 +76,7 @@ def run(
     project: pathlib.Path, python: str, *words: str, options: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradfix", "run", *options, "--", python, "train.py", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, cwd=project, env=environment, timeout=300)
 
 
@@ -117,7 +117,7 @@ def test_nothing_changed_is_said(project: pathlib.Path) -> None:
     (project / "other.py").write_text("raise ValueError('x')\n")
     other = subprocess.run(
         [sys.executable, "-m", "gradfix", "run", "--no-probe", "--", sys.executable, "other.py"], capture_output=True, text=True,
-        cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=project, env={**os.environ, "PYTHONPATH": PATH},
     )  # fmt: skip
     assert "changed " not in other.stderr
 
@@ -155,7 +155,7 @@ def test_a_proved_fix_is_remembered(project: pathlib.Path) -> None:
     (project / "train.py").write_text(BROKEN)
     assert run(project, sys.executable, options=("--fix", "--no-probe")).returncode == 0
     command = [sys.executable, "-m", "gradfix"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    environment = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "100"}
     assert subprocess.run([*command, "undo"], cwd=project, env=environment).returncode == 0
     failed = run(project, sys.executable, options=("--no-probe",))
     (line,) = [one for one in failed.stderr.splitlines() if one.startswith("seen before")]

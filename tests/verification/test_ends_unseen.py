@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.gate import some_at_gate
 from tests.verification.programs import gradfix
 
@@ -72,7 +72,7 @@ def run(folder: pathlib.Path, programs: tuple[str, str], *words: str) -> dict:
     pytest.importorskip("torch")
     (folder / "train.py").write_text(programs[0])
     (folder / "fit.py").write_text(programs[1])
-    return json.loads(gradfix(folder, *words, "--format", "json", "--", sys.executable, "train.py").stdout)
+    return json.loads(gradfix(folder, *words, "--format", "json", "--", forked.python(), "train.py").stdout)
 
 
 @pytest.mark.slow

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import pathlib
-import sys
 
 import pytest
 
 from explainer.proof import CARRIED, UNREDUCED, Target, wants_look, with_look
 from explainer.repair import _Attempt
 from explainer.run import Job
+from tests import forked
 from tests.verification.programs import chosen
 
 pytestmark = pytest.mark.torch
@@ -54,7 +54,7 @@ def test_a_cut_changes_nothing_in_the_first_backward(
         difflib.unified_diff(CHUNKED.splitlines(), after.splitlines(), "a/train.py", "b/train.py", lineterm="")
     )
     choice = chosen(tmp_path / "train.py", CHUNKED, after, CARRIED, patch)
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=catalog)
     assert wants_look(Target(), choice)
     target = with_look(job, Target(), choice)
     attempt = _Attempt(job, lambda line: None, target)

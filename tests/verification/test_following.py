@@ -16,6 +16,7 @@ from explainer.verification.command import run_command
 from explainer.verification.family import any_left, descendants
 from explainer.verification.stream import StepReader
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 from tests.verification.programs import LOOP, LOSS
 
 SLEEPER = "import os, subprocess, sys, time\nprint(os.getpid(), flush=True)\nsubprocess.run(['sleep', '60'])\n"
@@ -66,7 +67,7 @@ def test_steps_are_told_while_it_runs(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(LOOP.format(before="", loss=LOSS))
     seen: list[LiveStep] = []
-    proof = verify_command((sys.executable, "train.py"), str(tmp_path), Watch(steps=4), on_step=seen.append)
+    proof = verify_command((forked.python(), "train.py"), str(tmp_path), Watch(steps=4), on_step=seen.append)
     assert proof.verdict == "green"
     rows = proof.processes[0].rows
     assert [(one.step, one.loss, one.norm) for one in seen] == [(row.step + 1, row.loss, row.norm) for row in rows]

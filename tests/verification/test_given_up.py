@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
 from explainer.model.incident import CAUGHT
 from explainer.model.verification import Failure, ProcessReport
 from explainer.verification.given_up import dropped, given_up
+from tests import forked
 from tests.fix.rewriting import line_of
 from tests.verification.programs import gradfix
 
@@ -152,7 +152,7 @@ def test_it_is_suspect_and_mended(tmp_path: pathlib.Path) -> None:
     """With the cause of the exception; proved by a run that leaves nothing out."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(PROGRAM)
-    done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")  # fmt: skip
+    done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")  # fmt: skip
     told = json.loads(done.stdout)
     assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "precision/dtype-mismatch")
     assert (tmp_path / "train.py").read_text() != PROGRAM
@@ -185,7 +185,7 @@ def test_what_came_of_it_is_not_the_cause(tmp_path: pathlib.Path) -> None:
     """A run in which every batch was left out fails elsewhere, of a count that is 0: the exception that was caught is explained."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(ALL_SKIPPED)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     finding = told["report"]["findings"][0]
     line = line_of(ALL_SKIPPED, "dtype=torch.long")
@@ -215,7 +215,7 @@ def test_what_is_only_tried_explains_nothing(tmp_path: pathlib.Path) -> None:
     """No training step was left out for it: a failure without a known cause stays one."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(TRIES)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert told["report"]["incident"]["exceptions"][-1]["type"] == "KeyError"
     assert told["report"]["findings"] == []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.model.verification import ModuleHealth, ParameterHealth
 from explainer.verification.module import modules_of
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 from tests.verification.programs import LOOP, LOSS
 
 pytestmark = pytest.mark.torch
@@ -59,7 +59,7 @@ def _torch():
 
 def run(folder: pathlib.Path, text: str, **watch):
     (folder / "train.py").write_text(text)
-    proof = verify_command((sys.executable, "train.py"), str(folder), Watch(**watch))
+    proof = verify_command((forked.python(), "train.py"), str(folder), Watch(**watch))
     assert proof.verdict == "green"
     return proof.processes[0]
 

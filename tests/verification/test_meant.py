@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.proof import SAVED, Target, wants_look, with_look
 from explainer.repair import _Attempt
 from explainer.run import Job
+from tests import forked
 from tests.verification.programs import chosen
 
 pytestmark = pytest.mark.torch
@@ -75,7 +75,7 @@ def test_an_edit_that_computes_something_else_is_red(
 ) -> None:
     """The memory reads what was written: with another tensor under the writer's name it reads the old one, and trains as well."""
     choice = chosen(tmp_path / "train.py", text := SCAN.format(name="x"), text.replace(old, new), CAUSE)
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=catalog)
     assert wants_look(Target(), choice)
     target = with_look(job, Target(), choice)
     assert not wants_look(target, choice)
@@ -106,7 +106,7 @@ for _ in range(4):
 def test_a_program_with_two_meanings_has_no_twin_to_be_held_to(tmp_path: pathlib.Path, catalog, text: str) -> None:
     """Every entry of `frames` is the last state; that each should be its own is what its author thought of."""
     choice = chosen(tmp_path / "train.py", text, text.replace("u += ", "u = u + "), CAUSE)
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=catalog)
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=catalog)
     assert with_look(job, Target(), choice).meant == ()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.verification.programs import gradfix
 
 PPO = """import torch
@@ -38,6 +38,6 @@ for _ in range(2):
 def test_a_policy_that_acts_with_its_graph(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(PPO)
-    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", forked.python(), "train.py")
     assert json.loads(done.stdout)["status"] == "verified"
     assert "@torch.no_grad()\ndef collect" in (tmp_path / "train.py").read_text()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -74,7 +74,7 @@ def _torch(tmp_path_factory, monkeypatch):
 
 def run(folder: pathlib.Path, source: str, way: str) -> dict:
     (folder / "train.py").write_text(source)
-    done = gradfix(folder, "run", way, "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(folder, "run", way, "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     assert done.returncode == 0
     return json.loads(done.stdout)
 

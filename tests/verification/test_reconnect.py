@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
 from explainer.model.finding import Fix
 from explainer.proof import OLD_POLICY, RECONNECTS, cuts_graph, written_lines
+from tests import forked
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -38,7 +38,7 @@ def repaired(folder: pathlib.Path, text: str) -> tuple[dict, str]:
     """What `run --fix` tells of a program, and the program that it leaves."""
     path = folder / "train.py"
     path.write_text(text)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     return json.loads(gradfix(folder, *words).stdout), path.read_text()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -45,7 +45,7 @@ def _torch(tmp_path_factory, monkeypatch):
 def test_no_edit_is_called_a_repair(tmp_path: pathlib.Path, text: str, cause: str) -> None:
     """What the data mean is their author's choice."""
     (tmp_path / "train.py").write_text(HEAD + text)
-    words = ("run", "--fix", "--unsafe-fixes", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    words = ("run", "--fix", "--unsafe-fixes", "--no-probe", "--format", "json", "--", forked.python(), "train.py")
     told = json.loads(gradfix(tmp_path, *words).stdout)
     assert told["report"]["findings"][0]["cause"] == cause
     assert told["status"] != "verified"

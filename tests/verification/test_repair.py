@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from explainer.catalog.bundle import load_catalog
 from explainer.proof import Target, prove
 from explainer.run import Job
+from tests import forked
 from tests.verification.programs import CARRIED, chosen, CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
 
 pytestmark = pytest.mark.torch
@@ -67,7 +66,7 @@ def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
 def test_without_fix_nothing_is_written(tmp_path: pathlib.Path) -> None:
     """`run` alone explains."""
     (tmp_path / "train.py").write_text(BROKEN)
-    done = gradfix(tmp_path, "run", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--no-probe", "--", forked.python(), "train.py")
     assert done.returncode == 1
     assert "inplace/op-on-saved-tensor" in done.stderr
     assert (tmp_path / "train.py").read_text() == BROKEN
@@ -78,7 +77,7 @@ def test_a_red_verification_is_taken_back(tmp_path: pathlib.Path) -> None:
     """The in-place fault is cured and the program fails elsewhere all the same: the file is as it was."""
     text = BROKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    open('no/such/folder')\n")
     (tmp_path / "train.py").write_text(text)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"], told["applied"]) == (1, "unfixed", [])
     assert told["rounds"][0]["verdict"] == "red"
@@ -90,7 +89,7 @@ def test_two_faults_one_behind_the_other(tmp_path: pathlib.Path) -> None:
     """A new failure behind a fix is the next round; both edits are kept when the end is green."""
     text = BROKEN.replace("        return h\n", "        g = torch.tanh(h)\n        g *= 0.5\n        return g\n")
     (tmp_path / "train.py").write_text(text)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert told["status"] == "verified"
     assert len(told["applied"]) == 2
@@ -116,7 +115,7 @@ for _ in range(4):
 def test_a_fault_that_only_the_trace_sees_behind_one_that_warns(tmp_path: pathlib.Path) -> None:
     """Of two losses of all pairs one gives a warning; the other is seen when the first is mended, and mended too."""
     (tmp_path / "train.py").write_text(CRITIC)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (told["status"], len(told["applied"])) == ("verified", 2)
     assert (tmp_path / "train.py").read_text() == CRITIC.replace("critic(x)", "critic(x).squeeze(-1)")
@@ -126,7 +125,7 @@ def test_silence_is_no_repair(tmp_path: pathlib.Path) -> None:
     """`use_reentrant=False` ends the error; a hidden write in place then falsifies gradients, and the edit is taken back."""
     text = CHECKPOINTED.format(act=IN_PLACE, call=REENTRANT)
     (tmp_path / "train.py").write_text(text)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (told["status"], (tmp_path / "train.py").read_text()) == ("unfixed", text)
     assert told["rounds"][0]["verdict"] == "red"
@@ -151,7 +150,7 @@ for _ in range(6):
 def test_what_inference_mode_kept_from_training_stays_untrained(tmp_path: pathlib.Path) -> None:
     """An optimizer may own it all the same: that `no_grad` cuts there too is no reason to take the edit back."""
     (tmp_path / "train.py").write_text(INFERENCE)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     assert json.loads(done.stdout)["status"] == "verified"
     assert (tmp_path / "train.py").read_text() == INFERENCE.replace("inference_mode", "no_grad")
 
@@ -161,7 +160,7 @@ def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
     """The same edit of a program that writes nothing in place is held against its twin and stays."""
     text = CHECKPOINTED.format(act=OUT_OF_PLACE, call=REENTRANT)
     (tmp_path / "train.py").write_text(text)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (told["status"], told["verification"]["comparison"]["verdict"]) == ("verified", "same")
     assert (tmp_path / "train.py").read_text() == text.replace("reentrant=True", "reentrant=False")
@@ -171,7 +170,7 @@ def test_checkpointing_that_is_right_is_proved(tmp_path: pathlib.Path) -> None:
 def test_a_program_that_passes(tmp_path: pathlib.Path) -> None:
     """Nothing is said about a run that needs nothing."""
     (tmp_path / "train.py").write_text(RIGHT)
-    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--", forked.python(), "train.py")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines() == ["gradfix: tracing: the same command again, each operation watched"]
 
@@ -200,7 +199,7 @@ for _ in range(5):
 def test_a_silent_write_is_suspect(tmp_path: pathlib.Path) -> None:
     """A `.data` write that spoils the gradient without an error is traced, named, and the exit status stays the program's."""
     (tmp_path / "train.py").write_text(HIDDEN)
-    done = gradfix(tmp_path, "run", "--trace", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--trace", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (0, "suspect")
     finding = told["report"]["findings"][0]
@@ -232,7 +231,7 @@ train("out/second.pt", "out/first.pt")
 def test_a_second_stage_reads_what_the_first_saved(tmp_path: pathlib.Path) -> None:
     """What a stage saves can be read back under watch, an optimizer that is done need not step again, and nothing stays."""
     (tmp_path / "train.py").write_text(STAGES)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert told["status"] == "verified", told["rounds"]
     assert "h = h + 1" in (tmp_path / "train.py").read_text()
@@ -249,7 +248,7 @@ def test_a_cure_that_only_silences_is_red(tmp_path: pathlib.Path) -> None:
     hidden = BROKEN.replace("h += self.second(h)", "h.data.add_(self.second(h).detach())")
     assert hidden != BROKEN
     choice = chosen(path, BROKEN, hidden, "inplace/op-on-saved-tensor")
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     record = apply(choice.fix, cause=choice.finding.cause, root=job.root)
     proof = prove(job, Target(), choice, lambda _: None)
     undo(record)
@@ -273,7 +272,7 @@ def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, n
 
     old = "head(hidden).sum()" if "\n" in new else "head(hidden)"
     choice = chosen(tmp_path / "train.py", CARRIED, CARRIED.replace(old, new), "backward/state-carried-across-steps")
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     run = run_program(job, lambda *_: None, is_shown=False)
     target = target_of(run)
     attempt = _Attempt(job, lambda _: None, target)
@@ -305,7 +304,7 @@ for _ in range(5):
 def test_a_write_that_autograd_does_not_see(tmp_path: pathlib.Path) -> None:
     """The program runs through; the trace finds the line, and finds nothing after the edit."""
     (tmp_path / "train.py").write_text(UNSEEN)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(gradfix(tmp_path, *words).stdout)
     assert told["status"] == "verified"
     assert (tmp_path / "train.py").read_text() == UNSEEN.replace("h.data.mul_(0.5)", "h = h.mul(0.5)")
@@ -316,7 +315,7 @@ def test_a_fix_that_leaves_another_such_write_is_taken_back(tmp_path: pathlib.Pa
     """A run that ends well proves nothing where the fault was silent: the trace is asked again."""
     text = UNSEEN.replace("    g.sum()", "    g.data.copy_(g.data * 0.5)\n    g.sum()")
     (tmp_path / "train.py").write_text(text)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(gradfix(tmp_path, *words).stdout)
     assert told["status"] == "suspect"
     assert "unseen by autograd" in told["rounds"][0]["reasons"][0]
@@ -347,10 +346,10 @@ def test_a_silent_cut_is_repaired_with_leave(tmp_path: pathlib.Path) -> None:
     """A program that ends well and starves parameters: suspect without leave for an unsafe fix, with it traced again."""
     (tmp_path / "train.py").write_text(STARVING)
     words = ("run", "--fix", "--format", "json", "--no-probe")
-    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    told = json.loads(gradfix(tmp_path, *words, "--", forked.python(), "train.py").stdout)
     assert told["status"] == "suspect"
     assert (tmp_path / "train.py").read_text() == STARVING
-    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
+    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", forked.python(), "train.py").stdout)
     assert told["status"] == "verified"
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 11
     assert (tmp_path / "train.py").read_text() == STARVING.replace("row.detach()", "row")
@@ -377,7 +376,7 @@ print("done")
 def test_computed_weights_that_are_made_parameters(tmp_path: pathlib.Path) -> None:
     """A program that ends well and makes a new leaf of what a network computes in each step."""
     (tmp_path / "train.py").write_text(RENEWED)
-    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(gradfix(tmp_path, *words).stdout)
     finding = told["report"]["findings"][0]
     assert (told["status"], finding["cause"]) == ("verified", "no-graph/detached")
@@ -421,7 +420,7 @@ def test_a_term_that_trains_nothing_is_repaired(text: str, before: str, after: s
     """A penalty without a graph changes the loss, and no gradient."""
     (tmp_path / "train.py").write_text(text)
     words = ("run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe")
-    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    told = json.loads(gradfix(tmp_path, *words, "--", forked.python(), "train.py").stdout)
     assert (told["status"], told["report"]["findings"][0]["confidence"]) == ("verified", "certain")
     assert (tmp_path / "train.py").read_text() == text.replace(before, after)
 
@@ -460,12 +459,12 @@ def test_a_part_without_an_optimizer(tmp_path: pathlib.Path) -> None:
     """An empty group leaves a part of the model untrained: suspect, and repaired with leave."""
     (tmp_path / "train.py").write_text(RATES)
     words = ("run", "--fix", "--format", "json", "--no-probe")
-    told = json.loads(gradfix(tmp_path, *words, "--", sys.executable, "train.py").stdout)
+    told = json.loads(gradfix(tmp_path, *words, "--", forked.python(), "train.py").stdout)
     assert told["status"] == "suspect"
     finding = told["report"]["findings"][0]
     assert (finding["cause"], finding["culprits"][0]["line"]) == ("no-graph/empty-parameter-list", 19)
     assert (tmp_path / "train.py").read_text() == RATES
-    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", sys.executable, "train.py").stdout)
+    told = json.loads(gradfix(tmp_path, *words, "--unsafe-fixes", "--", forked.python(), "train.py").stdout)
     assert told["status"] == "verified"
     assert (tmp_path / "train.py").read_text() == RATES.replace('"encoder."', '"trunk."')
 
@@ -498,11 +497,11 @@ SCALED = EARLY.format(
 def test_a_warning_that_tells_is_suspect(tmp_path: pathlib.Path) -> None:
     """A program that ends well, and has warned that it trains otherwise than meant; silencing the warning is no repair."""
     (tmp_path / "train.py").write_text(PLAIN)
-    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (0, "suspect")
     assert told["report"]["findings"][0]["cause"] == "optimizer/scheduler-order"
-    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", forked.python(), "train.py")
     assert json.loads(done.stdout)["status"] == "verified"
     assert (tmp_path / "train.py").read_text().endswith('    fit()\n    schedule.step()\nprint("ended well")\n')
 
@@ -511,7 +510,7 @@ def test_a_warning_that_tells_is_suspect(tmp_path: pathlib.Path) -> None:
 def test_a_scaler_makes_it_harmless(tmp_path: pathlib.Path) -> None:
     """Its first steps may be left out, and then the schedule is ahead."""
     (tmp_path / "train.py").write_text(SCALED)
-    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--no-probe", "--format", "json", "--", forked.python(), "train.py")
     assert json.loads(done.stdout)["status"] == "passed"
 
 
@@ -521,6 +520,6 @@ def test_a_warning_that_stays_is_red(tmp_path: pathlib.Path) -> None:
     after = PLAIN.replace("lr=0.1", "lr=0.2")
     chosen_fix = chosen(path, PLAIN, after, "optimizer/scheduler-order")
     path.write_text(after)
-    job = Job(command=(sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog(None))
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog(None))
     proof = prove(job, Target(past=(("0 SGD", 2),), is_silent=True), chosen_fix, lambda _: None)
     assert (proof.verdict, proof.reasons) == ("red", ("the program still gives the warning",))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -43,6 +43,6 @@ def test_what_follows_the_steps(
     tmp_path: pathlib.Path, after: str, run_on: float, verdict: str, *, is_stopped: bool
 ) -> None:
     (tmp_path / "train.py").write_text(EPOCH.format(after=after))
-    proof = verify_command((sys.executable, "train.py"), str(tmp_path), Watch(run_on=run_on))
+    proof = verify_command((forked.python(), "train.py"), str(tmp_path), Watch(run_on=run_on))
     assert (proof.verdict, proof.processes[0].is_stopped) == (verdict, is_stopped), proof.reasons
     assert dict(proof.processes[0].steps)["0 SGD"] == (3 if is_stopped else 8)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 import types
 
 import pytest
 
 from explainer.run import MAX_TRACED, first_steps
+from tests import forked
 from tests.verification.programs import gradfix
 
 pytestmark = pytest.mark.torch
@@ -42,7 +42,7 @@ def test_gradients_that_count_twice(tmp_path: pathlib.Path, monkeypatch) -> None
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "train.py").write_text(COUNTED)
-    command = ("run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    command = ("run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(gradfix(folder, *command).stdout)
     (finding,) = told["report"]["findings"]
     assert (told["status"], finding["cause"]) == ("verified", "backward/called-twice")

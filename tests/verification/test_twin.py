@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
 from explainer.verification.against import verify_with_twin
 from explainer.verification.difference import compare_runs
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 from tests.verification.programs import CHECKPOINTED, IN_PLACE, NON_REENTRANT, OUT_OF_PLACE, PLAIN
 
 pytestmark = pytest.mark.torch
@@ -38,7 +38,7 @@ def _torch():
 
 def run(folder: pathlib.Path, text: str, **watch):
     (folder / "train.py").write_text(text)
-    return verify_command((sys.executable, "train.py"), str(folder), Watch(**watch))
+    return verify_command((forked.python(), "train.py"), str(folder), Watch(**watch))
 
 
 @pytest.mark.slow  # what the examples repair is held against its twin always
@@ -50,7 +50,7 @@ def test_held_against_its_twin(tmp_path: pathlib.Path, text: str, verdict: str, 
     """Red needs a difference that the program itself does not make from run to run."""
     proof = run(tmp_path, text)
     assert proof.verdict == "green"
-    told = verify_with_twin((sys.executable, "train.py"), str(tmp_path), Watch(), proof)
+    told = verify_with_twin((forked.python(), "train.py"), str(tmp_path), Watch(), proof)
     assert (told.verdict, told.comparison.verdict) == (verdict, compared)
     assert any(says in one for one in (*told.reasons, *told.notes)) or not says
 

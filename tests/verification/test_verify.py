@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
-import sys
 
 import pytest
 
 from explainer.verification.verify import Watch, verify_command
+from tests import forked
 from tests.gate import some_at_gate
 
 pytestmark = pytest.mark.torch
@@ -44,7 +44,7 @@ def _torch():
 
 def verify(folder: pathlib.Path, text: str, **watch):
     (folder / "train.py").write_text(text)
-    return verify_command((sys.executable, "train.py"), str(folder), Watch(**watch))
+    return verify_command((forked.python(), "train.py"), str(folder), Watch(**watch))
 
 
 @pytest.mark.parametrize(

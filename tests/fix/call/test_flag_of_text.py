@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
@@ -13,6 +12,7 @@ from explainer.fix.splice import splice
 from explainer.repair import repair
 from explainer.run import Job
 from explainer.source.program import read_program
+from tests import forked
 from tests.fix.rewriting import diff_lines, failed
 
 WORDS = '.strip().lower() in ("1", "true", "yes", "on")'
@@ -393,7 +393,7 @@ def test_the_network_trains_where_no_was_meant(tmp_path, tmp_path_factory, monke
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
     source = HELPER.format(default='"0"') + TRAIN
     (tmp_path / "train.py").write_text(source)
-    job = Job(command=(*words, sys.executable, "train.py"), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(*words, forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     assert repair(job, lambda *_: None, lambda _: None).status == status
     meant = f'_read("FREEZE", lambda text: text{WORDS}, "0")'
     changed = source.replace('_read("FREEZE", bool, "0")', meant) if status == "verified" else source

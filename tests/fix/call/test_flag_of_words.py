@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from explainer.fix.codemod import Context, find_codemod
 from explainer.model.incident import TOLD_NO, Fact
 from explainer.repair import repair
 from explainer.run import Job
+from tests import forked
 from tests.fix.rewriting import failed, write
 
 PARSER = """import argparse
@@ -55,7 +55,7 @@ def test_the_flag_is_read_as_it_was_meant(
     pytest.importorskip("torch")
     monkeypatch.setenv("GRADFIX_STATE_DIR", str(tmp_path_factory.mktemp("state")))
     (tmp_path / "train.py").write_text(PARSER + TRAIN)
-    job = Job(command=(sys.executable, "train.py", *words), root=str(tmp_path), catalog=load_catalog())
+    job = Job(command=(forked.python(), "train.py", *words), root=str(tmp_path), catalog=load_catalog())
     done = repair(job, lambda *_: None, lambda _: None)
     assert done.status == "verified"
     changed = (tmp_path / "train.py").read_text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 import traceback
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ import pytest
 
 from explainer.fix.splice import splice
 from explainer.model.incident import ExceptionRecord, Fact, Frame, Incident
+from tests import forked
 from tests.fix.rewriting import best, changed_lines, line_of, rewritten, write
 from tests.verification.programs import gradfix
 
@@ -451,7 +451,7 @@ def test_the_evaluation_of_a_trainer(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "train.py").write_text(TRAINER)
     told = json.loads(
-        gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", sys.executable, "train.py").stdout
+        gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", forked.python(), "train.py").stdout
     )
     first = told["report"]["findings"][0]
     assert (told["status"], first["cause"]) == ("verified", "no-graph/grad-mode-off")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
-import sys
 
 import pytest
 
+from tests import forked
 from tests.fix.rewriting import best, diff_lines, rewritten, write
 from tests.verification.programs import gradfix
 
@@ -168,7 +168,7 @@ def test_a_module_that_lightning_left_frozen(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("lightning")
     (tmp_path / "train.py").write_text(SOURCE)
     told = json.loads(
-        gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", sys.executable, "train.py").stdout
+        gradfix(tmp_path, "run", "--fix", "--no-probe", "--format", "json", "--", forked.python(), "train.py").stdout
     )
     first = told["report"]["findings"][0]
     assert (told["status"], first["cause"]) == ("verified", "trainer/manual-optimization-misuse")

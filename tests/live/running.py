@@ -1,0 +1,17 @@
+"""Runs a program under the recorder, as `gradfix run` does."""
+
+from __future__ import annotations
+
+import pathlib
+
+from explainer.catalog.bundle import load_catalog
+from explainer.run import Job, Run, run_program
+from tests import forked
+
+
+def run(folder: pathlib.Path, *command: str, python: str = "") -> tuple[Run, str]:
+    """Run a command in a folder; what it reported and printed."""
+    output: list[bytes] = []
+    job = Job(command=(python or forked.python(), *command), root=str(folder), catalog=load_catalog())
+    done = run_program(job, lambda _, data: output.append(data), is_shown=False)
+    return done, b"".join(output).decode()
