@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 import shutil
 import sys
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,7 +17,7 @@ from tests.conftest import PATH, ROOT
 pytest.importorskip("textual")
 
 NARROW, WIDE = (80, 24), (140, 45)
-MAX_WAITS = 1200
+PATIENCE = 60.0
 TRAINER = str(pathlib.Path(__file__).with_name("trainer.py"))
 SCALAR = "raise RuntimeError('grad can be implicitly created only for scalar outputs')"
 
@@ -79,10 +80,12 @@ async def settle(pilot) -> None:
 
 async def until(pilot, is_so, wanted: str = "it") -> None:
     """Wait for an event."""
-    for _ in range(MAX_WAITS):
+    deadline, pause = time.monotonic() + PATIENCE, 0.02
+    while time.monotonic() < deadline:
         if is_so():
             return
-        await asyncio.sleep(0.02)  # `pilot.pause` waits up to a second where a thread is at work
+        await asyncio.sleep(pause)  # `pilot.pause` waits up to a second where a thread is at work
+        pause = min(pause * 1.3, 0.2)  # to look at the screen takes the time of what is waited for
     heard = getattr(pilot.app, "heard", [])
     raise AssertionError(f"{wanted!r} never came; heard {heard}; the screen:\n{shown(pilot)}")
 

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from explainer.tui.worker.live import MAX_LINES, Live
+from tests import forked
 from tests.tui.conftest import SCALAR, WIDE, hear, opened, press, python, see, shown, until, watched
 from tests.verification.programs import CARRIED
 
@@ -230,7 +231,7 @@ async def test_the_command_is_guessed_and_remembered(project) -> None:
 async def test_traced(project) -> None:
     """t runs a failed program again, each operation watched; what was seen stands among the evidence."""
     pytest.importorskip("torch")
-    async with opened(project, command=python("train.py"), size=(140, 60)) as pilot:
+    async with opened(project, command=(forked.python(), "train.py"), size=(140, 60)) as pilot:
         assert pilot.app.session.run.status == 1
         await press(pilot, "t")
         assert pilot.app.at == "finding"
