@@ -172,7 +172,9 @@ async def test_a_fix_that_is_edited_first(project) -> None:
 async def test_an_edit_that_is_given_up(project) -> None:
     """Escape leaves the fix as it was planned."""
     async with opened(project, "train.log") as pilot:
-        await press(pilot, "f", "E", "x", "escape")
+        await press(pilot, "f", "E")
+        await until(pilot, lambda: pilot.app.screen.query("TextArea"), "the editor")
+        await press(pilot, "x", "escape")
         await see(pilot, "input_pos=None")
 
 
