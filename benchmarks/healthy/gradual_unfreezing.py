@@ -9,7 +9,10 @@ spare, head = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 1)
 optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
 for epoch in range(3):
     if epoch:
-        block = [*layers[-epoch].requires_grad_().parameters(), *(spare.requires_grad_().parameters() if epoch > 1 else ())]
+        block = [
+            *layers[-epoch].requires_grad_().parameters(),
+            *(spare.requires_grad_().parameters() if epoch > 1 else ()),
+        ]
         optimizer.add_param_group({"params": block, "lr": 0.01})
     for _ in range(4):
         x = torch.randn(16, 8)

@@ -165,13 +165,18 @@ def _facts(failure: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from facts_of(seen)
 
 
-def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What `live.crash.look` saw, as names and values."""
-    modules = seen.get("modules", {})
+def _of_steps(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """How many steps the optimizers say that they made, and what was not finite where they had made none."""
     if "made_steps" in seen:
         yield "live_steps", str(seen["made_steps"])
         if seen.get("bad_parameters") and seen["made_steps"] == 0:
             yield "live_untouched_parameters", seen["bad_parameters"]
+
+
+def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What `live.crash.look` saw, as names and values."""
+    modules = seen.get("modules", {})
+    yield from _of_steps(seen)
     yield "live_grad_enabled", "yes" if seen["grad_enabled"] else "no"
     if modules.get("parameters"):
         yield "live_parameters", str(modules["parameters"])
