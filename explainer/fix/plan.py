@@ -124,8 +124,12 @@ def _presence(proposal: Proposal, *, is_symptom: bool) -> Evidence:
 
 
 def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
-    """What it says against a cause that its codemods found no line of the whole program; nothing of another program."""
-    if any(rule.codemod for rule in cause.fixes) and not context.program.faults and not context.is_guess:
+    """What it says against a cause that its codemods found no line of the whole program; nothing of another program.
+
+    Nor does it of a rule with `may_miss` in its options, which reads one of the many ways into a fault.
+    """
+    expected = (rule for rule in cause.fixes if rule.codemod and not rule.options.get("may_miss"))
+    if any(expected) and not context.program.faults and not context.is_guess:
         yield Evidence(
             id="no-source-line",
             reads="source",
