@@ -39,12 +39,7 @@ def python(*modules: str) -> str:
     server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
     assert server.stdout.readline() == b"ready\n"
 
-    def end() -> None:
-        server.stdin.close()
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(end)
+    atexit.register(server.stdin.close)
     return path
 
 
@@ -74,7 +69,7 @@ def ask(at: str, words: list[str]) -> None:
 
 
 def serve(at: str, modules: list[str]) -> None:
-    """Fork for each script that is asked for, until the tests end."""
+    """Fork for each script that is asked for, until the tests end, by a kill too; what was made for it goes then."""
     import importlib
     import select
 
@@ -91,7 +86,7 @@ def serve(at: str, modules: list[str]) -> None:
         asked = {one.fileno(): end for end, (_, one) in running.items()}
         ready, _, _ = select.select([0, listener, *running, *asked], [], [])
         if 0 in ready:
-            return
+            return shutil.rmtree(os.path.dirname(at), ignore_errors=True)
         for one in ready:
             if one is listener:
                 connection, _ = listener.accept()
