@@ -11,6 +11,7 @@ from explainer.fix.codemod import Context, Proposal
 from explainer.model.finding import Culprit
 from explainer.model.trace import (
     ADDED,
+    BAD_INPUT,
     CARRIED,
     CONSTANT,
     CROSSED,
@@ -26,6 +27,7 @@ from explainer.model.trace import (
     JOINED,
     LOST_LEAF,
     NOT_FINITE,
+    OF_DATA,
     PARTED,
     REPLAYED,
     STARVING_CUT,
@@ -157,7 +159,7 @@ def _lines(cause: str, context: Context) -> Iterator[tuple[TracedLine, str]]:
     """The traced lines of the program itself that speak for a cause."""
     kinds = _SPEAKS.get(cause.partition("/")[0], ())
     root = context.program.root
-    is_of_data = any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts)
+    is_of_data = any(one.name == BAD_INPUT and one.value in OF_DATA for one in context.incident.facts)
     if cause == "nan/bad-input" or (is_of_data and cause.startswith("nan/")):
         return  # the line that met the data is innocent
     # Where grad mode was switched off comes before all that ran without it.

@@ -110,7 +110,8 @@ class _Reader:
             return "finite"
         said, self._left = "", self._left - tensor.numel()
         if self._left >= 0:
-            with suppress(Exception):  # on the meta device, or of a kind without a minimum
+            # On the meta device, or of a kind without a minimum; a tracer that is at work has nothing to see here.
+            with suppress(Exception), self._torch._C.DisableTorchFunction():  # noqa: SLF001
                 own = tensor.detach()
                 own = own.to_local() if hasattr(own, "to_local") else own  # no word with other ranks
                 ends = self._torch.stack(self._torch.aminmax(own))

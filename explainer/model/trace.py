@@ -48,6 +48,13 @@ SHARING = "from_numpy"
 LENDING = "numpy"
 """The operation of a hidden write into an array that has the memory of what a graph computed."""
 
+BAD_INPUT = "traced_bad_input"
+"""The fact that names what went into the first operation that gave what is not finite."""
+
+LOGARITHM, MINUS_INFINITY = "logarithm", "minus infinity"
+OF_DATA = frozenset(("data", LOGARITHM, MINUS_INFINITY))
+"""Its values of data: any, such as NumPy made minus infinity of, and minus infinity that came from elsewhere."""
+
 # What autograd's nodes call their own output among what they save.
 RESULTS = ("result", "output", "out")
 

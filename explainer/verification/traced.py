@@ -13,6 +13,7 @@ from explainer.model.incident import Fact, Frame, Incident, LogLine, WarningReco
 from explainer.model.trace import (
     ADDED,
     AGAIN,
+    BAD_INPUT,
     CARRIED,
     CLEARED,
     COMBINED,
@@ -32,8 +33,10 @@ from explainer.model.trace import (
     INDEX,
     JOINED,
     LENDING,
+    LOGARITHM,
     LOST_LEAF,
     MADE,
+    MINUS_INFINITY,
     NOT_FINITE,
     ONCE,
     PARTED,
@@ -362,6 +365,9 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
             return (
                 f"`{bad['operation']}` leaves memory as it found it, and nothing writes it before it is computed with"
             )
+        if bad.get("infinity"):
+            sign = "minus " if bad["infinity"] == "-inf" else ""
+            return f"`{bad['operation']}` was given data that holds {sign}infinity"
         given = "a parameter" if bad["input"] == "parameter" else "data"
         return f"`{bad['operation']}` was given {given} that is not finite"
     value = "NaN" if bad["kind"] == "nan" else "infinity"
@@ -381,14 +387,15 @@ def _plain(node: str) -> str:
 def with_trace(incident: Incident, traced: Mapping[str, Any]) -> Incident:
     """The incident with the traced lines, and what rules read of them: facts, a line of the log, the forward stack."""
     lines = lines_of(traced)
-    facts = [Fact(name=name, value=value) for name, value in _facts(lines, traced)]
+    incident = replace(incident, warnings=(*incident.warnings, *_silenced(traced)))
+    facts = [Fact(name=name, value=value) for name, value in (*_facts(lines, traced), *_of_data(traced, incident))]
     incident = replace(incident, traced=(*incident.traced, *lines), facts=(*incident.facts, *facts))
     silent = [
         LogLine(text=f"traced: {one.operation} at {one.file}:{one.line}: {one.says}")
         for one in lines
         if one.kind in SILENT
     ]
-    incident = replace(incident, log=(*incident.log, *silent), warnings=(*incident.warnings, *_silenced(traced)))
+    incident = replace(incident, log=(*incident.log, *silent))
     first = next((one for one in lines if one.kind == NOT_FINITE), None)
     if first is None or incident.anomaly_node is not None:
         return incident
@@ -412,17 +419,28 @@ def _silenced(traced: Mapping[str, Any]) -> Iterator[WarningRecord]:
     is_data = (traced.get("not_finite") or {}).get("input") == "data"
     for one in (traced.get("silenced") or ()) if is_data else ():
         code = linecache.getline(one["file"], one["line"]).strip()
-        operation = _LOGARITHM.search(code)
         yield WarningRecord(
-            category="RuntimeWarning",
-            message=f"{one['says']} encountered in {operation[1] if operation else 'divide'}",
-            file=one["file"],
-            line=one["line"],
-            code=code or None,
+            category="RuntimeWarning", message=one["says"], file=one["file"], line=one["line"], code=code or None
         )
 
 
-_LOGARITHM = re.compile(r"\b(log2|log10|log1p|log)\(")
+def _of_data(traced: Mapping[str, Any], incident: Incident) -> Iterator[tuple[str, str]]:
+    """What is known of data that is not finite: whether NumPy has taken the logarithm of a 0, whose infinity nothing replaced."""
+    bad = traced.get("not_finite") or {}
+    if bad.get("input") != "data":
+        return
+    heard = [one for one in incident.warnings if not _REPLACES.search(one.code or "")]
+    logarithm = next((found[1] for one in heard if (found := _LOGARITHM.search(one.message))), None)
+    if bad.get("infinity") != "-inf":
+        yield BAD_INPUT, "data"
+        if logarithm is not None and bad.get("is_column"):
+            yield "traced_data_after_logarithm", logarithm
+    else:
+        yield BAD_INPUT, MINUS_INFINITY if logarithm is None else LOGARITHM
+
+
+_LOGARITHM = re.compile(r"divide by zero encountered in (log(?:2|10)?)\b")
+_REPLACES = re.compile(r"\b(?:where|nan_to_num|select|isfinite|isneginf)\(")
 _DIVIDES = re.compile(r"/|div")
 _CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
 
@@ -475,7 +493,8 @@ def _facts_of_values(bad: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     A sum over labels that the program divides itself is a division first: its line can be guarded. A library's cannot.
     """
     if bad.get("input"):
-        yield "traced_bad_input", bad["input"]
+        if bad["input"] != "data":
+            yield BAD_INPUT, bad["input"]
     elif bad.get("mask"):
         yield "traced_nan_of_mask", bad["operation"]
     elif bad.get("of_labels") and not _DIVIDES.search(linecache.getline(bad.get("file") or "", bad.get("line") or 0)):

@@ -34,7 +34,7 @@ def heard(**given: object) -> list[dict]:
 @pytest.mark.parametrize("given", [{"divide": "ignore"}, {"all": "ignore"}, {"all": "ignore", "over": "raise"}])
 def test_what_was_ignored_is_told_once(given: dict) -> None:
     (one,) = heard(**given)
-    assert (one["says"], one["function"]) == ("divide by zero", "heard")
+    assert (one["says"], one["function"]) == ("divide by zero encountered in log", "heard")
     assert "np.log(" in linecache.getline(one["file"], one["line"])
 
 

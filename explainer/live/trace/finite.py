@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from .flow import Flow, Operation
+from .infinite_data import InfiniteData, describe_data
 
 MAX_FLAGS = 20_000
 MAX_MOVES = 6  # between a file and the parameter that is loaded from it
@@ -97,6 +98,7 @@ class Finite:
             int, list[Any]
         ] = {}  # the parameters that an operation took, also those that were loaded in sight
         self._types = (torch.Tensor, torch.nn.Parameter)
+        self._infinite_data = InfiniteData(flow, self._types, MOVES, DELIBERATE)
         self.may_have_stepped = True  # whether an optimizer may have made the parameters what they are
         self._begun: dict[int, bool] = {}  # whether a parameter was finite before its first step
 
@@ -170,7 +172,7 @@ class Finite:
         An infinity that makes no NaN may be meant, as that of a mask is; where the loss itself `ends_infinite`, its source is told.
         """
         flags, narrow, views, by_count = list(self._flags), self._narrow, self._views, self._by_count
-        given = self._given
+        given, since = self._given, min((number for _, number, _ in flags), default=0)
         self.forget()
         bad = list(self._bad(flags))
         forward = {number: kind for is_gradient, number, kind in bad if not is_gradient}
@@ -178,16 +180,19 @@ class Finite:
         # Clipping and logging compute with gradients that are bad already: what came first in time counts.
         first = next(((is_gradient, kind) for is_gradient, _, kind in bad if is_gradient or kind == "nan"), None)
         if first is not None and first[0]:
-            ends_infinite = self._is_of_infinite_loss(flags, next(iter(gradient)), forward)
+            forward = self._behind_infinite_loss(flags, next(iter(gradient)), forward)
+            ends_infinite = bool(forward)
             if not ends_infinite or self._first_infinity(forward, views) is None:
                 own = flags[: _end_of_backward(flags, next(iter(gradient)))]
                 gradient = {number: kind for is_gradient, number, kind in self._bad(own) if is_gradient}
                 return self._first_backward(gradient, {number for is_gradient, number, _ in own if is_gradient}, views)
-        found = self._first_forward(forward, views, given, since=min((number for _, number, _ in flags), default=0))
+        found = self._first_forward(forward, views, given, since=since)
         if found is None and ends_infinite and forward:
             found = self._first_infinity(forward, views)
             found = (
-                {**found, **self._as_made(found["number"], found["operation"], given)} if found is not None else None
+                {**found, **self._as_made(found["number"], found["operation"], given, since)}
+                if found is not None
+                else None
             )
         if found is not None and found["kind"] == "inf" and found["number"] in narrow:
             found["narrow"] = found["operation"].name not in UNBOUNDED
@@ -197,14 +202,17 @@ class Finite:
             found["of_labels"] = self._is_of_labels(found["operation"])
         return found
 
-    def _is_of_infinite_loss(self, flags: list[tuple[bool, int, Any]], bad: int, forward: dict[int, str]) -> bool:
-        """Whether the value that was sent backward, the last one before the first bad gradient, was an infinity itself."""
+    def _behind_infinite_loss(
+        self, flags: list[tuple[bool, int, Any]], bad: int, forward: dict[int, str]
+    ) -> dict[int, str]:
+        """The bad values up to the one that was sent backward, the last before the first bad gradient; none unless it was an infinity."""
         at = next(index for index, (is_gradient, number, _) in enumerate(flags) if is_gradient and number == bad)
         for is_gradient, number, _ in reversed(flags[:at]):
             operation = self._flow.get(number)
             if not is_gradient and operation is not None and operation.gave_grad:
-                return forward.get(number) == "inf"
-        return False
+                is_infinite = forward.get(number) == "inf"
+                return {one: kind for one, kind in forward.items() if one <= number} if is_infinite else {}
+        return {}
 
     def _is_of_labels(self, operation: Operation) -> bool:
         """Whether an operation divides what a loss over labels has summed: NaN of a finite sum is 0 / 0, and no label has counted."""
@@ -240,9 +248,11 @@ class Finite:
             return {**told, **came}
         sources = list(self._sources(operation, bad, views))
         for source, maker in sources:
+            if data := self._infinite_data.brought(source) if maker.name in MOVES else None:
+                return {**told, "kind": "inf", "number": source, "operation": maker, **data}
             if maker.name not in DELIBERATE:
                 made = {**told, "kind": "inf", "number": source, "operation": maker}
-                return {**made, **(self._as_made(source, maker, given) or {"then": operation})}
+                return {**made, **(self._as_made(source, maker, given, since) or {"then": operation})}
         return {**told, "mask": sources[0][1]} if sources and operation.name in FACTORS else told
 
     def _taken_in(
@@ -251,9 +261,10 @@ class Finite:
         """What an operation took that was not finite already: data, parameters, or memory that nothing has filled."""
         for leaf in self._leaves(operation):
             if not self._is_finite(leaf):
-                kind = self._parameter(leaf) if leaf.requires_grad else "data"
-                rows = broken_rows(leaf) if kind != "data" else {}
-                return {"input": kind, "shape": list(leaf.shape), **rows, **self._loaded(number, operation)}
+                loaded = self._loaded(number, operation)
+                if not leaf.requires_grad:
+                    return {**describe_data(leaf), **loaded}
+                return {"input": self._parameter(leaf), "shape": list(leaf.shape), **broken_rows(leaf), **loaded}
         for one in given.get(number, ()):
             if not self._is_finite(one):
                 return {"input": self._parameter(one), "shape": list(one.shape), **broken_rows(one)}
@@ -261,17 +272,19 @@ class Finite:
             return {"input": "unfilled", "operation": allocated}
         for one in (tensor for older in operation.inputs if older < since for tensor in self._flow.made_by(older)):
             if not one.requires_grad and not self._is_finite(one):
-                return {"input": "data", "shape": list(one.shape)}
+                return describe_data(one)
         if operation.name in MOVES and not operation.took_grad:  # made before the values of this step were watched
-            return {"input": "data", **self._loaded(number, operation)}
+            made = next(iter(self._flow.made_by(number)), None)
+            told = describe_data(made) if made is not None and made.is_floating_point() else {"input": "data"}
+            return {**told, **self._loaded(number, operation)}
         return None
 
-    def _as_made(self, number: int, operation: Operation, given: dict[int, list[Any]]) -> dict[str, Any]:
-        """Whether an operation that gives infinity has it of a parameter that no step has changed yet."""
+    def _as_made(self, number: int, operation: Operation, given: dict[int, list[Any]], since: int) -> dict[str, Any]:
+        """Whether an operation that gives infinity has it of a parameter that no step has changed yet, or of data."""
         for one in (*self._leaves(operation), *given.get(number, ())):
             if one.requires_grad and self._parameter(one) == "untouched" and not self._is_finite(one):
                 return {"input": "untouched", "shape": list(one.shape), **broken_rows(one)}
-        return {}
+        return self._infinite_data.taken(operation, since)
 
     def _is_finite(self, tensor: Any) -> bool:
         return not tensor.is_floating_point() or bool(tensor.detach().isfinite().all())
@@ -287,6 +300,8 @@ class Finite:
             if maker.name not in DELIBERATE and maker.name not in MOVES:
                 number, maker = self._divided_by(number, bad, views) or (number, maker)
                 return {"direction": "forward", "kind": "inf", "number": number, "operation": maker}
+            if told := self._infinite_data.brought(number) if maker.name in MOVES else None:
+                return {"direction": "forward", "kind": "inf", "number": number, "operation": maker, **told}
         return None
 
     def _divided_by(self, number: int, bad: dict[int, str], views: set[int]) -> tuple[int, Operation] | None:

@@ -1,4 +1,7 @@
-"""Where NumPy divided by zero or computed NaN under `errstate(divide="ignore")`: it says nothing then, and data goes on as infinity."""
+"""Where NumPy divided by zero or computed NaN under `errstate(divide="ignore")`: it says nothing then, and data goes on as infinity.
+
+To a log it says which operation it was, to a function it does not.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Silenced:
         self._places: dict[Place, str] = {}
 
     def watch(self, numpy: Any, undo: ExitStack) -> None:
-        """Have NumPy call back where the program would have it ignore; what it computes stays the same."""
+        """Have NumPy write here where the program would have it ignore; what it computes stays the same."""
         plain, heard = numpy.errstate, self._heard
 
         def begin(self: Any, **given: Any) -> None:
@@ -37,9 +40,10 @@ class Silenced:
         ignored = [one for one in KINDS if given.get(one, given.get("all")) == "ignore"]
         if not ignored or "call" in given:
             return dict(given)
-        return {**given, **dict.fromkeys(ignored, "call"), "call": self._note}
+        return {**given, **dict.fromkeys(ignored, "log"), "call": self}
 
-    def _note(self, says: str, _: int) -> None:
+    def write(self, says: str) -> None:
+        """NumPy says what it met: `Warning: divide by zero encountered in log`."""
         place = self._here(2)
         if place is not None and len(self._places) < MAX_PLACES:
-            self._places.setdefault(place, says)
+            self._places.setdefault(place, says.strip().removeprefix("Warning: "))

@@ -464,10 +464,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 is_infinite = any(bool(one.isinf()) for one in self._losses)
                 is_bad = bool(bad) or is_infinite or any(bool(one.isnan()) for one in self._losses)
             self._losses.clear()
-            if is_bad:
-                self.look_at_values(bad, ends_infinite=is_infinite)
-            else:
-                self.forget()
+            with self._torch._C.DisableTorchFunction():  # noqa: SLF001 - what is computed to look is not the program's
+                if is_bad:
+                    self.look_at_values(bad, ends_infinite=is_infinite)
+                else:
+                    self.forget()
         if not has_closure:
             self._local.depth = 1
 

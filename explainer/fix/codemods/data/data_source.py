@@ -7,29 +7,27 @@ then a line that makes NaN of such a cell: `float(text or "nan")`, `to_numeric(.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.data_cell import MAX_LINES, READERS, cells
+from explainer.fix.data_warning import find_heard
+from explainer.model.trace import BAD_INPUT, OF_DATA
 from explainer.source.file import SourceFile
-from explainer.source.place import place_of
 
 _ANYTHING = ("torch.load", "json.load", "pickle.load", "numpy.load")  # which read settings and checkpoints as well
-_WARNED = re.compile(r"(divide by zero|invalid value) encountered in (\w+)")
 _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "state", "ckpt", "yaml")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The calls that read data; those that by their words read settings or a checkpoint are left out."""
-    traced = any(one.name == "traced_bad_input" and one.value == "data" for one in context.incident.facts)
+    traced = any(one.name == BAD_INPUT and one.value in OF_DATA for one in context.incident.facts)
     if not traced and context.incident.fact("live_bad_data") is None:
         return
     yield from cells(context)
-    for file, node, words in _computed(context):
-        yield Proposal(
-            edits=(), culprit=culprit_of(file, node, f"makes what is not finite of the data: {words}"), belief=1.6
-        )
+    for one in find_heard(context):
+        why = f"makes what is not finite of the data: {one.words}"
+        yield Proposal(edits=(), culprit=culprit_of(one.file, one.node, why), belief=1.6)
     for file in context.program.parsed():
         for node in [one for one in file.walk() if _fills(one, file, context)][:MAX_LINES]:
             yield Proposal(
@@ -51,36 +49,6 @@ def _reads(node: ast.AST, file: SourceFile, context: Context) -> bool:
     function = file.enclosing(node, ast.FunctionDef)
     words = f"{file.segment(file.statement(node))} {getattr(function, 'name', '')}".lower()
     return not called.startswith(_ANYTHING) or not any(one in words for one in _SETTINGS)
-
-
-def _computed(context: Context) -> Iterator[tuple[SourceFile, ast.AST, str]]:
-    """The operation of NumPy at each line of the program at which it warned, or was kept from it: a logarithm of 0."""
-    for warning in context.incident.warnings:
-        found = _WARNED.search(warning.message)
-        path = place_of(warning.file or "", context.program.root)
-        file = next((one for one in context.program.parsed() if one.path == path), None) if found and path else None
-        if found is None or file is None:
-            continue
-        names = context.program.names(file)
-        at = [one for one in file.walk() if isinstance(one, ast.expr) and one.lineno == warning.line]
-        called = [one for one in at if isinstance(one, ast.Call) and names.qualified(one.func) == f"numpy.{found[2]}"]
-        divided = [one for one in at if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
-        kept = [
-            one for one in called or (divided if "divide" in found[2] else []) if not _is_replaced(one, file, context)
-        ]
-        if node := next(iter(kept), None):
-            yield file, node, found[1]
-
-
-def _is_replaced(node: ast.AST, file: SourceFile, context: Context) -> bool:
-    """Whether what is not finite is left out at once: `np.where(x > 0, np.log(x), 0.0)`."""
-    call = file.enclosing(node, ast.Call, ast.stmt)
-    names = context.program.names(file)
-    while isinstance(call, ast.Call):
-        if names.is_call(call, "numpy.where", "numpy.nan_to_num", "numpy.select"):
-            return True
-        call = file.enclosing(call, ast.Call, ast.stmt)
-    return False
 
 
 def _fills(node: ast.AST, file: SourceFile, context: Context) -> bool:
