@@ -41,6 +41,7 @@ STEPPING_LATER = "stepping-later"
 LOST_LEAF = "lost-leaf"
 COMBINED = "combined"
 CUT_STATE = "cut-state"
+DATA_TERM = "data-term"
 
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
@@ -80,6 +81,7 @@ class TracedLine:
     - `lost-leaf` (computes what the program reads the gradient of, from a leaf that nothing else holds)
     - `dead-term` (leaves a term of a loss without a graph: it trains nothing), `added` (adds the number that such a line
       has read; of these two that is a guess which is right as it stands: a value for a log may be read, and a list be summed up)
+    - `data-term` (takes data, for a term of a loss, in the place of an output of the model that nothing reads)
     - `cleared` (throws gradients away before a step uses them, backward after backward)
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)

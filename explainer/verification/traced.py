@@ -22,6 +22,7 @@ from explainer.model.trace import (
     CROSSED,
     CUT,
     CUT_STATE,
+    DATA_TERM,
     DEAD_TERM,
     DRAWN,
     EARLY,
@@ -66,6 +67,7 @@ SILENT = frozenset(
         CROSSED,
         COMBINED,
         DRAWN,
+        DATA_TERM,
         DEAD_TERM,
         CLEARED,
         COUNTED,
@@ -232,6 +234,12 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("redrawn") or ():
         says = f"`{one['operation']}` runs a segment whose replay draws other random numbers than its first pass"
         yield from _line(REDRAWN, one, says)
+    for one in traced.get("data_terms") or ():
+        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
+        says = f"`{one['operation']}` makes a term of the loss of data alone, while nothing reads an output of that shape: {what} behind it never get a gradient"
+        yield from _line(
+            DATA_TERM, one, says.replace("a parameter behind it never get", "a parameter behind it never gets")
+        )
     for one in traced.get("dead_terms") or ():
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, and a term of the loss comes of it"

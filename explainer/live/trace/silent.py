@@ -29,6 +29,9 @@ def silent(tracer: Tracer) -> dict[str, Any]:
         "read_terms": [
             {**operation_told(read), "sum": operation_told(total)} for read, total in tracer.dead_terms.guessed()
         ],
+        "data_terms": [
+            {**operation_told(one), "parameters": count} for one, count in tracer.data_terms.told()[:MAX_TOLD]
+        ],
         "cut_states": [operation_told(one) for one in tracer.recurrence.told()],
         "departures": [
             {**operation_told(one), "off": describe(one.off) if one.off else None} for one in tracer.departures.told()

@@ -118,8 +118,7 @@ class Starved:
     def cuts(self) -> list[tuple[Operation, int, bool]]:
         """The cuts between such parameters and a loss that others train on: how many parameters each starves, and whether it alone does."""
         found: dict[tuple[Any, str], tuple[Operation, int, bool]] = {}
-        hungry = [one for one in self._hungry() if one.requires_grad and one.is_leaf and not self._is_moved(one)]
-        hungry = hungry[:MAX_LOOKED_AT]
+        hungry = self._never_given()[:MAX_LOOKED_AT]
         takers = self._takers() if hungry else {}
         for parameter in hungry:
             cuts = self._cuts_behind(parameter, takers)
@@ -129,6 +128,13 @@ class Starved:
                 _, count, is_alone = found.get(key, (cut, 0, True))
                 found[key] = cut, count + 1, is_alone and is_one
         return list(found.values())
+
+    def never_given(self) -> set[int]:
+        """The identities of the parameters that an optimizer has stepped and that never got a gradient, nor changed by other means."""
+        return {id(one) for one in self._never_given()}
+
+    def _never_given(self) -> list[Any]:
+        return [one for one in self._hungry() if one.requires_grad and one.is_leaf and not self._is_moved(one)]
 
     def _hungry(self) -> Iterator[Any]:
         for owned in self._owned.values():

@@ -24,6 +24,7 @@ from .cleared import Cleared
 from .combined import PAIRED, Combined
 from .counted import Counted
 from .crossed import Crossed
+from .data_terms import DataTerms
 from .dead_terms import GIVEN, DeadTerms
 from .departures import Departures
 from .drawn import Drawn
@@ -94,6 +95,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self.drawn = Drawn()
         self.sampled_terms = SampledTerms(torch, self.flow, self.drawn)
         self.dead_terms = DeadTerms(self.flow)
+        self.data_terms = DataTerms(torch, self.flow, self.starved)
         self.recurrence = Recurrence(self.flow)
         self.departures = Departures(self.flow)
         self.cleared = Cleared()
@@ -277,6 +279,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation.node = made[0].grad_fn.name()
         number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
+        self.data_terms.saw(number, outputs)
         if name in PAIRED or self.combined.followed:
             self.combined.saw(tensors, outputs, number, operation)
         if written:
@@ -524,6 +527,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.sampled_terms.saw_backward(roots[0])
             root = self.flow.maker(roots[0])
             self.recurrence.saw_backward(root)
+            self.data_terms.saw_backward(root if roots[0].numel() == 1 else None)
             self.departures.saw_backward(root)
         for shared, name in ((self._shared, SHARING), (self.lent, LENDING[0])):
             for tensor, made, number in shared.changed():
