@@ -19,7 +19,7 @@ from .place import Place
 from .starved import Starved
 
 LEAST_GRAPHS = 2
-MAX_GRAPHS = 24  # that are looked at
+MAX_GRAPHS = 8  # that are looked at
 MAX_TERMS = 64
 MAX_SHAPES = 20_000  # of one step
 MAX_UPSTREAM = 400
