@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.state_load import loads_of, sifted
 from explainer.model.patch import Edit
 from explainer.model.verification import PASSES_OVER
 from explainer.source.file import SourceFile
-from explainer.source.value.binding import reaching
 
 _WRAPPERS = ("module.", "_orig_mod.")
 _UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: ([^\n]*)")
@@ -80,35 +80,24 @@ def _silent(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed() if seen else ():
         name = file.path.replace("\\", "/").rpartition("/")[2]
         for (base, line), renames in seen.items():
-            for call, state in _loads(file) if base == name else ():
+            for call, state in loads_of(file) if base == name else ():
                 if call.lineno <= line <= (call.end_lineno or call.lineno):
                     yield _told(file, call, state, renames)
 
 
 def _told(file: SourceFile, call: ast.Call, state: ast.expr, renames: set[_Rename | None]) -> Proposal:
     rename = next(iter(renames)) if len(renames) == 1 else None
-    sifted = _sifted(file, state) if rename is not None else None
-    if rename is None or (rename.clashes and (sifted is None or rename.is_added)):
+    over = sifted(file, state) if rename is not None else None
+    if rename is None or (rename.clashes and (over is None or rename.is_added)):
         return Proposal(edits=(), culprit=culprit_of(file, call, "passes over keys that the model has"), belief=2.0)
     how = "lack" if rename.is_added else "begin with"
     title = "Put the prefix `{}` before the keys" if rename.is_added else "Take the prefix `{}` off the keys"
     return Proposal(
-        edits=_renamed(file, state, rename) if sifted is None or rename.is_added else _before(file, sifted, rename),
+        edits=_renamed(file, state, rename) if over is None or rename.is_added else _before(file, over, rename),
         culprit=culprit_of(file, call, f"passes over the keys, which {how} the prefix `{rename.prefix}`"),
         belief=2.0,
         title=title.format(rename.prefix) + " where they are loaded",
     )
-
-
-def _loads(file: SourceFile) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The calls of `load_state_dict` of a file, with the state that each is given."""
-    for one in file.attributes.get("load_state_dict", ()):
-        call = file.parents.get(one)
-        if isinstance(call, ast.Call) and call.func is one:
-            named = [each.value for each in call.keywords if each.arg == "state_dict"]
-            state = next(iter([*call.args, *named]), None)
-            if state is not None and not isinstance(state, ast.Starred):
-                yield call, state
 
 
 def _renamed(file: SourceFile, state: ast.expr, rename: _Rename) -> tuple[Edit, ...]:
@@ -120,16 +109,6 @@ def _renamed(file: SourceFile, state: ast.expr, rename: _Rename) -> tuple[Edit, 
         return (edit_of(file, state.key, f'f"{rename.prefix}{{{key}}}"'),) if isinstance(state.key, ast.Name) else ()
     removed = f'.removeprefix("{rename.prefix}")'
     return () if key.endswith(removed) else (edit_of(file, state.key, f"{_text(key, state.key)}{removed}"),)
-
-
-def _sifted(file: SourceFile, state: ast.expr) -> ast.expr | None:
-    """The mapping of which a comprehension leaves out some keys before they are loaded: it means the names of the model."""
-    made = reaching(state.id, state, file) if isinstance(state, ast.Name) else []
-    node = made[0].node if len(made) == 1 else None
-    part = node.generators[0] if isinstance(node, ast.DictComp) and len(node.generators) == 1 else None
-    over = part.iter if part is not None and part.ifs else None
-    is_items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
-    return over.func.value if is_items and isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else None
 
 
 def _before(file: SourceFile, mapping: ast.expr, rename: _Rename) -> tuple[Edit, ...]:
