@@ -18,8 +18,9 @@ from typing import Any
 
 from .frame import is_ours, leave_no_frame
 from .handler import Handler, handler_of
+from .state_key import by_prefix
 from .trace.place import Places, describe
-from .unloaded import MAX_KEYS, MAX_NOTES, SAMPLES, is_close, named_tensors, passed_over, size_of, values_of
+from .unloaded import MAX_KEYS, MAX_NOTES, SAMPLES, is_close, named_tensors, size_of, values_of
 
 REFUSES = "Error(s) in loading state_dict for"
 MAX_MESSAGE, MAX_TAKEN, FEW = 100_000, 20, 2
@@ -151,7 +152,7 @@ def _left(module: Any, state: Mapping[str, Any]) -> tuple[list[Any], str]:
     given = {key: size_of(value) for key, value in state.items()}
     sizes = {key: size_of(value) for key, value in own.items()}
     unexpected, missing = [key for key in given if key not in own], [key for key in own if key not in given]
-    if found := passed_over(given, sizes, unexpected, missing):
+    if found := by_prefix(given, sizes, unexpected, missing):
         fits, told = found
         is_there = all(is_close(values_of(own[name]), values_of(state[key])) for key, name in fits[:SAMPLES])
         return ([] if is_there else [own[name] for _, name in fits]), str(told["prefix"])

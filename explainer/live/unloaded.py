@@ -1,29 +1,23 @@
 """State dicts of which `strict=False` loads nothing, or nearly so, since a prefix stands before all of their keys, or before the module's.
 
-What a program leaves out on purpose, a head or another part, is told by names and sizes: one prefix turns nearly all of the
-keys that were passed over into keys that the module misses, of the same sizes.
+Or since the keys have no dots: `encoder0weight`. What is in order is not told: a load that is made good before the first step, a
+state that another module takes, weights that are there already.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from .frame import leave_no_frame
+from .state_key import passed_over
 from .trace.place import Places, describe
 
-NEARLY_ALL = 0.8  # of the keys that were passed over
-HALF = 0.5  # of the keys that the module misses, where nothing at all was loaded
-LITTLE = 4  # keys that would fit, at least, for each one that was loaded
-MAX_KEYS, MAX_NOTES, MAX_OTHERS = 20_000, 50, 3
+MAX_KEYS, MAX_NOTES, MAX_TAKEN = 20_000, 50, 50_000
 SAMPLES, VALUES = 8, 16
-
-Fits = dict[tuple[str, bool], list[str]]
-"""The keys of a file that fit without a prefix, or (True) with it in front."""
 
 
 class Unloaded:
@@ -33,6 +27,7 @@ class Unloaded:
         self._torch = torch
         self._places = Places(torch)
         self._notes: list[_Note] = []
+        self._taken: dict[int, weakref.ref[Any]] = {}
 
     def watch(self) -> None:
         """Look at what `load_state_dict` says of the keys that it has passed over."""
@@ -48,9 +43,10 @@ class Unloaded:
                 leave_no_frame(error)
                 raise
             is_strict = keywords.get("strict", arguments[0] if arguments else True)
-            if self._notes or not is_strict:
-                with suppress(Exception):  # a module or a state of a kind of its own may be anything
+            with suppress(Exception):  # a module or a state of a kind of its own may be anything
+                if self._notes or not is_strict:
                     self._look(this, state_dict, result)
+                self._take(state_dict, result)
             return result
 
         module.load_state_dict = loading
@@ -76,11 +72,28 @@ class Unloaded:
             unexpected,
             missing,
         )
-        if found is not None:
-            fits, told = found
-            place = describe(self._places.here(3))
-            told = {"module": type(module).__name__, **told, **place}
-            self._notes.append(_Note(told, [tensors[own] for _, own in fits], [state[key] for key, _ in fits]))
+        if found is None:
+            return
+        fits, told = found
+        left, passed = [tensors[own] for _, own in fits], [state[key] for key, _ in fits]
+        is_spelled = "separator" in told  # as the keys of another module are, which also takes them
+        if is_spelled and (any(map(self._is_taken, passed)) or all(map(_is_same, left, passed))):
+            return
+        place = describe(self._places.here(3))
+        self._notes.append(_Note({"module": type(module).__name__, **told, **place}, left, passed))
+
+    def _take(self, state: Any, result: Any) -> None:
+        """Remember the tensors for which a module had a place."""
+        passed = set(result.unexpected_keys)
+        if len(self._taken) + len(state) > MAX_TAKEN:
+            self._taken = {key: ref for key, ref in self._taken.items() if ref() is not None}
+        if len(self._taken) + len(state) <= MAX_TAKEN:
+            tensors = (one for key, one in state.items() if key not in passed and size_of(one) is not None)
+            self._taken.update((id(one), weakref.ref(one)) for one in tensors)
+
+    def _is_taken(self, tensor: Any) -> bool:
+        ref = self._taken.get(id(tensor))
+        return ref is not None and ref() is tensor
 
 
 class _Note:
@@ -110,55 +123,8 @@ class _Note:
         return is_filled or any(id(one) in given and key not in unexpected for key, one in state.items())
 
 
-def passed_over(
-    given: Mapping[str, Any], own: Mapping[str, Any], unexpected: list[str], missing: list[str]
-) -> tuple[list[tuple[str, str]], dict[str, Any]] | None:
-    """The keys that fit but for a prefix, each with the module's own, and what is told of it; None where that is not sure.
-
-    `given` and `own` are the sizes by key: of the state, of the module.
-    """
-    passed = set(unexpected)
-    fits = _fits({key: given.get(key) for key in unexpected}, {key: own.get(key) for key in missing})
-    if not fits:
-        return None
-    (prefix, is_added), keys = max(fits.items(), key=lambda one: len(one[1]))
-    loaded = len(given.keys() - passed)
-    is_nearly_all = len(keys) >= NEARLY_ALL * len(passed) and loaded * LITTLE <= len(keys)
-    is_most = not loaded and len(keys) > 1 and len(keys) >= HALF * len(missing)
-    if not (is_nearly_all or is_most):
-        return None
-    others = [one for one, found in fits.items() if 2 * len(found) >= len(keys) and one != (prefix, is_added)]
-    renamed = {key: f"{prefix}{key}" if is_added else key.removeprefix(prefix) for key in given}
-    # Once all are renamed: a key that was loaded is so no more, another meets a tensor of another size.
-    fitting = set(keys)
-    changed = {key: name for key, name in renamed.items() if name != key and key not in fitting}
-    clashes = [key for key, name in changed.items() if key not in passed or name in own or name in given]
-    told = {
-        "keys": len(given), "fit": len(keys), "prefix": prefix, "is_added": is_added,
-        "others": [one for one, _ in others[:MAX_OTHERS]], "clashes": len(clashes),
-    }  # fmt: skip
-    return [(key, renamed[key]) for key in keys], told
-
-
-def _fits(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> Fits:
-    found: Fits = defaultdict(list)
-    for key, size in given.items():
-        for prefix, rest in _split(key):
-            if size is not None and wanted.get(rest) == size:
-                found[prefix, False].append(key)
-    for key, size in wanted.items():
-        for prefix, rest in _split(key):
-            if size is not None and given.get(rest) == size:
-                found[prefix, True].append(rest)
-    return found
-
-
-def _split(key: str) -> Iterator[tuple[str, str]]:
-    """`a.b.c` as `a.` and `b.c`, as `a.b.` and `c`."""
-    at = key.find(".")
-    while at >= 0:
-        yield key[: at + 1], key[at + 1 :]
-        at = key.find(".", at + 1)
+def _is_same(one: Any, other: Any) -> bool:
+    return is_close(values_of(one), values_of(other))
 
 
 def named_tensors(module: Any) -> Iterator[tuple[str, Any]]:

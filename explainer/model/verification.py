@@ -286,16 +286,18 @@ class Hooked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unloaded:
-    """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix.
+    """A `load_state_dict(..., strict=False)` that passed over keys which fit but for a prefix, or for the dots of names.
 
     `fit` of the `keys` do without it, or with it in front where it `is_added`. `others` are prefixes by which about as many
-    fit; `clashes` counts keys that would meet another tensor once all are renamed.
+    fit; `clashes` counts keys that would meet another tensor once all are renamed. Where there is a `separator`, "" too, the
+    keys have it in place of the dots of the module's names, or the names in place of those of the keys where it `is_added`.
     """
 
     module: str
     keys: int
     fit: int
     prefix: str
+    separator: str | None = None
     is_added: bool = False
     others: tuple[str, ...] = ()
     clashes: int = 0

@@ -234,10 +234,14 @@ def place_of(
 
 def _fitting(one: Unloaded) -> str:
     """How the keys that a load has passed over would fit."""
-    how = "with" if one.is_added else "without"
     others = "".join(f", about as many by `{prefix}`" for prefix in one.others)
     clashes = f", {one.clashes} would clash" if one.clashes else ""
-    return f"{one.fit} of {one.keys} fit {one.module} {how} the prefix `{one.prefix}`{others}{clashes}"
+    if one.separator is None:
+        how = f"{'with' if one.is_added else 'without'} the prefix `{one.prefix}`"
+    else:
+        how = f"with `{one.separator}` for" if one.separator else "without"
+        how = f"{how} the dots of {'the keys' if one.is_added else 'its names'}"
+    return f"{one.fit} of {one.keys} fit {one.module} {how}{others}{clashes}"
 
 
 def _owned(process: ProcessReport) -> dict[str, list[ParameterHealth]]:
