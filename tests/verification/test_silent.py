@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from explainer.model.verification import ProcessReport, Unfrozen
 from explainer.run import MAX_TRACED, first_steps
 from tests import forked
 from tests.verification.programs import gradfix
@@ -53,12 +54,21 @@ def test_gradients_that_count_twice(tmp_path: pathlib.Path, monkeypatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("cause", "steps"), [("nan/division-by-zero", MAX_TRACED), ("no-graph/detached", 3), (None, 3)], ids=str
+    ("cause", "at", "steps"),
+    [
+        ("nan/division-by-zero", None, MAX_TRACED),
+        ("no-graph/detached", None, 3),
+        (None, None, 3),
+        ("no-graph/detached", 40, 43),
+        ("no-graph/detached", 800, MAX_TRACED),
+    ],
+    ids=str,
 )
-def test_how_far_a_run_that_ended_well_is_traced(cause: str | None, steps: int) -> None:
-    """A few steps; where values stopped being finite, which may come late, as far as it went, within a bound."""
+def test_how_far_a_run_that_ended_well_is_traced(cause: str | None, at: int | None, steps: int) -> None:
+    """A few steps; as far as it went, within a bound, where values stopped being finite or parameters came late."""
     report = types.SimpleNamespace(findings=[types.SimpleNamespace(cause=cause)] if cause else [])
-    processes = [types.SimpleNamespace(steps=(("0 SGD", 900), ("1 Adam", 2)))]
+    late = (Unfrozen(optimizer="0 SGD", parameters=2, at=at, steps=9),) if at is not None else ()
+    process = ProcessReport(pid=1, steps=(("0 SGD", 900), ("1 Adam", 2)), unfrozen=late)
     job = types.SimpleNamespace(watch=types.SimpleNamespace(steps=3))
-    run = types.SimpleNamespace(report=report, processes=processes)
+    run = types.SimpleNamespace(report=report, processes=[process])
     assert first_steps(run, job) == (("0 SGD", steps), ("1 Adam", 2))
