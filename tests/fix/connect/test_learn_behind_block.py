@@ -60,8 +60,13 @@ WRONG = {
     ),
     "a write of a parameter": (
         "h = self.stem(x)\nwith torch.no_grad():\n    h[:2] = self.token\nreturn self.head(h)",
+        ["-with torch.no_grad():", "-h[:2] = self.token", "+h[:2] = self.token"],
+        "h = self.stem(x)\nh[:2] = self.token\nreturn self.head(h)",
+    ),
+    "a write into what backward may need": (
+        "h = getattr(self, \"stem\")(x)\nwith torch.no_grad():\n    h[:2] = self.token\nreturn self.head(h)",
         ["-with torch.no_grad():", "-h[:2] = self.token", "+h = h.clone()", "+h[:2] = self.token"],
-        "h = self.stem(x)\nh = h.clone()\nh[:2] = self.token\nreturn self.head(h)",
+        "h = getattr(self, \"stem\")(x)\nh = h.clone()\nh[:2] = self.token\nreturn self.head(h)",
     ),
     "a layer in a loop": (
         "with torch.no_grad():\n    x = self.prepare(x)\n    for layer in (self.stem, self.second):\n        x = layer(x)\nreturn self.head(x)",

@@ -244,8 +244,8 @@ def _is_derived(
     if not names or init is None or isinstance(value, (ast.Attribute, ast.Name)):
         return False
     called = program.names(file).qualified(value.func) if isinstance(value, ast.Call) else ""
-    if called and called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper():
-        return False
+    if called and called.startswith("torch.") and called.rpartition(".")[2][:1].isupper():
+        return False  # a layer or an optimizer, which is made once
     for name in names:
         made = program.names(file).attribute_value(owner, name.removeprefix("self."))
         kind = program.names(file).qualified(made.func) if isinstance(made, ast.Call) else ""
