@@ -1,12 +1,14 @@
 """Gradients that DistributedDataParallel reduces in float16 and that this cannot hold: they come back as zero, or as a few steps of it.
 
-Below 6.1e-5 float16 loses digit after digit, below 3e-8 all: what no GradScaler has made larger may be there.
+Its steps are 6e-8 apart there: below a millionth a gradient is one of sixteen numbers, below 3e-8 it is zero. Where a GradScaler
+makes gradients larger for the way, what is seen before a step may be small again: nothing is told.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +16,7 @@ from .frame import leave_no_frame
 from .trace.place import Places, describe
 
 LOOKS = 3
-LEAST_NORMAL = 2.0**-14
+LEAST = 2.0**-20
 MAX_MODULES = 8
 _HOOKS = ("fp16_compress",)
 
@@ -22,8 +24,9 @@ _HOOKS = ("fp16_compress",)
 class NarrowReductions:
     """Looks at the gradients of modules that were given such a hook, at their first steps."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, is_scaled: Callable[[], bool]) -> None:
         self._torch = torch
+        self._is_scaled = is_scaled
         self._places = Places(torch)
         self._notes: list[_Note] = []
 
@@ -55,11 +58,11 @@ class NarrowReductions:
                     one.look(self._torch)
 
     def at_the_end(self) -> list[dict[str, Any]]:
-        """The lines that gave such hooks, where no gradient was one that float16 holds."""
+        """The lines that gave such hooks, where no gradient was one that float16 holds, as at `LEAST`."""
         return [
             {**one.told, "largest": max(one.largest)}
             for one in self._notes
-            if one.largest and max(one.largest) < LEAST_NORMAL
+            if one.largest and max(one.largest) < LEAST and not self._is_scaled()
         ]
 
     def _note(self, module: Any, name: str) -> None:

@@ -113,7 +113,7 @@ class Watcher:
         self.switched_adapters = SwitchedAdapters(self.idle_adapters.choose)
         self.segments = Segments()
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
-        self.narrow_reductions = NarrowReductions(sys.modules["torch"])
+        self.narrow_reductions = NarrowReductions(sys.modules["torch"], lambda: bool(self.skipped.used()))
         self.unfrozen = Unfrozen(self._key, lambda key: self._steps.get(key, 0))
 
     def _key(self, optimizer: Any) -> str:
