@@ -20,7 +20,7 @@ LINES = {
     "loss = error / (pred + target).std().item()": "loss = error / (pred + target).std().detach()",
     "loss = error * (target + 1).item()": "loss = error * (target + 1)",
     "loss = error / math.sqrt(target.var().item())": "loss = error / torch.sqrt(target.var())",
-    "width = max(target.std().item(), x.std().item())": "width = torch.maximum(target.std(), x.std())",
+    "width = max(target.std().item(), x.std().item())": "width = torch.maximum(target.std(), x.std().detach())",
     "return float(loss)": "return loss.detach()",
 }
 

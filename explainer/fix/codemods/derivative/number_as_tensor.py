@@ -19,7 +19,7 @@ from explainer.source.tree import walk
 _READS = ".item() on a Tensor"
 _BOUNDS = {"max": "min", "min": "max"}
 _OF_MATH = re.compile(r"math\.(sqrt|log|log2|log10|log1p|exp|expm1|sin|cos|tan|tanh|fabs|floor|ceil)")
-_DATA = re.compile(r"(?:targets?|labels?|truth|y|x|inputs?|data|batch|masks?|samples?|observations?)(?:_\w+)?")
+_DATA = re.compile(r"(?:targets?|labels?|truth|data|batch|masks?)(?:_\w+)?")
 _WHY = "reads one number of a tensor that holds one for each sample of `vmap`"
 
 
@@ -52,23 +52,26 @@ def _read(node: ast.AST) -> ast.expr | None:
 
 def _kept(node: ast.Call, tensor: ast.expr, file: SourceFile, program: Program) -> tuple[ast.expr, str]:
     """What is replaced, the number or the plain function of it, and by what."""
-    names = {one.id for one in ast.walk(tensor) if isinstance(one, ast.Name)}
-    is_data = all(_DATA.fullmatch(one) for one in names - {"torch", "self"})
-    text = file.segment(tensor) if is_data else f"{operand(file, tensor)}.detach()"
+    text, names = _constant(tensor, file), program.names(file)
     above = file.parents.get(node)
     if not isinstance(above, ast.Call) or above.keywords or node not in above.args:
-        stands = operand(file, tensor) if is_data else text
-        return node, stands if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Attribute)) else text
-    called = program.names(file).qualified(above.func) or ""
+        return node, text
+    called = names.qualified(above.func) or ""
     if called in _BOUNDS and len(above.args) == 2:
         other = above.args[1 - above.args.index(node)]
         bound = _read(other)
         if bound is not None:
-            return above, f"{spell(program.names(file), f'torch.{called}imum')}({text}, {file.segment(bound)})"
-        held = operand(file, tensor) if is_data else text
-        return above, f"{held}.clamp({_BOUNDS[called]}={file.segment(other)})"
+            return above, f"{spell(names, f'torch.{called}imum')}({text}, {_constant(bound, file)})"
+        return above, f"{text}.clamp({_BOUNDS[called]}={file.segment(other)})"
     found = _OF_MATH.fullmatch(called)
     if found is not None and len(above.args) == 1:
         name = {"fabs": "abs"}.get(found[1], found[1])
-        return above, f"{spell(program.names(file), f'torch.{name}')}({text})"
+        return above, f"{spell(names, f'torch.{name}')}({text})"
     return node, text
+
+
+def _constant(tensor: ast.expr, file: SourceFile) -> str:
+    """A tensor as what the derivative takes for a constant, as it took the number."""
+    names = {one.id for one in ast.walk(tensor) if isinstance(one, ast.Name)}
+    is_data = all(_DATA.fullmatch(one) for one in names - {"torch", "self"})
+    return operand(file, tensor) + ("" if is_data else ".detach()")
