@@ -16,11 +16,11 @@ _MEANT = "on the way to the loss values leave the graph here, where gradients en
 
 
 def departures_told(processes: Sequence[ProcessReport], root: str) -> Iterator[str]:
-    """Lines that say that nothing wrong was seen, and where gradients end; none where no tracer was there until the end.
+    """Lines that say that nothing wrong was seen, and where gradients end; none where no tracer saw a backward and the end.
 
     Each place with its code, once for all processes; paths are relative to the root.
     """
-    if not any("departures" in one.traced for one in processes):
+    if all(one.traced.get("departures") is None for one in processes):
         return
     found = {}
     for one in processes:

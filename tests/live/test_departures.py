@@ -75,3 +75,12 @@ def test_what_is_said() -> None:
     assert said[-1].startswith(f"  test_departures.py:{place['line']}  steered")
     assert list(departures_told([ProcessReport(pid=1, traced={"departures": []})], "."))[-1].startswith("no value")
     assert not list(departures_told([ProcessReport(pid=1)], "."))
+
+
+def test_a_program_without_a_backward() -> None:
+    """It has no loss that anything could be on the way to: nothing is said."""
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        torch.nn.Linear(3, 3)(torch.randn(2, 3)).detach()
+        process = ProcessReport(pid=1, traced=tracer.explain(None, ""))
+    assert not list(departures_told([process], "."))

@@ -28,18 +28,11 @@ class Departures:
         if root is None or self._looked_at >= MAX_BACKWARDS:
             return
         self._looked_at += 1
-        queue, seen = [root], {root}
-        while queue:
-            one = self._flow.get(queue.pop())
-            if one is None:
-                continue
+        for _, one in self._flow.upstream(root, begun):
             is_cut = one.took_grad and not one.gave_grad and not one.in_segment
             if is_cut and (one.name in _CUTS or one.off is not None) and len(self._found) < MAX_TOLD:
                 self._found.setdefault(one.off or one.place, one)
-            new = {each for each in one.inputs if each >= begun} - seen
-            seen |= new
-            queue.extend(new)
 
-    def told(self) -> list[Operation]:
-        """An operation for each line, or for each that switches grad mode off, as first seen."""
-        return list(self._found.values())
+    def told(self) -> list[Operation] | None:
+        """An operation for each line, or for each that switches grad mode off, as first seen; None where there was no graph."""
+        return list(self._found.values()) if self._looked_at else None

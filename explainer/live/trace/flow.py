@@ -114,8 +114,8 @@ class Flow:
                 return None if operation.in_segment or operation.replay else self._dropped + index
         return None
 
-    def upstream(self, number: int) -> Iterator[tuple[int, Operation]]:
-        """An operation and those that its values came from, nearest first."""
+    def upstream(self, number: int, since: int = 0) -> Iterator[tuple[int, Operation]]:
+        """An operation and those that its values came from, nearest first, none older than `since`."""
         queue, seen = [number], {number}
         while queue:
             current = queue.pop(0)
@@ -124,7 +124,7 @@ class Flow:
                 continue
             yield current, operation
             for one in operation.inputs:
-                if one not in seen:
+                if one not in seen and one >= since:
                     seen.add(one)
                     queue.append(one)
 

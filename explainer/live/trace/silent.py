@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 
+def _departures(tracer: Tracer) -> list[dict[str, Any]] | None:
+    found = tracer.departures.told()
+    if found is None:
+        return None
+    return [{**operation_told(one), "off": describe(one.off) if one.off else None} for one in found]
+
+
 def silent(tracer: Tracer) -> dict[str, Any]:
     """What each part of a tracer that looks for silent faults has seen, by kind."""
     return {
@@ -33,9 +40,7 @@ def silent(tracer: Tracer) -> dict[str, Any]:
             {**operation_told(one), "parameters": count} for one, count in tracer.data_terms.told()[:MAX_TOLD]
         ],
         "cut_states": [operation_told(one) for one in tracer.recurrence.told()],
-        "departures": [
-            {**operation_told(one), "off": describe(one.off) if one.off else None} for one in tracer.departures.told()
-        ],
+        "departures": _departures(tracer),
         "starved": tracer.account.starved(tracer.starved),
         "cleared": [
             {"operation": "zero_grad", **describe(place), "count": count} for place, count in tracer.cleared.told()
