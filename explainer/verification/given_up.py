@@ -65,9 +65,7 @@ def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = 
     """What traced processes that make steps give batches up for, the commonest first; with `stepless` also those that make none."""
     for process in processes:
         steps = sum(count for _, count in process.steps)
-        raised = Counter((one.type, one.message) for one in process.failures if one.text and not _is_memory(one))
-        for key, count in raised.most_common() if steps or stepless else ():
-            failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
+        for failure, count in _raised(process) if steps or stepless else ():
             if count >= MANY and count >= _SHARE * (count + steps) and _is_given_up(failure, root):
                 yield GivenUp(failure=failure, count=count, steps=steps)
 
@@ -79,11 +77,16 @@ def dropped(processes: Sequence[ProcessReport], root: str, *, is_always: bool = 
     """
     for process in processes:
         steps = sum(count for _, count in process.steps)
-        raised = Counter((one.type, one.message) for one in process.failures if one.text and not _is_memory(one))
-        for key, count in raised.most_common():
-            failure = next(one for one in process.failures if (one.type, one.message) == key and one.text)
+        for failure, count in _raised(process):
             if count >= (max(MANY, min(steps, ENOUGH) - 1) if is_always else MANY) and _is_dropped(failure, root):
                 yield GivenUp(failure=failure, count=count, steps=steps, is_beside=True)
+
+
+def _raised(process: ProcessReport) -> Iterator[tuple[Failure, int]]:
+    """What a process raised but for want of memory, each exception with how often, the commonest first."""
+    told = [one for one in process.failures if one.text and not _is_memory(one)]
+    first = {(one.type, one.message): one for one in reversed(told)}
+    return ((first[key], count) for key, count in Counter((one.type, one.message) for one in told).most_common())
 
 
 def _is_dropped(failure: Failure, root: str) -> bool:

@@ -105,7 +105,6 @@ QUIET = {
         "for one in (Average(Net()), net):\n    one.load_state_dict(flat, strict=False)"
     ),
     "an average that holds it already": program("Average(net).load_state_dict(net.state_dict(), strict=False)"),
-    "strict": program("try:\n    net.load_state_dict(wrapped)\nexcept RuntimeError:\n    pass"),
 }  # fmt: skip
 
 
