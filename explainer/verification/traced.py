@@ -235,11 +235,13 @@ def _trains_nothing(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         says = f"`{one['operation']}` runs a segment whose replay draws other random numbers than its first pass"
         yield from _line(REDRAWN, one, says)
     for one in traced.get("data_terms") or ():
-        what = f"{one['parameters']} parameters" if one["parameters"] > 1 else "a parameter"
-        says = f"`{one['operation']}` makes a term of the loss of data alone, while nothing reads an output of that shape: {what} behind it never get a gradient"
-        yield from _line(
-            DATA_TERM, one, says.replace("a parameter behind it never get", "a parameter behind it never gets")
+        hungry = (
+            f"{one['parameters']} parameters behind it never get"
+            if one["parameters"] > 1
+            else "a parameter behind it never gets"
         )
+        says = f"`{one['operation']}` makes a term of the loss of data alone, while nothing reads an output of that shape: {hungry} a gradient"
+        yield from _line(DATA_TERM, one, says)
     for one in traced.get("dead_terms") or ():
         if one.get("off"):
             says = f"switches grad mode off for `{one['operation']}`, and a term of the loss comes of it"
