@@ -18,11 +18,13 @@ FROM_ONE = [
 ]
 RIGHT = {
     "codes from 0": "vocab = {word: i for i, word in enumerate(words)}\ntable = nn.Embedding(len(vocab), 4)\n",
-    "codes from 2": "vocab = {word: i for i, word in enumerate(words, 2)}\ntable = nn.Embedding(len(vocab), 4)\n",
+    "shifted nowhere": "vocab = {word: i for i, word in enumerate(words)}\nprint(vocab['a'])\ntable = nn.Embedding(len(vocab), 4)\n",
+    "two shifts": "vocab = {word: i for i, word in enumerate(words)}\nprint(vocab['a'] + 1, vocab['b'] + 2)\n"
+    "table = nn.Embedding(len(vocab), 4)\n",
     "the row is counted": FROM_ONE[0] + "table = nn.Embedding(len(vocab) + 1, 4)\n",
     "another length": FROM_ONE[0] + "table = nn.Embedding(len(words), 4)\n",
     "two lengths, none of a table": FROM_ONE[0]
-    + "rows = len(vocab)\nprint(len(vocab))\ntable = nn.Embedding(rows, 4)\n",
+    + "count = len(vocab)\nprint(len(vocab))\ntable = nn.Embedding(int(4.0), 4)\n",
 }
 
 
@@ -33,6 +35,7 @@ RIGHT = {
     [
         ("table = nn.Embedding(len(vocab), 4)\n", "table = nn.Embedding(len(vocab) + 1, 4)"),
         ("rows = len(vocab)\ntable = nn.Embedding(rows, 4)\n", "rows = len(vocab) + 1"),
+        ("rows = len(vocab)\nprint(len(vocab))\ntable = nn.Embedding(rows, 4)\n", "rows = len(vocab) + 1"),
         ("print(len(vocab))\ntable = nn.Embedding(len(vocab), 4, padding_idx=0)\n", "table = nn.Embedding(len(vocab) + 1, 4, padding_idx=0)"),
     ],
 )  # fmt: skip
@@ -72,6 +75,28 @@ def test_the_length_of_an_object_that_holds_the_codes(tmp_path: pathlib.Path) ->
     exec(compile(after, "after", "exec"), {})  # noqa: S102
     counted = source.replace("return len(self.codes)", "return len(self.codes) + 1")
     assert rewritten(tmp_path, "count_reserved_code", counted, "out = table") == counted
+
+
+SHIFTED = [
+    "SPECIAL = (0, 1)\nvocab = {}\nfor word in words:\n    vocab.setdefault(word, len(vocab))\n"
+    "codes = [vocab[word] + len(SPECIAL) for word in words]\nSIZE = len(vocab)\n",
+    "PAD, FREE = 0, 2\nvocab = {word: i for i, word in enumerate(sorted(set(words)))}\n"
+    "codes = [FREE + vocab[word] for word in words]\nSIZE = len(vocab)\n",
+    "vocab = {word: i for i, word in enumerate(sorted(set(words)), 2)}\ncodes = [vocab[word] for word in words]\nSIZE = len(vocab)\n",
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("made", "wanted"), zip(SHIFTED, ["len(SPECIAL)", "FREE", "2"], strict=True))
+def test_codes_that_are_moved_behind_those_kept_free(tmp_path: pathlib.Path, made: str, wanted: str) -> None:
+    """The table gets as many rows as are kept free, by the name that the program has for them."""
+    pytest.importorskip("torch")
+    source = HEAD + made + "table = nn.Embedding(SIZE, 4)\nout = table(torch.tensor(codes))\n"
+    with pytest.raises(IndexError, match="index out of range in self"):
+        exec(compile(source, "before", "exec"), {})  # noqa: S102
+    after = rewritten(tmp_path, "count_reserved_code", source, "out = table")
+    assert changed_lines(source, after) == [f"SIZE = len(vocab) + {wanted}"]
+    exec(compile(after, "after", "exec"), {})  # noqa: S102
 
 
 RECORD = """from dataclasses import dataclass

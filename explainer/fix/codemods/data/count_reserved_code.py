@@ -1,6 +1,7 @@
 """`nn.Embedding(len(vocabulary) + 1, d)`: codes that begin at 1 leave 0 for padding or for what is unknown, and the last is `len`.
 
-The one length of such a vocabulary is what counts the rows; of several the one that makes a table.
+So it is with more codes that are kept free, `len(vocabulary) + len(SPECIAL)`. The one length of such a vocabulary is what
+counts the rows; of several the one that makes a table.
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import raised_at
 from explainer.source.data.vocabulary import Length, find_lengths
+from explainer.source.file import SourceFile
+from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
+_DEPTH = 8
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -22,13 +30,16 @@ def propose(context: Context) -> Iterator[Proposal]:
     lengths = list(find_lengths(context.program))
     right = {one.name for one in lengths if one.is_added_to}
     found = [one for one in lengths if one.name not in right]
-    meant = [one for one in found if _makes_table(one, context.program)] or found
+    rows = _rows_of_table(context)
+    meant = [one for one in found if id(one.node) in rows or _makes_table(one, context.program)] or found
     if len(meant) != 1:
         return
     (one,) = meant
     yield Proposal(
-        edits=(edit_of(one.file, one.node, f"{one.file.segment(one.node)} + 1"),),
-        culprit=culprit_of(one.file, one.node, "counts the codes, which begin at 1, and not the row of 0"),
+        edits=(edit_of(one.file, one.node, f"{one.file.segment(one.node)} + {_free(one)}"),),
+        culprit=culprit_of(
+            one.file, one.node, f"counts the codes, which begin at {one.first}, and not the rows before them"
+        ),
         belief=1.6,
     )
 
@@ -36,3 +47,47 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _makes_table(one: Length, program: Program) -> bool:
     above = one.file.enclosing(one.node, ast.Call)
     return isinstance(above, ast.Call) and program.names(one.file).is_call(above, *_TABLES)
+
+
+def _rows_of_table(context: Context) -> frozenset[int]:
+    """What the rows come from of the tables that the failing statement looks up."""
+    resolver, program = resolver_of(context.program), context.program
+    found: set[int] = set()
+
+    def follow(value: Value, depth: int) -> None:
+        if depth < _DEPTH and id(value.node) not in found:
+            found.add(id(value.node))
+            for one in resolver.behind(value):
+                follow(one, depth + 1)
+
+    for file, statement in list(raised_at(context))[:1]:
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
+            for made in resolver.constructors_of(Value(call.func, file)):
+                if isinstance(made.node, ast.Call) and program.names(made.file).is_call(made.node, *_TABLES):
+                    rows = [
+                        *made.node.args[:1],
+                        *(key.value for key in made.node.keywords if key.arg == "num_embeddings"),
+                    ]
+                    for row in rows[:1]:
+                        follow(Value(row, made.file, made.arguments), 0)
+    return frozenset(found)
+
+
+def _free(one: Length) -> str:
+    """The number of codes that are kept free, by its name where that is known in the length's file too."""
+    node = one.shift.node if one.shift is not None else None
+    named = node.args[0] if isinstance(node, ast.Call) and dotted_name(node.func) == "len" else node
+    if one.shift is None or node is None or not isinstance(named, ast.Name):
+        return str(one.first)
+    return one.shift.file.segment(node) if named.id in _known(one.file) & _known(one.shift.file) else str(one.first)
+
+
+def _known(file: SourceFile) -> set[str]:
+    """What a module binds or imports at its top."""
+    found: set[str] = set()
+    for one in file.tree.body if file.tree is not None else ():
+        if isinstance(one, (ast.Import, ast.ImportFrom)):
+            found |= {each.asname or each.name.partition(".")[0] for each in one.names}
+        else:
+            found |= set(bound_names(one))
+    return found
