@@ -15,7 +15,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Key
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
+from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from explainer.model.verdict import RED
 from explainer.render.visible import one_line
@@ -26,6 +26,7 @@ from explainer.tui.screens.pane import Pane
 from explainer.tui.session import NO_REASON, Options, Session, why_no_edit
 from explainer.tui.settings import read_settings, remember
 from explainer.tui.theme import DEFAULTS, THEMES, first_theme, next_theme
+from explainer.tui.widgets.keys import Keys
 from explainer.tui.widgets.text import prose, styled
 
 GRACE = 20.0  # seconds from a signal to the end, of which what runs may take fifteen
@@ -57,6 +58,7 @@ class GradfixApp(Fixing):
     def __init__(self, options: Options) -> None:
         super().__init__(Session(options))
         self.at = TABS[0]
+        self._panes: dict[str, Pane] = {}
         self._is_ready = self._is_leaving_for_sure = False
         for theme in THEMES:
             self.register_theme(theme)
@@ -76,9 +78,10 @@ class GradfixApp(Fixing):
             )
         )
         with ContentSwitcher(initial=TABS[0]):
-            yield FindingPane(self.session, TABS[0])  # the others are imported and made when they are first shown
+            self._panes[TABS[0]] = FindingPane(self.session, TABS[0])
+            yield self._panes[TABS[0]]  # the others are imported and made when they are first shown
         yield Static(id="status")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Keys()
 
     async def on_mount(self) -> None:
         """Show the first screen, then begin what was asked for."""
@@ -131,19 +134,20 @@ class GradfixApp(Fixing):
 
     def pane(self, name: str) -> Any:
         """The screen of that name."""
-        return self.query_one(f"#{name}", Pane)
+        return self._panes[name]
 
     def has_shown(self, name: str) -> bool:
         """Whether that screen was ever shown."""
-        return any(one.is_built for one in self.query(f"#{name}").results(Pane))
+        return name in self._panes and self._panes[name].is_built
 
     async def action_show(self, name: str) -> None:
         """Show a screen."""
         self.at = name
         switcher = self.query_one(ContentSwitcher)
-        if not self.query(f"#{name}"):
+        if name not in self._panes:
             kind = getattr(import_module(f"explainer.tui.screens.{name}"), f"{name.capitalize()}Pane")
-            await switcher.mount(kind(self.session, name))
+            self._panes[name] = kind(self.session, name)
+            await switcher.mount(self._panes[name])
         switcher.current = name
         self.query_one(Tabs).active = f"tab-{name}"
         pane = self.pane(name)

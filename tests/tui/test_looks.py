@@ -28,6 +28,20 @@ async def test_every_screen_has_its_number(project) -> None:
 
 
 @pytest.mark.asyncio
+async def test_only_what_changes_is_made_anew(project) -> None:
+    """The finding stays as it was read, down to the line; keys that go on being offered stay too."""
+    async with opened(project, "train.log") as pilot:
+        page, keys = pilot.app.query_one("#left"), pilot.app.query_one("Keys")
+        before, offered = list(page.children), list(keys.children)
+        await press(pilot, "j", "j", "1")
+        assert list(keys.children) == offered
+        await press(pilot, "4", "1")
+        assert list(page.children) == before
+        assert page.scroll_y == 2
+        assert [one.description for one in keys.children] == [one.description for one in offered]
+
+
+@pytest.mark.asyncio
 async def test_an_event_of_a_tab_that_has_been_left(project) -> None:
     """It comes late, when another screen was asked for meanwhile, and does not bring its own back."""
     async with opened(project, "train.log") as pilot:
@@ -259,14 +273,10 @@ def test_the_first_theme(monkeypatch) -> None:
 @pytest.mark.asyncio
 async def test_a_screen_that_is_asked_for_twice_at_once(tmp_path) -> None:
     """Its widgets are made once, and whoever asks on the way finds them or nothing."""
-    from textual.widgets import ContentSwitcher
-
-    from explainer.tui.screens.rules import RulesPane
-
     async with opened(tmp_path) as pilot:
         app = pilot.app
-        await app.query_one(ContentSwitcher).mount(RulesPane(app.session, "rules"))
-        shows = [asyncio.create_task(app.pane("rules").show()) for _ in range(2)]
+        shows = [asyncio.create_task(app.action_show("rules")) for _ in range(2)]
+        await asyncio.sleep(0)
         seen = []
         while not all(one.done() for one in shows):
             seen.append(app.pane("rules").chosen)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from explainer.model.finding import Culprit, Finding
     from explainer.model.report import Report, Unknown
+    from explainer.tui.session import Session
     from explainer.tui.worker.reading import Reading
 
 MAX_MESSAGE = 200
@@ -54,6 +55,10 @@ class FindingPane(Pane):
     """
     scroller = "#left"
     first = "#left"
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name)
+        self._drawn: tuple[Report | None, Finding, bool] | None = None
 
     def build(self) -> Iterable[Widget]:
         """Head, list, body."""
@@ -90,6 +95,10 @@ class FindingPane(Pane):
         if causes.highlighted != self.session.at_finding:
             causes.highlighted = self.session.at_finding
         root = self.session.root
+        if self._drawn is not None and all(
+            a is b for a, b in zip(self._drawn, (report, finding, self.is_wide), strict=True)
+        ):
+            return  # back from another screen: what is read there, and how far, stays
         if self.is_wide:
             await self._fill(
                 [*_what(finding), *_remembered(report), *_do(finding), *_not(finding), *_otherwise(finding)],
@@ -109,8 +118,10 @@ class FindingPane(Pane):
                 ],
                 [],
             )
+        self._drawn = (report, finding, self.is_wide)
 
     async def _fill(self, left: list[Widget], right: list[Widget]) -> None:
+        self._drawn = None
         self.set_class(bool(right), "-wide")
         with self.app.batch_update():
             for name, widgets in (("#left", left), ("#right", right)):
