@@ -515,6 +515,8 @@ def _facts_of_values(bad: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "traced_nan_of_finite" if bad["kind"] == "nan" else "traced_infinity_of_finite", bad["operation"]
     if bad.get("by_count"):
         yield "traced_quotient_by_count", bad["operation"]
+    if bad.get("by_none_negative"):
+        yield "traced_quotient_by_none_negative", bad["operation"]
     if bad.get("then"):
         yield "traced_nan_of_infinity", bad["then"]["operation"]
     if bad.get("narrow"):

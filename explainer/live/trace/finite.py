@@ -93,6 +93,7 @@ class Finite:
         self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
         self._views: set[int] = set()
         self._by_count: set[int] = set()  # quotients by whole numbers
+        self._divisors: dict[int, Any] = {}  # the lowest divisor of quotients of data, which nothing differentiates
         self._partial: set[int] = set()  # views of memory that may be filled in part only, and writes into parts of it
         self._given: dict[
             int, list[Any]
@@ -136,11 +137,22 @@ class Finite:
         return inputs[0] in self._partial or (maker is not None and maker.name in EMPTY)
 
     def saw_operands(self, name: str, number: int, tensors: list[Any]) -> None:
-        """Note the parameters that an operation takes, and a quotient by whole numbers: what is counted is 0 or 1 at least."""
+        """Note the parameters that an operation takes, and the divisors of data: what is counted is 0 or 1 at least."""
         if own := [one for one in tensors if type(one) is self._types[1]]:
             self._given[number] = own
-        if name in QUOTIENTS and len(tensors) == 2 and not tensors[1].is_floating_point():
+        if name not in QUOTIENTS or len(tensors) != 2:
+            return
+        of, by = tensors
+        if not by.is_floating_point():
             self._by_count.add(number)
+        elif not of.requires_grad and not by.requires_grad and self._is_summed(by):
+            with self._torch._C.DisableTorchFunction(), self._below():  # noqa: SLF001
+                self._divisors[number] = by.min()
+
+    def _is_summed(self, tensor: Any) -> bool:
+        """Whether a tensor is one whose values can be read as they are."""
+        is_plain = type(tensor) in self._types and not tensor.is_meta and tensor.layout is self._torch.strided
+        return is_plain and self._functorch() is None and tensor.numel() > 0
 
     def _take(self, number: int, gradient: Any) -> None:
         if gradient is not None and type(gradient) in self._types and gradient.layout is self._torch.strided:
@@ -156,7 +168,7 @@ class Finite:
         """Drop what was noted: the step that ends here was in order."""
         self._flags.clear()
         self._narrow, self._seen, self._views, self._by_count = set(), set(), set(), set()
-        self._given = {}
+        self._given, self._divisors = {}, {}
 
     def ends_infinite(self) -> bool:
         """Whether the last value that a graph gave since the last reading, the loss of a step that was not made, is an infinity."""
@@ -172,6 +184,7 @@ class Finite:
         An infinity that makes no NaN may be meant, as that of a mask is; where the loss itself `ends_infinite`, its source is told.
         """
         flags, narrow, views, by_count = list(self._flags), self._narrow, self._views, self._by_count
+        divisors = self._divisors
         given, since = self._given, min((number for _, number, _ in flags), default=0)
         self.forget()
         bad = list(self._bad(flags))
@@ -198,6 +211,8 @@ class Finite:
             found["narrow"] = found["operation"].name not in UNBOUNDED
         if found is not None and found["number"] in by_count:
             found["by_count"] = True
+        if found is not None and found["number"] in divisors and float(divisors[found["number"]]) >= 0:
+            found["by_none_negative"] = True
         if found is not None and found["kind"] == "nan" and found["direction"] == "forward":
             found["of_labels"] = self._is_of_labels(found["operation"])
         return found

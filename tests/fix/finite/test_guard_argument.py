@@ -351,3 +351,40 @@ def test_a_quotient_by_what_is_counted(kind: str, guard: str, tmp_path) -> None:
     after = splice(source, proposal.edits)
     assert changed_lines(source, after) == [f"return (x * held).sum() / held.sum().clamp_min({guard})"]
     exec(compile(after or "", "after", "exec"), {})  # noqa: S102
+
+
+SHARES = """import torch
+x = torch.ones(2, 3)
+rows = torch.tensor(ROWS)
+HEAD
+part = QUOTIENT
+loss = torch.nn.Linear(3, 1)(x @ torch.eye(3) * part).sum()
+if not torch.isfinite(loss):
+    raise RuntimeError("the loss is not finite")
+"""
+NONE, SIGNED = "[[1.0, 2.0, 1.0], [0.0, 0.0, 0.0]]", "[[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]"
+SHARED = {
+    "a row": (NONE, "", "rows / rows.sum(-1, keepdim=True)", "part = rows / rows.sum(-1, keepdim=True).clamp_min(1e-8)"),
+    "by a name": (NONE, "total = torch.sum(rows, -1, keepdim=True)", "rows / total", "part = rows / total.clamp_min(1e-8)"),
+    "some sums are negative": (SIGNED, "", "rows / rows.sum(-1, keepdim=True)", None),
+    "the sum of something else": (NONE, "other = rows * 2", "rows / other.sum(-1, keepdim=True)", None),
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("rows", "head", "quotient", "after"), SHARED.values(), ids=SHARED)
+def test_the_share_of_each_in_a_row_of_data(rows: str, head: str, quotient: str, after: str | None, tmp_path) -> None:
+    """What has nothing has no share; a sum that may be negative would be changed by a clamp."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    source = SHARES.replace("ROWS", rows).replace("HEAD", head).replace("QUOTIENT", quotient)
+    program = write(tmp_path, {"train.py": source})
+    with pytest.raises(RuntimeError, match="not finite") as raised, gradfix.trace(finite=True):
+        exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(source, "raise")}), getattr(raised.value, TRACED))
+    proposal = best("guard_argument", program, incident=incident, options={"kinds": ["quotient"]})
+    changed = changed_lines(source, splice(source, proposal.edits) or "") if proposal is not None else []
+    assert changed == ([after] if after else [])
+    if proposal is not None:
+        exec(compile(splice(source, proposal.edits) or "", "after", "exec"), {})  # noqa: S102

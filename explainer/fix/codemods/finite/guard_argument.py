@@ -56,6 +56,7 @@ _WHY = {
     NORM: "takes the norm of {x}, whose second derivative at 0 is NaN",
 }
 _COUNTS = frozenset({"bincount"})
+_BY_NONE_NEGATIVE = "traced_quotient_by_none_negative"
 _AVERAGES = frozenset({"mean", "nanmean"})
 _CASTS = frozenset({"to", "float", "double", "half", "type_as", "type", "bfloat16"})
 _REDUCTIONS = ("mean", "sum", "avg_pool2d", "adaptive_avg_pool2d")
@@ -69,18 +70,21 @@ def propose(context: Context) -> Iterator[Proposal]:
     # A traced line had a gradient, whatever the source lets one see of it.
     known = frozenset(statement for line, _, statement in traced_statements(NOT_FINITE, context) if line.node)
     is_nan_of_finite = any(one.name == "traced_nan_of_finite" for one in context.incident.facts)
-    hazards = list(find_hazards(context.program, known))
+    traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
+    of_data = (
+        frozenset(traced[:1]) if any(one.name == _BY_NONE_NEGATIVE for one in context.incident.facts) else frozenset()
+    )
+    hazards = list(find_hazards(context.program, known | of_data))
     if DEVIATION in kinds:
         hazards = list(find_deviations(context.program))
     if INVERSE in kinds:
-        hazards += find_inverses(
-            context.program, frozenset(one for _, _, one in traced_statements(NOT_FINITE, context)) - known
-        )
+        hazards += find_inverses(context.program, frozenset(traced) - known)
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
         is_proved = hazard.file.statement(hazard.node) in known and (
             _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
+        is_proved = is_proved or _is_share(hazard, context)
         if hazard.kind in kinds and (is_proved or not _is_left_alone(hazard, hazards, known, context.program)):
             function = context.program.names(hazard.file).function_of(hazard.node)
             groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
@@ -210,6 +214,22 @@ def _is_by_count(hazard: Hazard, context: Context) -> bool:
     is_one = hazard.kind == QUOTIENT and any(one.name == "traced_quotient_by_count" for one in context.incident.facts)
     traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
     return is_one and hazard.file.statement(hazard.node) in traced[:1]
+
+
+def _is_share(hazard: Hazard, context: Context) -> bool:
+    """Whether a trace saw data divided by its own sum, `rows / rows.sum(-1, keepdim=True)`, where none was negative: a row of nothing."""
+    if hazard.kind != QUOTIENT or all(one.name != _BY_NONE_NEGATIVE for one in context.incident.facts):
+        return False
+    traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
+    if hazard.file.statement(hazard.node) not in traced[:1] or not isinstance(hazard.node, ast.BinOp):
+        return False
+    total = definition_of(hazard.argument, hazard.file, context.program) or hazard.argument
+    is_sum = isinstance(total, ast.Call) and isinstance(total.func, ast.Attribute) and total.func.attr == "sum"
+    summed = None
+    if isinstance(total, ast.Call) and is_sum and isinstance(total.func, ast.Attribute):
+        is_function = dotted_name(total.func.value) == "torch" and total.args
+        summed = total.args[0] if is_function else total.func.value
+    return summed is not None and ast.dump(summed) == ast.dump(hazard.node.left)
 
 
 def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
