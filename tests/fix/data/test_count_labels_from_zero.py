@@ -74,11 +74,13 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
 
 GUESSED = ["loss = F.cross_entropy(out, y - 1)"]
 STRANGER = {"names.txt": "cat\ndog\nfish\n", "dev.tsv": "cat\ta\ndog\tb\nfish\tc\ncow\td\ncat\te\n"}
+TABLE = {"train.py": "CODES = {'W': 0, 'N': 1, 'R': 2, 'M': 3}\ny = [CODES[one] for one in letters]\n"}
 LIVE = {
     "a label equal to the number of classes": (3, "3 of 3, from 1", {}, GUESSED),
     "nothing known of the other labels": (3, "", {}, GUESSED),
     "a label further away": (5, "", {}, []),
     "a label 0 beside it": (3, "3 of 3, from 0", {}, []),
+    "a table of the program's own that begins at 0": (3, "3 of 3, from 1", TABLE, []),
     "a name in the data that is on no list": (3, "3 of 3, from 1", STRANGER, []),
 }
 
@@ -91,6 +93,7 @@ def test_a_label_that_the_live_program_has_no_class_for(
     source = "import torch.nn.functional as F\nNAMES = open('names.txt')\n\ndef step(net, x, y):\n    out = net(x)\n    loss = F.cross_entropy(out, y)\n"
     for name, text in data.items():
         (tmp_path / name).write_text(text)
+    source = data.get("train.py", "") + source
     program = write(tmp_path, {"train.py": source})
     incident = failed({"train.py": line_of(source, "loss =")}, "Target 3 is out of bounds.")
     facts = (Fact(name=TENSOR, value=f"out: [8, {classes}] float32 on cpu"),)

@@ -61,6 +61,11 @@ SILENT = {
         {"train.py": HEAD + "net = nn.Linear(8, 3)\nF.cross_entropy(net(x), y)  # fails\n", "a.csv": COLOURS, "b.csv": COLOURS},
         {"live_refused_index": "5 of 3, from 0"},
     ),
+    "a table of codes that nothing looks up, and one whose highest is another": (
+        {"train.py": HEAD + 'COST = {"a": 0, "b": 5}\nCODES = {"a": 0, "b": 1, "c": 2}\nnet = nn.Linear(8, 3)\nprint(COST["a"])\n'
+         "F.cross_entropy(net(x), torch.tensor([CODES[one] for one in names]))  # fails\n"},
+        {"live_refused_index": "5 of 3, from 0"},
+    ),
     "data of other things": (
         {"train.py": HEAD + "net = nn.Linear(8, 3)\nF.cross_entropy(net(x), y)  # fails\n", "a.csv": COLOURS,
          "b.csv": COLOURS.replace("colour", "shape").replace("red", "round").replace("green", "square")},
@@ -119,6 +124,18 @@ NAMED = {
          "loss(net(x), y)  # fails\n"},
         {"live_refused_index": "3 of 3, from 1"},
         "gren",
+    ),
+    "a code of the program's own table": (
+        {"codes.py": 'STAGES = {\n    "W": 0,\n    "N": 1,\n    "R": 2,\n    "M": 3,\n}\n\ndef read(letters):\n    return [STAGES[one] for one in letters]\n',
+         "train.py": HEAD + "from codes import read\nnet = nn.Linear(8, 3)\nF.cross_entropy(net(x), torch.tensor(read(night)))  # fails\n"},
+        {"live_refused_index": "3 of 3, from 1"},
+        '"M": 3',
+    ),
+    "a code that a column is mapped by": (
+        {"train.py": HEAD + 'KINDS = dict(a=1)\nLEVELS: dict = {"low": 0, "mid": 1, "high": 2, "other": 4}\ntable = nn.Embedding(3, 8)\n'
+         'table(torch.tensor(frame["level"].map(LEVELS).values))  # fails\n'},
+        {"live_refused_index": "4 of 3, from 0", "traced_index": "tensor"},
+        '"other": 4',
     ),
     "a tag that the training lines lack": (
         {"train.jsonl": '{"tag": "x"}\n{"tag": "y"}\n{"tag": "x"}\n', "dev.jsonl": '{"tag": "y"}\n{"tag": "x"}\n{"tag": "z"}\n',

@@ -12,6 +12,7 @@ from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
+from explainer.source.data.code_table import find_codes
 from explainer.source.data.stranger import find_strangers
 from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.name import Names
@@ -60,6 +61,8 @@ def _is_one_beyond(loss: Loss, context: Context) -> bool:
         return False
     live = context.incident.fact("live_refused_index")
     if live is not None and live.value.endswith(" from 0"):
+        return False
+    if find_codes(int(str(top)), context.program):  # a table of the program's own begins at 0
         return False
     found = find_strangers(int(str(top)), None, context.program, is_table=False)
     return found is None or not found.is_name

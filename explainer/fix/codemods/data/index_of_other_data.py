@@ -1,7 +1,8 @@
 """Points at where an index comes from that a table has no row for, and at what the number of its rows was taken from. No edit.
 
 Held-out data names what the training data did not; whether it is left out, shares a row, or gets one of its own is a choice. A row
-of data that is a stranger among the others comes first, then the code that a lookup gives to strangers, then what was measured.
+of data that is a stranger among the others comes first, then the code that a lookup gives to strangers, or that a table of the
+program's own has for it, then what was measured.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.crash import raised_at
+from explainer.source.data.code_table import find_codes
 from explainer.source.data.stranger import Strangers, find_strangers
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import loss_at
@@ -61,6 +63,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         things = f"{rows} {'classes' if is_loss else 'rows'}"
         yield from _of_data(strangers, things, belief=2.2 if is_fault else 0.9, is_origin=is_fault)
     yield from _of_strangers(index, rows, measure, context.program)
+    yield from _of_table(index, rows, context.program, is_loss=is_loss)
     if measure is not None:
         yield _of_size(measure, index, rows, is_sure=is_sure)
 
@@ -150,6 +153,16 @@ def _of_strangers(index: int, rows: int, measure: Measure | None, program: Progr
             if node.func.attr == "get" and is_length and held == measured:
                 why = f"gives what is not in `{held}` the code {index}, for which there is no row"
                 yield Proposal(edits=(), culprit=culprit_of(file, node, why), belief=1.3, is_origin=True)
+
+
+def _of_table(index: int, rows: int, program: Program, *, is_loss: bool) -> Iterator[Proposal]:
+    """The entry of the one table of codes in which the index stands: whether what it numbers counts is a choice."""
+    found = find_codes(index, program)
+    if len(found) == 1:
+        (one,) = found
+        why = f"gives `{one.file.segment(one.key)}` the code {index}, and there are {rows} {'classes' if is_loss else 'rows'}"
+        culprit = culprit_at(one.file, (one.file.span(one.key)[0], one.file.span(one.value)[1]), why)
+        yield Proposal(edits=(), culprit=culprit, belief=1.3, is_origin=True)
 
 
 def _of_size(measure: Measure, index: int, rows: int, *, is_sure: bool) -> Proposal:
