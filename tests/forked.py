@@ -17,17 +17,27 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+import uuid
 
 STREAMS = 3
+PATIENCE = 300.0  # seconds in which torch is imported on any machine
 ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 @functools.cache
 def python(*modules: str) -> str:
-    """The path of a Python that has imported torch and these modules; it is started once for each process of the tests."""
-    folder = tempfile.mkdtemp(prefix="python-")
-    os.mkdir(os.path.join(folder, "bin"))
+    """The path of a Python that has imported torch and these modules; one is started for all processes of the tests."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    name = "-".join(["python", run, *modules])
+    folder = os.path.join(tempfile.gettempdir(), name)
     path, at = os.path.join(folder, "bin", "python"), os.path.join(folder, "socket")
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        hold(at)
+        return path
+    os.mkdir(os.path.join(folder, "bin"))
     with open(path, "w") as file:
         file.write(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" "{at}" "$@"\n')
     os.chmod(path, 0o755)
@@ -38,9 +48,24 @@ def python(*modules: str) -> str:
     code += f"space['serve']({at!r}, {['torch', 'torch._dynamo', *modules]!r})"
     server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
     assert server.stdout.readline() == b"ready\n"
-
     atexit.register(server.stdin.close)
     return path
+
+
+def hold(at: str) -> None:
+    """Keep the server of another process until this one ends; waits until it has begun."""
+    end = time.monotonic() + PATIENCE
+    holder = socket.socket(socket.AF_UNIX)
+    while True:
+        try:
+            holder.connect(at)
+            break
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+    socket.send_fds(holder, [bytes(8)], list(range(STREAMS)))
+    atexit.register(holder.close)
 
 
 # The side of the command: hands over what it was started with, and ends as the script does.
@@ -82,21 +107,31 @@ def serve(at: str, modules: list[str]) -> None:
     gc.freeze()
     os.write(1, b"ready\n")
     running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor of the process
-    while True:
+    holders: dict[int, socket.socket | None] = {0: None}  # the processes of the tests, the first by this one's input
+    while holders:
         asked = {one.fileno(): end for end, (_, one) in running.items()}
-        ready, _, _ = select.select([0, listener, *running, *asked], [], [])
-        if 0 in ready:
-            return shutil.rmtree(os.path.dirname(at), ignore_errors=True)
+        ready, _, _ = select.select([listener, *holders, *running, *asked], [], [])
         for one in ready:
-            if one is listener:
+            if one in holders:
+                if (gone := holders.pop(one)) is not None:
+                    gone.close()
+            elif one is listener:
                 connection, _ = listener.accept()
                 script = receive(connection)
+                if not script[2]:
+                    holders[connection.fileno()] = connection
+                    for stream in script[0]:
+                        os.close(stream)
+                    continue
                 child = os.fork()
                 if child == 0:
                     listener.close()
                     for end, (_, other) in running.items():
                         os.close(end)
                         other.close()
+                    for other in holders.values():
+                        if other is not None:
+                            other.close()
                     connection.close()
                     become(script, base)
                 for stream in script[0]:
@@ -115,6 +150,7 @@ def serve(at: str, modules: list[str]) -> None:
                 child, connection = running[asked[one]]
                 for number in connection.recv(16) or [signal.SIGKILL]:
                     os.kill(child, number)
+    shutil.rmtree(os.path.dirname(at), ignore_errors=True)
 
 
 def receive(connection: socket.socket) -> tuple[list[int], str, list[str], dict[str, str]]:
@@ -123,6 +159,8 @@ def receive(connection: socket.socket) -> tuple[list[int], str, list[str], dict[
     data, wanted = b"", int.from_bytes(size, "big")
     while len(data) < wanted and (more := connection.recv(wanted - len(data))):
         data += more
+    if not wanted:
+        return streams, "", [], {}
     folder, count, *rest = data.decode(errors="surrogateescape").split("\0")
     words, environment = rest[: int(count)], rest[int(count) :]
     return streams, folder, words, dict(one.split("=", 1) for one in environment)

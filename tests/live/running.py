@@ -15,3 +15,8 @@ def run(folder: pathlib.Path, *command: str, python: str = "") -> tuple[Run, str
     job = Job(command=(python or forked.python(), *command), root=str(folder), catalog=load_catalog())
     done = run_program(job, lambda _, data: output.append(data), is_shown=False)
     return done, b"".join(output).decode()
+
+
+def run_on_transformers(folder: pathlib.Path, *command: str) -> tuple[Run, str]:
+    """The same for a program that imports transformers or PEFT, which is there already."""
+    return run(folder, *command, python=forked.python("transformers.trainer", "peft"))

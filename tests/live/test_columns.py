@@ -11,7 +11,7 @@ import pytest
 from explainer.live.columns import columns
 from explainer.live.crash import _frames
 from tests.live.test_dropped import program
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 METHOD = "def evaluate(self, error):\n    raise error\n"
 
@@ -179,7 +179,7 @@ def test_the_failure_is_explained_by_it(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("transformers")
     pytest.importorskip("datasets")
     (tmp_path / "train.py").write_text(program('weight = inputs["weight"]'))
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     first = done.report.findings[0]
     assert (first.cause, first.confidence) == ("trainer/columns-removed", "certain")
     assert "live-dropped-column" in [one.id for one in first.evidence]
@@ -203,7 +203,7 @@ def test_a_decoder_without_targets_is_explained_by_them(tmp_path: pathlib.Path) 
     pytest.importorskip("transformers")
     pytest.importorskip("datasets")
     (tmp_path / "train.py").write_text(TRANSLATES)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     first = done.report.findings[0]
     assert (first.cause, first.confidence) == ("trainer/columns-removed", "certain")
     assert [one.id for one in first.evidence if one.id.startswith(("live", "decoder"))] == [
@@ -211,5 +211,5 @@ def test_a_decoder_without_targets_is_explained_by_them(tmp_path: pathlib.Path) 
         "decoder-without-input",
     ]
     (tmp_path / "train.py").write_text(TRANSLATES.replace("target_ids", "flags").replace("12", "1").replace("14", "1"))
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert done.report.findings[0].confidence != "certain"

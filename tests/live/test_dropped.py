@@ -8,7 +8,7 @@ import pytest
 
 from explainer.live.dropped import keys_read
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -63,7 +63,7 @@ def test_it_is_seen(tmp_path: pathlib.Path, source: str) -> None:
     pytest.importorskip("transformers")
     pytest.importorskip("datasets")
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report.findings[0].cause) == (0, "trainer/columns-removed")
     (one,) = done.processes[0].dropped
     line = next(at for at, text in enumerate(source.splitlines(), 1) if '"weight"' in text)
@@ -76,7 +76,7 @@ def test_what_nobody_misses_is_not(tmp_path: pathlib.Path, source: str) -> None:
     pytest.importorskip("transformers")
     pytest.importorskip("datasets")
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report, done.processes[0].dropped) == (0, None, ())
 
 

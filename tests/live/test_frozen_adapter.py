@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("peft")
@@ -51,7 +51,7 @@ def test_an_adapter_that_no_step_trains(tmp_path: pathlib.Path) -> None:
     """It is told with the line that loads it."""
     source = program()
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report.findings[0].cause) == (0, "no-graph/adapter-not-trainable")
     (one,) = done.processes[0].frozen_adapters
     assert source.splitlines()[one.line - 1].startswith("model = PeftModel")
@@ -61,5 +61,5 @@ def test_an_adapter_that_no_step_trains(tmp_path: pathlib.Path) -> None:
 def test_adapters_as_they_are_meant(source: str, tmp_path: pathlib.Path) -> None:
     """One that trains, and one that is frozen with all the rest."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report, done.processes[0].frozen_adapters) == (0, None, ())

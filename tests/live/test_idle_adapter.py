@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("peft")
@@ -74,7 +74,7 @@ QUIET = {
 def test_an_adapter_that_no_step_trains(source: str, tmp_path: pathlib.Path) -> None:
     """It is told with the line that adds it, and with the adapter that was trained instead."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     (one,) = done.processes[0].idle_adapters
     cause = "no-graph/adapter-not-trainable" if one.is_frozen else "peft/adapter-lifecycle"
     assert (done.status, done.report.findings[0].cause) == (0, cause)
@@ -86,5 +86,5 @@ def test_an_adapter_that_no_step_trains(source: str, tmp_path: pathlib.Path) -> 
 def test_others_are_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     """One that is activated, deleted, or given weights to compare with."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report, done.processes[0].idle_adapters) == (0, None, ())

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("peft")
@@ -30,7 +30,7 @@ for epoch in range(2):
 
 def test_a_merged_adapter_is_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     first = done.report.findings[0]
     assert (done.status, first.cause) == (1, "peft/adapter-lifecycle")
     assert "live-merged" in [one.id for one in first.evidence]

@@ -13,7 +13,7 @@ from explainer.model.trace import NOT_FINITE, WRITE, TracedLine
 from explainer.run import Job, gives_up, sharpen
 from tests import forked
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 TOLD = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    raise {0}({1!r})\n{0}: {1}\n'
 GUARDS = [
@@ -108,7 +108,7 @@ for step in range(3):
 def test_the_operation_is_told(message: str, tmp_path: pathlib.Path) -> None:
     """Whatever the guard says, the trace finds the line."""
     (tmp_path / "train.py").write_text(PROGRAM.replace("MESSAGE", message))
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     report = sharpen(job, done, lambda _: None).report
     assert report is not None

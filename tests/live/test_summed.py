@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("transformers", minversion="4.50")
@@ -55,7 +55,7 @@ QUIET = {
 def test_it_is_seen(source: str, tmp_path: pathlib.Path) -> None:
     """With the method that returns the mean."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report.findings[0].cause) == (0, "trainer/manual-optimization-misuse")
     (wrong,) = done.processes[0].misscaled
     assert (wrong.kind, wrong.factor, wrong.function) == ("summed", 4.0, "compute_loss")
@@ -64,5 +64,5 @@ def test_it_is_seen(source: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("source", some_at_gate(QUIET, ["read"]))
 def test_others_are_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report, done.processes[0].misscaled) == (0, None, ())

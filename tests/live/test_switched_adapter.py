@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.running import run
+from tests.live.running import run_on_transformers
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("peft")
@@ -58,7 +58,7 @@ SEEN = {
 def test_an_adapter_that_is_replaced(source: str, tmp_path: pathlib.Path) -> None:
     """It is told with the line that replaces it."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report.findings[0].cause) == (0, "no-graph/adapter-not-trainable")
     (one,) = done.processes[0].switched_adapters
     assert (one.adapter, one.instead) == ("policy", "reference")
@@ -69,5 +69,5 @@ def test_an_adapter_that_is_replaced(source: str, tmp_path: pathlib.Path) -> Non
 def test_adapters_that_train(source: str, tmp_path: pathlib.Path) -> None:
     """One that is active again in time, had its gradient by then, or is not what the optimizer is for."""
     (tmp_path / "train.py").write_text(source)
-    done, _ = run(tmp_path, "train.py")
+    done, _ = run_on_transformers(tmp_path, "train.py")
     assert (done.status, done.report, done.processes[0].switched_adapters) == (0, None, ())
