@@ -11,7 +11,7 @@ from explainer.live.trace import arm as tracing  # noqa: E402
 pytestmark = pytest.mark.torch
 
 
-def told(*, begins: bool, steps: int = 0, loads: bool = True) -> str | None:
+def told(*, begins: bool, steps: int = 0, loads: bool = True, has_closure: bool = False) -> str | None:
     """What the trace says of the input of the operation that gave the first NaN."""
     torch.manual_seed(0)
     tracer, undo = tracing.arm(torch)
@@ -20,10 +20,19 @@ def told(*, begins: bool, steps: int = 0, loads: bool = True) -> str | None:
     with undo:
         net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(steps):
+
+        def closure():
             optimizer.zero_grad()
-            net(torch.randn(2, 4)).sum().backward()
-            optimizer.step()
+            loss = net(torch.randn(2, 4)).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(steps):
+            if has_closure:
+                optimizer.step(closure)
+            else:
+                closure()
+                optimizer.step()
         if loads:
             state = {name: value.clone() for name, value in net.state_dict().items()}
             state["2.weight"][0, 1] = float("nan")
@@ -42,9 +51,10 @@ def told(*, begins: bool, steps: int = 0, loads: bool = True) -> str | None:
     [
         ({"begins": True}, "untouched"),
         ({"begins": True, "steps": 1}, "parameter"),
+        ({"begins": True, "steps": 1, "has_closure": True}, "parameter"),
         ({"begins": False}, "parameter"),
     ],
-    ids=["no step yet", "a step before", "a trace that began later"],
+    ids=["no step yet", "a step before", "a step with a closure, as Lightning makes it", "a trace that began later"],
 )
 def test_whose_values_they_are(given: dict, wanted: str) -> None:
     """Only where all of the program was seen is it known that no optimizer made them."""
@@ -95,6 +105,27 @@ def test_a_damaged_row(value: float, begins: bool) -> None:  # noqa: FBT001
         assert bad.get("input") != "untouched"
     else:
         assert (bad["input"], bad["rows"], bad["broken"]) == ("untouched", [1, 3], [2, 5])
+
+
+def test_weights_that_the_first_step_breaks_between_two_closures() -> None:
+    """LBFGS moves the weights and asks for the loss again within one step: they are no longer as they were made."""
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        weight = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.LBFGS([weight], lr=1e30, max_iter=3)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (weight * 2 - 1).square().sum()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+        bad = tracer.explain(None, "")["not_finite"]
+    assert not weight.isfinite().all()
+    assert bad is None or bad.get("input") != "untouched"
 
 
 def test_data_are_not_weights() -> None:

@@ -474,6 +474,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                     self.forget()
         if not has_closure:
             self._local.depth = 1
+        elif self.finite is not None:
+            self.finite.may_have_stepped = True  # LBFGS asks for the loss again between the moves of one step
 
     def begins(self) -> None:
         """The program begins with this: no step was made that the tracer has not seen."""
@@ -481,15 +483,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             self.finite.may_have_stepped = False
 
     def after_step(self, optimizer: Any) -> None:
-        """The step wrote its parameters: one write each, on the line that called it."""
-        if not getattr(self._local, "depth", 0):
-            return
-        self._local.depth = 0
+        """The step wrote its parameters: one write each, on the line that called it; with a closure each was seen by itself."""
         if self.finite is not None:
             self.finite.may_have_stepped = True
         self._shared.forget()
         self.lent.forget()
         self._exits.saw("step")
+        if not getattr(self._local, "depth", 0):
+            return
+        self._local.depth = 0
         place = self._places.here(3)
         written = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
         number = self.flow.add(Operation("step", place, (), ()), ())
