@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from explainer.fix.blame import blame
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
 from explainer.fix.rewrite import operand, put_method, spell
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
@@ -243,8 +243,16 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
         yield edit_of(hazard.file, hazard.argument, f"{spelled}({hazard.file.segment(hazard.argument)}, 1e-8)")
     elif hazard.kind == INVERSE:
         # A large number in the place of infinity would go on into what has no zero to meet it.
+        statement = hazard.file.statement(hazard.node)
         if dotted_name(hazard.argument) is not None:
             yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
+        elif (
+            isinstance(statement, ast.Assign)
+            and statement.value is hazard.node
+            and len(list(bound_names(statement))) == 1
+        ):
+            (name,) = bound_names(statement)
+            yield insert_after(hazard.file, statement, f"{name} = {name}.masked_fill({name}.isinf(), 0)")
     elif hazard.kind in (QUOTIENT, DEVIATION):
         is_cast = not hazard.sign.not_negative and _is_mean_of_cast(hazard, context)
         is_count = hazard.sign.counts or is_cast or _is_by_count(hazard, context)
