@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.beside_entry import beside_entry, records_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.detachment import PUTS
 from explainer.fix.rewrite import spell
@@ -46,6 +47,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             if statement in seen or (kind == STARVING_CUT and _is_write(statement, file, context.program)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
+            if _is_record(statement, file, context.program):
+                continue  # `copy_beside_entry` leaves the record its copy
             cuts = list(_cuts(statement, file, context.program))
             again = _made_tensors_again(statement, file, context.program) if cuts else []
             edits = _uncut([*cuts, *again], context.program)
@@ -75,6 +78,11 @@ def _is_write(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
     is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
     return is_method or isinstance(statement, ast.AugAssign)
+
+
+def _is_record(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a statement makes a copy that a record is to have, and an edit leaves the entry beside it as it was."""
+    return any(beside_entry([one], program) for one in records_at(statement, file, program))
 
 
 def _is_idle(statement: ast.stmt, edits: tuple[Edit, ...], file: SourceFile) -> bool:
