@@ -50,3 +50,58 @@ def test_what_a_pool_returns(tmp_path: pathlib.Path, body: str, wanted: list[str
     source = SOURCE.replace("BODY", body)
     after = rewritten(tmp_path, "detach_for_sending", source, "pool.map", message=SAID)
     assert [one[1:] for one in diff_lines(source, after) if one.startswith("+")] == wanted
+
+
+PLAYED = """import functools
+import torch
+from concurrent.futures import ProcessPoolExecutor
+from torch import nn
+from torch.distributions import Categorical
+
+
+def play(width, seed):
+    model = nn.Linear(4, width)
+    rows = BEGIN
+    for _ in range(3):
+        choice = Categorical(logits=model(torch.randn(4)))
+        action = choice.sample()
+        FILL
+    return RETURN
+
+
+with ProcessPoolExecutor() as pool:
+    found = pool.submit(GIVEN, 3).result()
+"""
+FILLED = {
+    "a list that is stacked": (
+        ("[]", "rows.append(choice.log_prob(action))", "action, torch.stack(rows)"),
+        ["return action, torch.stack(rows).detach()"],
+    ),
+    "a list": (("[]", "rows.append(choice.log_prob(action))", "rows"), ["rows.append(choice.log_prob(action).detach())"]),
+    "pairs": (("[]", "rows.append((action, choice.log_prob(action)))", "rows"), ["rows.append((action, choice.log_prob(action).detach()))"]),
+    "lists by their names": (
+        ('{"a": [], "p": []}', 'rows["a"].append(action); rows["p"].append(choice.log_prob(action))', "{name: torch.stack(part) for name, part in rows.items()}"),
+        ['rows["a"].append(action); rows["p"].append(choice.log_prob(action).detach())'],
+    ),
+    "a name that is put away": (
+        ("[]", "value = choice.log_prob(action)\n        rows.append(value)", "[one for one in rows]"),
+        ["rows.append(value.detach())"],
+    ),
+    "entries": (("{}", 'rows["p"] = choice.log_prob(action)', "rows"), ['rows["p"] = choice.log_prob(action).detach()']),
+    "values": (("[]", "rows.append(choice.log_prob(action).item())", "rows"), []),
+    "actions": (("[]", "rows.append(action)", "rows"), []),
+    "what the worker trains on": (("[]", "rows.append(choice.log_prob(action))\n        sum(rows).backward()", "rows"), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["play", "functools.partial(play, 2)"])
+@pytest.mark.parametrize(("parts", "wanted"), FILLED.values(), ids=FILLED)
+def test_what_fills_a_result(
+    tmp_path: pathlib.Path, parts: tuple[str, str, str], wanted: list[str], given: str
+) -> None:
+    """The line that puts it there is the one to change; the worker itself must not train on it."""
+    source = PLAYED.replace("GIVEN", given)
+    for word, text in zip(("BEGIN", "FILL", "RETURN"), parts, strict=True):
+        source = source.replace(word, text)
+    after = rewritten(tmp_path, "detach_for_sending", source, "found =", message=SAID)
+    assert [one[1:].strip() for one in diff_lines(source, after) if one.startswith("+")] == wanted

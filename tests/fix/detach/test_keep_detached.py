@@ -178,6 +178,13 @@ def test_a_worker_of_a_pool(tmp_path) -> None:
     assert changed_lines(WORKER, after) == ["@torch.no_grad()"]
     assert after.index("@torch.no_grad()") < after.index("def play")
     assert rewritten(tmp_path, "keep_detached", after) == after
+    found = best("keep_detached", write(tmp_path, {"train.py": WORKER}))
+    assert found is not None
+    assert found.culprit.code == 'return {"state": state, "value": value}'
+    partial = WORKER.replace("map(play,", "map(functools.partial(play),").replace(
+        "import torch\n", "import functools\n", 1
+    )
+    assert "@torch.no_grad()" in rewritten(tmp_path, "keep_detached", partial)
     for other in (
         WORKER.replace("net(state)\n", "net(state).detach()\n"),
         WORKER.replace("    return {", "    value.sum().backward()\n    return {"),

@@ -1,15 +1,17 @@
 """What a worker hands to another process is detached there: the graph of a tensor cannot be sent, and its values alone are meant.
 
-`{name: old[name] - p for name, p in model.named_parameters()}` becomes `{... - p.detach() ...}` where a pool's function returns it.
+`{name: old[name] - p for name, p in model.named_parameters()}` becomes `{... - p.detach() ...}` where a pool's function returns it,
+`rows.append(choice.log_prob(action))` gets its `.detach()` where the function fills what it returns.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
+from explainer.fix.detachment import PUTS
 from explainer.fix.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
@@ -27,6 +29,7 @@ _PARAMETERS = frozenset(("parameters", "named_parameters"))
 _WITHOUT_GRAPH = frozenset(("detach", "data", "grad", "item", "tolist", "numpy", "shape", "size", "numel", "dtype"))
 _SAID = "refusing to serialize non-leaf tensor"
 _DEPTH = 3
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -73,16 +76,21 @@ def _parts(given: Value, at: ast.stmt, function: Function, program: Program, dep
         inner = list(node.elts)
     elif isinstance(node, ast.Dict):
         inner = list(node.values)
-    elif isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+    elif isinstance(node, _COMPREHENSIONS):
         yield from _of_parameters(node)
-        return
+        inner = [
+            one
+            for part in node.generators
+            for one in walk(part.iter)
+            if isinstance(one, ast.Name) and _is_filled(definitions(one.id, at, function))
+        ]
     elif isinstance(node, ast.Call) and _makes_object(node, file, program):
         inner = [*node.args, *(one.value for one in node.keywords)]
     elif isinstance(node, ast.Name) and depth < _DEPTH:
         made = definitions(node.id, at, function)
         value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
-        if isinstance(value, (ast.Tuple, ast.List, ast.Dict, ast.ListComp, ast.DictComp)):
-            yield from _parts(Value(value, file), made[0], function, program, depth + 1)
+        if isinstance(value, (ast.Tuple, ast.List, ast.Dict, *_COMPREHENSIONS)) or _is_filled(made):
+            yield from _bound(made, function, file, program, depth)
         elif provenance_of(program).trace(given).live:
             yield node
         return
@@ -92,6 +100,31 @@ def _parts(given: Value, at: ast.stmt, function: Function, program: Program, dep
         return
     for one in inner:
         yield from _parts(Value(one, file), at, function, program, depth)
+
+
+def _is_filled(made: Sequence[ast.stmt]) -> bool:
+    """Whether a name is a container that statements put parts into."""
+    return any(True for one in made for _ in _filled(one))
+
+
+def _filled(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a statement puts into a container: `rows.append(x)`, `rows["x"].append(x)`, `rows["x"] = x`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in PUTS:
+        yield from call.args
+    elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        yield statement.value
+
+
+def _bound(
+    made: Sequence[ast.stmt], function: Function, file: SourceFile, program: Program, depth: int
+) -> Iterator[ast.expr]:
+    """What has a graph in a container that statements make; of one that they fill none where the worker trains by itself."""
+    trains = any(isinstance(one, ast.Attribute) and one.attr in ("backward", "grad") for one in walk(function))
+    for statement in () if trains and _is_filled(made) else made:
+        begins = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+        for one in (statement.value,) if begins and isinstance(statement, ast.Assign) else _filled(statement):
+            yield from _parts(Value(one, file), statement, function, program, depth + 1)
 
 
 def _makes_object(call: ast.Call, file: SourceFile, program: Program) -> bool:

@@ -67,22 +67,25 @@ def _returned(context: Context) -> Iterator[Proposal]:
     """What a pool's worker gives back with its graph: a function that calls no backward needs none."""
     program, found = context.program, set[ast.AST]()
     for name in _POOLS:
-        for _, call in resolver_of(program).calls_named(name):
-            worker = program.find_function(dotted_name(call.args[0]) or "") if call.args else None
+        for file, call in resolver_of(program).calls_named(name):
+            given = call.args[0] if call.args else None
+            if isinstance(given, ast.Call) and program.names(file).is_call(given, "functools.partial") and given.args:
+                given = given.args[0]
+            worker = program.find_function(dotted_name(given) or "") if given is not None else None
             if worker is None or worker[1] in found:
                 continue
             found.add(worker[1])
             where, function = worker
             nodes = list(walk(function))
-            returns = [one.value for one in nodes if isinstance(one, ast.Return) and one.value is not None]
-            is_live = any(holds_graph(one, where.statement(one), where, program) for one in returns)
+            returns = [one for one in nodes if isinstance(one, ast.Return) and one.value is not None]
+            live = next((one for one in returns if one.value and holds_graph(one.value, one, where, program)), None)
             trains = any(isinstance(one, ast.Attribute) and one.attr in ("backward", "grad") for one in nodes)
-            if is_live and not trains:
+            if live is not None and not trains:
                 text = f"@{spell(program.names(where), 'torch.no_grad')}()"
-                why = f"runs in a worker of the pool in line {call.lineno}, which cannot send a graph back"
+                why = f"hands back the result of a worker of the pool in line {call.lineno}, which cannot send a graph"
                 yield Proposal(
                     edits=(insert_before(where, function, text),),
-                    culprit=culprit_of(where, function, why),
+                    culprit=culprit_of(where, live, why),
                     belief=1.8,
                     title="Run the worker under `no_grad`: what it gives back is data",
                     because="no gradient crosses a process boundary; the values are the same",
