@@ -100,6 +100,9 @@ def _changed(tree: Any, change: Change) -> Any:
         owner[last] = new
     elif what == "rename":
         owner[str(new)] = owner.pop(last)
+    elif what == "move":
+        if isinstance(owner, list):  # of a mapping the keys have no order that a comparison sees
+            owner.insert(int(str(new)), owner.pop(last))
     else:
         del owner[last]
     return tree

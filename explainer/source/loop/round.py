@@ -31,7 +31,7 @@ class EarlyEvent:
 
 def find_early(program: Program) -> Iterator[EarlyEvent]:
     """Every such event that is called once in a round: in a loop, with no more than one loop between it and the step."""
-    steps = [one for one in find_acts(program) if _is_optimizer(one)]
+    steps = [one for one in find_acts(program) if steps_optimizer(one)]
     for file in program.parsed() if steps else ():
         for statement in (one for one in file.walk() if isinstance(one, ast.stmt)):
             event = event_of(statement)
@@ -51,7 +51,7 @@ def find_early(program: Program) -> Iterator[EarlyEvent]:
                 break
 
 
-def _is_optimizer(act: Act) -> bool:
+def steps_optimizer(act: Act) -> bool:
     """Whether an act steps an optimizer by all that can be read: not what a program's own class or a profiler steps."""
     if act.kind in (SCALER_STEP, UPDATE):
         return True
@@ -109,7 +109,7 @@ def _behind(event: Event, step: Act, running: ast.stmt, file: SourceFile) -> Eve
             if found is not None or node is running:
                 return found
         above = step.file.parents.get(node)
-        if above is None or (isinstance(above, ast.If) and not _steps_anyway(above, step)):
+        if above is None or (isinstance(above, ast.If) and not steps_anyway(above, step)):
             return None
         node = above
     return _next_of(event, _rest(running, file))
@@ -126,7 +126,7 @@ def _next_of(event: Event, statements: Sequence[ast.stmt]) -> Event | None:
     return next((one for one in found if one is not None and is_kin(one, event)), None)
 
 
-def _steps_anyway(choice: ast.If, step: Act) -> bool:
+def steps_anyway(choice: ast.If, step: Act) -> bool:
     """Whether both branches step: `if scaler: scaler.step(opt) else: opt.step()`."""
     sides = [
         any(isinstance(one, ast.Attribute) and one.attr == "step" for part in side for one in walk(part))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.early_schedule import warned_steps
 from explainer.fix.listener import (
     Listener,
     is_asked_for,
@@ -23,17 +24,15 @@ from explainer.fix.listener import (
     replace_parameters,
     told_by_word,
 )
-from explainer.model.incident import Incident
 from explainer.model.patch import Edit
 from explainer.source.loop.round import EarlyEvent, find_early
-from explainer.source.loop.step import OPTIMIZER_STEP, SCHEDULER_STEP, Act, find_acts
+from explainer.source.loop.step import Act
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import root_of
 from explainer.source.value.resolve import resolver_of
 
-_WARNED = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
 _STEP = "    "
 _ASKS = re.compile(r"\bhasattr\s*\(|\bgetattr\s*\([^()\n]*,[^()\n]*,")
 _LATER = "every step of the optimizer uses the learning rate before: the first of the schedule as well"
@@ -42,9 +41,10 @@ _LATER = "every step of the optimizer uses the learning rate before: the first o
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each place that tells the callback of the step its event."""
     program = context.program
-    for act in _warned(context.incident, program):
+    for act in warned_steps(context.incident, program):
         listener = listener_at(act.file, act.statement, program)
-        if listener is None or act.call.args or act.call.keywords:
+        is_plain = isinstance(act.statement, ast.Expr) and not act.call.args and not act.call.keywords
+        if listener is None or not is_plain:
             continue
         for early in find_early(program):
             place = f"{os.path.basename(early.file.path)}:{early.statement.lineno}"
@@ -59,22 +59,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                     because=_LATER,
                     title=f"Step the schedule at `{early.later.name}`, behind the optimizer's step, instead of `{early.event.name}`",
                 )
-
-
-def _warned(incident: Incident, program: Program) -> Iterator[Act]:
-    """The calls that the warning names: those at its line; the only one of the program where its place is torch's own."""
-    warnings = [one for one in incident.warnings if _WARNED in one.message]
-    acts = [one for one in find_acts(program) if one.kind in (SCHEDULER_STEP, OPTIMIZER_STEP)] if warnings else []
-    acts = [one for one in acts if isinstance(one.statement, ast.Expr)]
-    own = [one for one in acts if one.kind == SCHEDULER_STEP]
-    for warning in warnings:
-        name = os.path.basename((warning.file or "").replace("\\", "/"))
-        at = [
-            one
-            for one in acts
-            if os.path.basename(one.file.path) == name and one.call.lineno == warning.line and not warning.library
-        ]
-        yield from at or (own if len(own) == 1 and (warning.library or not name) else ())
 
 
 def _told(
