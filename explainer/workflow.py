@@ -29,9 +29,14 @@ _LIBRARIES = ("torch", "transformers", "lightning", "accelerate", "trl", "peft")
 
 
 class Explanation(Report):
-    """A report that shows itself: as a card in a terminal (rich) and in a notebook (HTML)."""
+    """A report that shows itself: as a card by `print`, in a terminal (rich) and in a notebook (HTML)."""
 
     __slots__ = ()
+
+    def __str__(self) -> str:
+        from explainer.render.terminal import Layout, render_terminal
+
+        return render_terminal(self, Layout()).rstrip("\n")
 
     def _repr_html_(self) -> str:
         from explainer.render.html import render_html

@@ -109,3 +109,17 @@ def test_a_message_that_only_speaks_of_a_traceback() -> None:
         incident = read_exception_object(error)
     assert [one.type for one in incident.exceptions] == ["ValueError"]
     assert incident.exceptions[0].frames[-1].function == "test_a_message_that_only_speaks_of_a_traceback"
+
+
+def test_an_explanation_is_printed_as_a_card() -> None:
+    """As `gradfix explain` prints it without colour; what a debugger shows is the record."""
+    from explainer.render.terminal import Layout, render_terminal
+    from explainer.workflow import explain
+
+    def fail() -> None:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+
+    report = explain(caught(fail))
+    assert f"{report}\n" == render_terminal(report, Layout())
+    assert "backward/non-scalar-loss  certain" in str(report)
+    assert repr(report).startswith("Explanation(")
