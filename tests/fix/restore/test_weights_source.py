@@ -63,3 +63,39 @@ def test_the_line_of_the_file_leads(tmp_path: pathlib.Path) -> None:
     rows = [f"w{number} {number}.5 -0.{number}" for number in range(8)]
     (tmp_path / "v.txt").write_text("\n".join([*rows, "w8 nan 0.5", "w9 1 2"]))
     assert lines(TOLD["a function that reads lines"][0], tmp_path)[0] == ("v.txt", 9)
+
+
+LOADED = {
+    "an adapter, not its base": (
+        "from transformers import AutoModelForCausalLM, AutoTokenizer\nfrom peft import PeftModel\n"
+        'tok = AutoTokenizer.from_pretrained("base")\nbase = AutoModelForCausalLM.from_pretrained("base")\n'
+        'model = PeftModel.from_pretrained(base, "adapter", is_trainable=True)\n',
+        "PeftModel.base_model.model.q_proj.lora_B.default.weight",
+        [5],
+    ),
+    "a base, and no adapter of it": (
+        "from transformers import AutoModelForCausalLM, AutoConfig\nfrom peft import get_peft_model\n"
+        'model = AutoModelForCausalLM.from_pretrained("base", config=AutoConfig.from_pretrained("base"))\nmodel = get_peft_model(model, cfg)\n',
+        "PeftModel.base_model.model.lm_head.weight",
+        [3],
+    ),
+    "a state of a model beside that of an optimizer": (
+        HEAD + 'state = torch.load("a.pt")\nmodel.load_state_dict(state["model"])\nopt.load_state_dict(state["opt"])\n',
+        "Net.conv.weight",
+        [5],
+    ),
+    "two models that are loaded": (
+        HEAD + 'teacher.load_state_dict(torch.load("a.pt"))\nmodel.load_state_dict(torch.load("b.pt"))\n', "Net.conv.weight", [],
+    ),
+    "memory that nothing loads": (HEAD + "w = nn.Parameter(torch.empty(3))\n", "w", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "name", "wanted"), LOADED.values(), ids=LOADED)
+def test_weights_that_were_loaded(source: str, name: str, wanted: list[int], tmp_path: pathlib.Path) -> None:
+    """What a live exception shows of them, without a trace: the one load that can have brought them."""
+    incident = replace(failed(), facts=(Fact(name="live_untouched_parameters", value=name),))
+    context = Context(program=write(tmp_path, {"train.py": source}), incident=incident)
+    found = list(find_codemod("weights_source")(context))
+    assert [one.culprit.line for one in found] == wanted
+    assert not any(one.edits for one in found)

@@ -1,12 +1,14 @@
-"""Points at where weights that a trace saw be not finite before any step come from: a file. No edit: only the file can be restored.
+"""Points at where weights that were not finite before any step come from: a file. No edit: only the file can be restored.
 
 A cell without a number in a table beside the program comes first, then the line that makes weights of what was read,
-`nn.Embedding.from_pretrained(table)`, `nn.Parameter(torch.from_numpy(table))`, and the line that reads it.
+`nn.Embedding.from_pretrained(table)`, `nn.Parameter(torch.from_numpy(table))`, and the line that reads it; else the one line that
+loads weights, `model.load_state_dict(...)`, `PeftModel.from_pretrained(base, path)`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,12 +21,16 @@ from explainer.source.value.binding import Value
 from explainer.source.value.upstream import calls_behind
 
 _OF_VALUES = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
+_ADAPTER = re.compile(r"lora_|\badapter|prompt_encoder|\bia3_")
+_OTHERS = re.compile(r"opt(?:im\w*)?\b|sched|scaler|Tokenizer|Processor|Config|Extractor", re.IGNORECASE)
 _OPENS = ("open", "read_text", "read_bytes")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The lines, where a trace saw such weights; none where the program makes none of what it reads."""
-    if not any(one.name == "traced_bad_input" and one.value == "untouched" for one in context.incident.facts):
+    live = context.incident.fact("live_untouched_parameters")
+    is_traced = any(one.name == "traced_bad_input" and one.value == "untouched" for one in context.incident.facts)
+    if live is None and not is_traced:
         return
     program = context.program
     found = [(file, node, reads) for file, node in _makers(program) if (reads := _reads(node, file, program))]
@@ -37,6 +43,36 @@ def propose(context: Context) -> Iterator[Proposal]:
         for where, read in reads:
             why = "reads what weights are made of"
             yield Proposal(edits=(), culprit=culprit_of(where, read, why), belief=1.4)
+    if live is not None and not found:
+        loads = list(_loads(program, is_adapter=_ADAPTER.search(live.value) is not None))
+        for file, node in loads if len(loads) == 1 else ():
+            why = f"loads weights, of which `{live.value.rpartition(' ')[2]}` is not finite"
+            yield Proposal(edits=(), culprit=culprit_of(file, node, why), belief=1.5, is_origin=True)
+
+
+def _loads(program: Program, *, is_adapter: bool) -> list[tuple[SourceFile, ast.Call]]:
+    """The calls that load a model's weights; those of an adapter alone where its weights are asked for and it has some."""
+    found = [(file, node) for file in program.parsed() for node in file.walk() if isinstance(node, ast.Call)]
+    own = [(file, node) for file, node in found if _loads_adapter(node, file, program)] if is_adapter else []
+    return own or [(file, node) for file, node in found if _loads_model(node, file, program)]
+
+
+def _loads_adapter(node: ast.Call, file: SourceFile, program: Program) -> bool:
+    called = program.names(file).qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    is_peft = called.startswith("peft.") and last == "from_pretrained" and not owner.endswith("Config")
+    return is_peft or getattr(node.func, "attr", last) in ("load_adapter", "set_peft_model_state_dict")
+
+
+def _loads_model(node: ast.Call, file: SourceFile, program: Program) -> bool:
+    """A model's own load, and none of an optimizer, a tokenizer or a configuration."""
+    called = program.names(file).qualified(node.func) or ""
+    owner, _, last = called.rpartition(".")
+    if last == "from_pretrained":
+        return called.startswith(("transformers.", "peft.", "diffusers.")) and _OTHERS.search(owner) is None
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "load_state_dict":
+        return False
+    return _OTHERS.search(ast.unparse(node.func.value)) is None
 
 
 def _makers(program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
