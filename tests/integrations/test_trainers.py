@@ -12,7 +12,9 @@ import sys
 import pytest
 
 from explainer.errors import SilentFailure
+from tests import forked
 from tests.conftest import PATH
+from tests.live.running import LIBRARIES
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -128,7 +130,10 @@ def test_a_crash_of_a_trainer_is_explained(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "train.py").write_text(CRASH)
     done = subprocess.run(
-        [sys.executable, "train.py"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PATH}
+        [forked.python(*LIBRARIES), "train.py"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PATH},
     )
     assert done.returncode == 1
     assert done.stderr.index("Traceback") < done.stderr.index("no-graph/all-parameters-frozen")

@@ -14,6 +14,7 @@ import pytest
 
 from explainer.errors import SilentFailure, UsageError
 from explainer.integrations.watching import watch
+from tests import forked
 from tests.conftest import PATH, ROOT
 
 pytestmark = pytest.mark.torch
@@ -159,10 +160,12 @@ with gradfix.watch():
 """
 
 
-def test_a_crash_is_explained_below_its_traceback() -> None:
+def test_a_crash_is_explained_below_its_traceback(tmp_path) -> None:
     """With what was true where it was raised: grad mode is on again when the traceback is printed."""
+    (tmp_path / "train.py").write_text(CRASH)
     environment = {**os.environ, "PYTHONPATH": PATH}
-    done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, env=environment)
+    command = [forked.python(), "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 1
     assert "explainer" not in done.stderr
     assert done.stderr.index("Traceback") < done.stderr.index("no-graph/grad-mode-off  certain")
@@ -182,7 +185,7 @@ def test_under_gradfix_run_there_is_one_card(tmp_path, failing: str) -> None:
         "json",
         "--no-probe",
         "--",
-        sys.executable,
+        forked.python(),
         "train.py",
     ]
     environment = {**os.environ, "PYTHONPATH": PATH}

@@ -8,6 +8,8 @@ from explainer.catalog.bundle import load_catalog
 from explainer.run import Job, Run, run_program
 from tests import forked
 
+LIBRARIES = ("transformers.trainer", "peft")
+
 
 def run(folder: pathlib.Path, *command: str, python: str = "") -> tuple[Run, str]:
     """Run a command in a folder; what it reported and printed."""
@@ -19,4 +21,4 @@ def run(folder: pathlib.Path, *command: str, python: str = "") -> tuple[Run, str
 
 def run_on_transformers(folder: pathlib.Path, *command: str) -> tuple[Run, str]:
     """The same for a program that imports transformers or PEFT, which is there already."""
-    return run(folder, *command, python=forked.python("transformers.trainer", "peft"))
+    return run(folder, *command, python=forked.python(*LIBRARIES))
