@@ -36,19 +36,20 @@ def find_kept(names: set[str], program: Program) -> Iterator[Kept]:
     """What is appended to a list, given by keyword, put into a dictionary, an attribute or an entry of one of some names."""
     for file in program.parsed() if names else ():
         for node in file.walk():
-            is_grown = _is_append(node)
+            is_grown = is_append(node)
             for name, value in (*_kept(node), *_fields(node, file, program)):
                 if name in names and name is not None:
                     yield Kept(file=file, name=name, value=value, is_appended=is_grown)
 
 
-def _is_append(node: ast.AST) -> bool:
+def is_append(node: ast.AST) -> bool:
+    """Whether a list grows by one value: `rows.append(row)`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
 
 
 def _kept(node: ast.AST) -> Iterator[tuple[str | None, ast.expr]]:
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and _is_append(node) and len(node.args) == 1:
+        if isinstance(node.func, ast.Attribute) and is_append(node) and len(node.args) == 1:
             yield name_read(node.func.value), node.args[0]
         yield from ((one.arg, one.value) for one in node.keywords)
     elif isinstance(node, ast.Dict):
