@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,7 +27,7 @@ class Ratio:
     """`exp(new - old)` in a loss: `new` comes from a forward of the round or function that goes back, `old` from before it.
 
     `region` is the innermost loop around the backward, or the function where there is none; `forwards` are the statements
-    of it through which gradients reach the loss.
+    of it through which gradients reach the loss, `inner` the function, and its file, that they call where it runs the forward.
     """
 
     file: SourceFile
@@ -35,6 +35,7 @@ class Ratio:
     region: ast.For | ast.While | Function
     old: ast.expr
     forwards: tuple[ast.stmt, ...]
+    inner: tuple[SourceFile, Function] | None = None
 
 
 def find_ratios(program: Program) -> tuple[Ratio, ...]:
@@ -53,7 +54,8 @@ def _find_ratios(program: Program) -> Iterator[Ratio]:
         for one in (*lines, backward.statement):
             for new, old in _differences(one, file, program):
                 if _is_fresh(new, one, inside, file, program) and _is_older(old, one, inside, file, program):
-                    yield Ratio(file=file, backward=backward, region=region, old=old, forwards=tuple(lines))
+                    own = resolver_of(program).function_of(new, Value(new, file)) if isinstance(new, ast.Call) else None
+                    yield Ratio(file=file, backward=backward, region=region, old=old, forwards=tuple(lines), inner=own)
 
 
 def _is_fresh(node: ast.expr, at: ast.stmt, inside: set[ast.AST], file: SourceFile, program: Program) -> bool:
@@ -95,6 +97,21 @@ def _differences(statement: ast.stmt, file: SourceFile, program: Program) -> Ite
                 pair = [given[one.id].node for one in (new, old) if isinstance(one, ast.Name) and one.id in given]
                 if len(pair) == 2:
                     yield pair[0], pair[1]
+                elif (kept := _handed(old, target[1], given)) is not None and _runs(new, inner, target[0], program):
+                    yield call, kept
+
+
+def _runs(new: ast.expr, at: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a function computes a value with layers itself."""
+    lines = [new, *(value for _, value in sources(new, file.statement(at), file, program))]
+    return any(layers_of(one, file, program) for one in lines)
+
+
+def _handed(old: ast.expr, function: Function, given: Mapping[str, Value]) -> ast.expr | None:
+    """The argument that a function reads the old ones of, as they are: `batch` of `batch["logp"]`."""
+    names = reads(old)
+    bound = {one.id for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return given[name].node if len(names) == 1 and (name := min(names)) in given and name not in bound else None
 
 
 def _difference(

@@ -174,7 +174,37 @@ AT_ONCE = """for _ in range(2):
         loss.backward()
         opt.step()
 """
+IN_FUNCTION = (
+    LAYERS
+    + """def collect():
+    rows = []
+    for x in torch.randn(8, 3):
+        act, logp, value = agent.judge(x)
+        rows.append((x, act, logp, value))
+    xs, acts, logps, values = (torch.stack(column) for column in zip(*rows))
+    return {"x": xs, "act": acts, "logp": logps, "gain": 1 - values}
+
+
+def loss_of(batch):
+    _, new, value = agent.judge(batch["x"], batch["act"])
+    ratio = (new - batch["logp"]).exp()
+    return -(ratio * batch["gain"]).mean() + (value - 1).pow(2).mean()
+
+
+for _ in range(2):
+    data = collect()
+    for _ in range(3):
+        loss = loss_of(data)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+"""
+)
 RIGHT = {
+    "the loss is made of the rollout's own log-probabilities in a function": HEAD + IN_FUNCTION.replace(
+        'ratio = (new - batch["logp"]).exp()', 'ratio = batch["logp"] + new.detach()'),
+    "the critic learns from the rollout's values in a function": HEAD + IN_FUNCTION.replace("_, new, value =", "_, new, _ =").replace(
+        "(value - 1)", '(batch["gain"])'),
     "a temperature that is trained, before the updates": HEAD
     + AT_ONCE.replace("    for epoch", "    scale = net.v.weight.exp().mean()\n    for epoch").replace(
         "(ratio * gain)", "(ratio * gain * scale)"
@@ -242,6 +272,7 @@ WRONG = {
     "lines that act on all states at once": (HEAD + AT_ONCE, [
         "-    old_logp = dist.log_prob(acts)", "-    gain = torch.randn(8) - value",
         "+    old_logp = dist.log_prob(acts).detach()", "+    gain = (torch.randn(8) - value).detach()"]),
+    "a ratio whose forward a function runs": (HEAD + IN_FUNCTION, ["+@torch.no_grad()"]),
     "methods, with the ratio in a function": (HEAD + METHODS, ["+    @torch.no_grad()"]),
 }  # fmt: skip
 

@@ -31,6 +31,7 @@ from explainer.source.value.lineage import (
     lineage,
     reads,
     scope_of,
+    sources,
     statements_of,
     value_of,
 )
@@ -84,35 +85,61 @@ def _all_run_forwards(ratios: tuple[Ratio, ...], program: Program) -> bool:
         at_once = layers_of(one.loss, one.file, program)
         if not at_once and not any(layers_of(line, one.file, program) for line in fresh):
             return False
-    return not any(_leaves_out(line, one, program) for one in ratios for line in one.forwards)
+    return not any(_leaves_out(line, *place, program) for one in ratios for place in _places(one) for line in place[2])
 
 
-def _leaves_out(line: ast.stmt, ratio: Ratio, program: Program) -> bool:
+def _places(ratio: Ratio) -> Iterator[tuple[SourceFile, ast.AST, tuple[ast.stmt, ...]]]:
+    """Where forwards of a ratio stand, and the statements there that may read what they give."""
+    yield ratio.file, ratio.region, (*ratio.forwards, ratio.backward.statement)
+    if ratio.inner is not None:
+        file, function = ratio.inner
+        yield file, function, statements_of(function)
+
+
+def _leaves_out(
+    line: ast.stmt, file: SourceFile, region: ast.AST, readers: tuple[ast.stmt, ...], program: Program
+) -> bool:
     """Whether a forward's results are used in part: what the loss takes of the rest may be the rollout's own."""
-    names = {name for one in (*ratio.forwards, ratio.backward.statement) for name in reads(one)}
-    for call in (node for node in walk(line) if isinstance(node, ast.Call) and layers_of(node, ratio.file, program)):
-        above = ratio.file.parents.get(call)
+    names = {name for one in readers for name in reads(one)}
+    for call in (node for node in walk(line) if isinstance(node, ast.Call) and layers_of(node, file, program)):
+        above = file.parents.get(call)
         if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant):
             return True
-        if isinstance(above, ast.Attribute) and not isinstance(ratio.file.parents.get(above), ast.Call):
+        if isinstance(above, ast.Attribute) and not isinstance(file.parents.get(above), ast.Call):
             return True
         target = above.targets[0] if isinstance(above, ast.Assign) else None
-        if isinstance(target, ast.Name) and _is_read_in_part(target.id, ratio):
+        if isinstance(target, ast.Name) and _is_read_in_part(target.id, file, region):
             return True
         for at, one in enumerate(target.elts if isinstance(target, (ast.Tuple, ast.List)) else ()):
             is_read = (dotted_name(one) or "") in names
-            if not is_read and provenance_of(program).trace(Value(call, ratio.file, pick=at)).live:
+            is_live = not is_read and provenance_of(program).trace(Value(call, file, pick=at)).live
+            if is_live and _computes(call, at, file, program):
                 return True
     return False
 
 
-def _is_read_in_part(name: str, ratio: Ratio) -> bool:
+def _computes(call: ast.Call, at: int, file: SourceFile, program: Program) -> bool:
+    """Whether a function makes one of its results with layers, rather than giving back what it was given; so where none is known."""
+    target = resolver_of(program).function_of(call, Value(call, file))
+    given = [one for one in walk(target[1]) if isinstance(one, ast.Return)] if target is not None else []
+    if target is None or not given or not all(isinstance(one.value, ast.Tuple) for one in given):
+        return True
+    parts = [
+        (one.value.elts[at], one) for one in given if isinstance(one.value, ast.Tuple) and at < len(one.value.elts)
+    ]
+    lines = [
+        line for part, one in parts for line in (part, *(value for _, value in sources(part, one, target[0], program)))
+    ]
+    return len(parts) < len(given) or any(layers_of(one, target[0], program) for one in lines)
+
+
+def _is_read_in_part(name: str, file: SourceFile, region: ast.AST) -> bool:
     """Whether attributes or entries of a result are read, rather than the result or its methods."""
-    for node in walk(ratio.region):
-        above = ratio.file.parents.get(node)
+    for node in walk(region):
+        above = file.parents.get(node)
         if not isinstance(node, ast.Name) or node.id != name:
             continue
-        if isinstance(above, ast.Attribute) and not isinstance(ratio.file.parents.get(above), ast.Call):
+        if isinstance(above, ast.Attribute) and not isinstance(file.parents.get(above), ast.Call):
             return True
         if isinstance(above, ast.Subscript) and above.value is node and isinstance(above.slice, ast.Constant):
             return True
@@ -211,7 +238,7 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             own = layers_of(statement.value, file, program)
             if not run & shared or not own or not own <= layers or is_without_grad(statement, file, program):
                 continue
-            if not _is_taken(statement.value, file, program):
+            if not _is_taken(statement.value, file, program) or not _hands_out(statement.value, file, program):
                 continue
             if not takes_log_probability(statement.value, file, program) or _needs_grad(statement.value, file, program):
                 continue
@@ -219,6 +246,17 @@ def _calls(ratios: tuple[Ratio, ...], layers: frozenset[ast.AST], program: Progr
             if edits:
                 where = _recorded_in(statement.value, file, program) or (file, statement)
                 yield Proposal(edits=edits, culprit=culprit_of(*where, _WHY), belief=2.5)
+
+
+def _hands_out(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether a function that is called gives a graph away, as far as it is known which one is."""
+    found = [one for one in callees_of(call.func, file, program) if isinstance(one.function, ast.FunctionDef)]
+    return not found or any(
+        not is_without_grad(one.function, one.file, program)
+        and _gives_graph(statements_of(one.function), one.file, program)
+        for one in found
+        if isinstance(one.function, ast.FunctionDef)
+    )
 
 
 def _recorded_in(call: ast.Call, file: SourceFile, program: Program) -> tuple[SourceFile, ast.stmt] | None:
