@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.pooled import find_pooled
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
@@ -64,6 +65,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 is_for_nothing = not is_meant and _is_for_nothing(node, file, context.program)
             else:
                 continue
+            if found and one.kind == STARVING_OFF and any(find_pooled(node, file, context.program)):
+                continue  # a pool that outlives the step is right to hold no graph: `train_on_what_was_made`
             yield from found if is_meant else ()
             if is_for_nothing:
                 yield from (replace(each, applicability="unsafe", because=_RANDOM) for each in found)

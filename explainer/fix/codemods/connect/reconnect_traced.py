@@ -14,6 +14,7 @@ from dataclasses import replace
 from explainer.fix.beside_entry import beside_entry, records_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.fix.detachment import PUTS
+from explainer.fix.pooled import find_pooled
 from explainer.fix.rewrite import spell
 from explainer.fix.splice import splice
 from explainer.fix.trace import traced_statements
@@ -49,6 +50,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             seen.add(statement)
             if _is_record(statement, file, context.program):
                 continue  # `copy_beside_entry` leaves the record its copy
+            if kind == STARVING_CUT and any(find_pooled(statement, file, context.program)):
+                continue  # a pool that outlives the step is right to hold no graph: `train_on_what_was_made`
             cuts = list(_cuts(statement, file, context.program))
             again = _made_tensors_again(statement, file, context.program) if cuts else []
             edits = _uncut([*cuts, *again], context.program)
