@@ -25,6 +25,7 @@ from .made_steps import living, made_steps
 from .refused_index import refused_index
 from .renormalised import renormalised
 from .saved import names_of, saved_of
+from .shared_module import shared_modules
 from .storage import storage_of
 from .unreduced import unreduced
 from .used_up import used_up
@@ -62,6 +63,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
     graph = _Graph(torch, names)
     if not facts["modules"]["trainable"] or "empty parameter list" in str(error):
         facts["modules"]["names"] = names.parameter_names()
+        if pairs := shared_modules(error, [one for one in frames if _is_own(one)], torch):
+            facts["shared_modules"] = ", ".join(pairs)
     if _SEEKS_LAYERS.search(str(error)):
         facts["modules"].update(names.layer_names())
     facts.update(_told_of(error, torch, frames))

@@ -145,7 +145,7 @@ def is_frozen_at(call: ast.Call, file: SourceFile, program: Program) -> bool:
     scope = program.names(file).function_of(call) or file.tree
     if name is None or scope is None or not _has_flags(program):
         return False
-    switches = [one for one in _switches(scope, file, program) if name == one[1] or name.startswith(f"{one[1]}.")]
+    switches = [one for one in switches_in(scope, file, program) if name == one[1] or name.startswith(f"{one[1]}.")]
     before = [one for one in switches if end_of(one[0]) <= start_of(call)]
     if not before or not before[-1][2] or not dominates(before[-1][0], call, file):
         return False
@@ -161,7 +161,7 @@ def _has_flags(program: Program) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _switches(scope: ast.AST, file: SourceFile, program: Program) -> tuple[tuple[ast.stmt, str, bool], ...]:
+def switches_in(scope: ast.AST, file: SourceFile, program: Program) -> tuple[tuple[ast.stmt, str, bool], ...]:
     """The statements of a scope that switch the flags of a whole module, in order: its name, and whether it is switched off."""
     own = {
         one.statement: one

@@ -31,6 +31,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     yield from _unwrapped(context)
     yield from _flags_of_modules(context)
+    if any(one.name == "live_shared_modules" for one in context.incident.facts):
+        return  # what is frozen is meant to be; the other model needs modules of its own
     for freeze in find_freezes(context.program):
         if freeze.is_on or not _concerns_training(freeze, context) or alias_of(freeze, context.program) is not None:
             continue
