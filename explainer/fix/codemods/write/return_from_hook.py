@@ -14,9 +14,9 @@ from explainer.fix.hook_result import returned
 from explainer.source.graph.alias import is_aliased
 from explainer.source.graph.write import Write, find_writes
 from explainer.source.program import Program
-from explainer.source.value.callee import Callee, callees_of
+from explainer.source.value.callee import Callee
+from explainer.source.value.hook import FORWARD, find_hooks, method_of
 
-_FORWARD = frozenset({"register_forward_hook", "register_module_forward_hook"})
 _ALIASED = "the hook keeps the output under another name too, which would hold the old values"
 
 
@@ -48,40 +48,16 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _registered(program: Program) -> tuple[dict[Callee, str], list[Callee]]:
     """The forward hooks of a program, each with the name of its output, and the functions that are other hooks."""
-    hooks: dict[Callee, str] = {}
-    others: list[Callee] = []
-    for file in program.parsed():
-        for node in file.walk():
-            called = _method(node)
-            if not isinstance(node, ast.Call) or not called.startswith("register_") or not called.endswith("_hook"):
-                continue
-            given = next((one.value for one in node.keywords if one.arg == "hook"), node.args[0] if node.args else None)
-            for callee in callees_of(given, file, program) if given is not None else ():
-                name = callee.parameter(3 if _takes_keywords(node) else 2)
-                if called in _FORWARD and name is not None:
-                    hooks[callee] = name
-                elif called not in _FORWARD:
-                    others.append(callee)
-    return hooks, others
-
-
-def _method(node: ast.AST) -> str:
-    func = node.func if isinstance(node, ast.Call) else None
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-
-
-def _takes_keywords(node: ast.Call) -> bool:
-    return any(
-        one.arg == "with_kwargs" and isinstance(one.value, ast.Constant) and one.value.value is True
-        for one in node.keywords
-    )
+    found = find_hooks(program)
+    hooks = {one.callee: one.output for one in found if one.output is not None}
+    return hooks, [one.callee for one in found if one.method not in FORWARD]
 
 
 def _is_called(hook: Callee, program: Program) -> bool:
     """Whether the program calls the hook itself too, and would drop what it returns."""
     name = getattr(hook.function, "name", None)
     calls = (node for file in program.parsed() for node in file.walk() if isinstance(node, ast.Call))
-    return name is not None and any(_method(one) == name and len(one.args) > 2 for one in calls)
+    return name is not None and any(method_of(one) == name and len(one.args) > 2 for one in calls)
 
 
 def _is_in(write: Write, hook: Callee) -> bool:
