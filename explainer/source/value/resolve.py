@@ -215,6 +215,8 @@ class Resolver:
         assigned = list(self._assigned(attribute, owner, value.file)) or list(self._fields(attribute, owner, value))
         for file, one in self._derived(owner) if not assigned else ():
             assigned += self._assigned(attribute, one, file)
+        if "." in attribute and not assigned and not found:
+            yield from self._member(value)  # `self.loss.penalty`: what the class of `self.loss` assigns
         yield from assigned or self._of_class(attribute, owner, value.file)
 
     def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:

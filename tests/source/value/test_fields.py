@@ -20,6 +20,14 @@ KNOWN = {
         "@dataclass\nclass A:\n    x: int\n    y: int\n    @classmethod\n    def draw(cls):\n        return cls(first, second)\n"
         "a = A.draw()\nuse(a.y)\n"
     ),
+    "of a part": (
+        "class A:\n    def __init__(self):\n        self.y = second\nclass B:\n    def __init__(self):\n        self.a = A()\n"
+        "    def run(self):\n        use(self.a.y)\n"
+    ),
+    "of a part, bound by the whole": (
+        "class A:\n    def __init__(self):\n        self.y = first\nclass B:\n    def __init__(self):\n        self.a = A()\n"
+        "        self.a.y = second\n    def run(self):\n        use(self.a.y)\n"
+    ),
 }
 UNKNOWN = {
     "inherited": "@dataclass\nclass B:\n    x: int\n@dataclass\nclass A(B):\n    y: int\na = A(first, second)\nuse(a.y)\n",
