@@ -312,9 +312,9 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         # Where its own step computed with it too, the line is right: what keeps the result for later is to be found from it.
         says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
         yield from _line(CARRIED, {**one, "guess": one["is_used"]}, says)
-        if not one["is_mixed"]:
-            says = f"`{one['by']}` takes up what an earlier step made, at line {one['line']}, with its graph"
-            yield from _line(TAKEN, {"operation": one["by"], **taken}, says)
+        # Where the line takes up something of its own step too, what it takes up is not to be detached there.
+        says = f"`{one['by']}` takes up what an earlier step made, at line {one['line']}, with its graph"
+        yield from _line(TAKEN, {"operation": one["by"], **taken, "guess": one["is_mixed"]}, says)
 
 
 def _joined(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

@@ -35,7 +35,7 @@ def test_what_an_earlier_step_made_and_a_later_one_takes_up() -> None:
 def test_a_loop_over_time_takes_up_its_own_step_too() -> None:
     """The line that takes up the old state runs on this step's as well: to cut there would cut the step's own graph.
 
-    So does the one that made it: it is told as a guess, from which what keeps the state is found.
+    So does the one that made it: both are told as guesses, from which what keeps the state is found.
     """
     w, state = weight(), [torch.ones(3)]
 
@@ -47,7 +47,7 @@ def test_a_loop_over_time_takes_up_its_own_step_too() -> None:
             state[0] = hidden
             hidden.sum().backward()
 
-    assert [(one.kind, one.is_guess) for one in lines(step)] == [("carried", True), ("freed", False)]
+    assert [(one.kind, one.is_guess) for one in lines(step)] == [("carried", True), ("taken", True), ("freed", False)]
 
 
 def test_what_was_made_once_for_all_steps_is_not_carried() -> None:
