@@ -109,6 +109,12 @@ class Resolver:
         elif not found:
             yield from self._imported(name, value)
 
+    def outside(self, value: Value) -> Iterator[Value]:
+        """What a name stands for around its function, which may fill it: a list of the file to which a function adds."""
+        scope = scope_of(value.node, value.file)
+        if isinstance(value.node, ast.Name) and not isinstance(scope, ast.Module):
+            yield from self._outer(value.node.id, scope, value)
+
     def _outer(self, name: str, scope: ast.AST, value: Value) -> Iterator[Value]:
         """A name of the function around, or of the module."""
         around = value.file.enclosing(scope, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)

@@ -1,0 +1,92 @@
+"""What forward hooks collect for the loss of a step is emptied where the next step begins: `penalty.outputs.clear()`.
+
+Not behind the loss: what looks at the last outputs later in the round still finds them. A method of the program that would
+empty it, and that nothing calls, is called there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.trace import traced_statements
+from explainer.model.patch import Edit
+from explainer.model.trace import TAKEN
+from explainer.source.loop.collected import Cleared, Collected, Start, find_collected
+from explainer.source.loop.collection import Collection
+from explainer.source.tree import walk
+from explainer.source.value.container import TABLE
+from explainer.source.value.hook import method_of
+
+_ELSEWHERE = "what the hooks have collected is also read elsewhere, where it is one step's then"
+_NAMES = ("outputs", "collected", "entries", "kept")
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each collection that ties steps together, and the line that reads it as a whole."""
+    if not context.has_failed:
+        return
+    taken = {statement for _, _, statement in traced_statements(TAKEN, context, guesses=True)}
+    for one in find_collected(context.program):
+        added = one.collection.additions[0]
+        what = added.file.segment(added.target)
+        edits = _edits(one)
+        belief = 3.0 if edits else 1.0
+        if taken:
+            belief += 1.0 if _is_taken(one, taken) else -1.0
+        yield Proposal(
+            edits=edits,
+            culprit=culprit_of(
+                added.file, added.node, f"a hook adds each step's graph to `{what}`, which nothing empties"
+            ),
+            belief=belief,
+            applicability="unsafe" if one.is_read_elsewhere else None,
+            because=_ELSEWHERE if one.is_read_elsewhere else None,
+        )
+        why = "reads what the hooks have collected since the beginning, graphs of earlier steps included"
+        yield Proposal(edits=(), culprit=culprit_of(one.read.file, one.read.statement, why), belief=belief - 0.5)
+
+
+def _is_taken(one: Collected, taken: set[ast.stmt]) -> bool:
+    """Whether a trace saw the statement that reads the collection, or one in its loop, take up an earlier step's graph."""
+    return bool(taken & {node for node in walk(one.read.statement) if isinstance(node, ast.stmt)})
+
+
+def _edits(one: Collected) -> tuple[Edit, ...]:
+    start = one.start
+    if start is None:
+        return ()
+    lines = [line for each in start.cleared for line in _lines(each, start)]
+    return (insert_before(start.file, start.statement, "\n".join(lines)),)
+
+
+def _lines(one: Cleared, start: Start) -> list[str]:
+    """The statements that empty one collection, if there is one."""
+    owner, _, _ = one.called.text.rpartition(".")
+    lines = [f"{owner}.{one.method}()"] if one.method is not None and owner else _cleared(one, start)
+    for needed in one.called.needed:
+        lines = [f"if {needed} is not None:", *(f"    {line}" for line in lines)]
+    return lines
+
+
+def _cleared(one: Cleared, start: Start) -> list[str]:
+    """What makes a collection as it was at the beginning: its lists empty, or a dictionary that gets them in each step."""
+    name, containers = one.called.text, one.collection.containers
+    if all(not each.is_nested for each in containers) or _makes_lists(one.collection):
+        return [f"{name}.clear()"]
+    bound = {node.id for node in start.file.walk() if isinstance(node, ast.Name)}
+    each = next((each for each in _NAMES if each not in bound), "_outputs")
+    values = ".values()" if any(one.is_dictionary for one in containers) else ""
+    return [f"for {each} in {name}{values}:", f"    {each}.clear()"]
+
+
+def _makes_lists(collection: Collection) -> bool:
+    """Whether a dictionary gets its lists as the hooks add to them: no closure holds one, and none is looked up that is not there."""
+    is_default = all(
+        each.form == TABLE and isinstance(each.made, ast.Call) and each.made.args for each in collection.containers
+    )
+    return all(
+        method_of(each.target) == "setdefault" or (is_default and isinstance(each.target, ast.Subscript))
+        for each in collection.additions
+    )

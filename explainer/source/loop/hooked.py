@@ -1,0 +1,112 @@
+"""What forward hooks add to lists: `self.outputs[name].append(output)`, in the hook itself or in a method that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explainer.source.file import SourceFile
+from explainer.source.graph.write import is_without_grad
+from explainer.source.name import Function
+from explainer.source.program import Program
+from explainer.source.value.binding import Value, bind_call, walk_scope
+from explainer.source.value.callee import callees_of
+from explainer.source.value.hook import Hook, find_hooks
+from explainer.source.value.lineage import binds, reads, value_of
+
+_GROWS = frozenset({"append", "extend"})
+_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What adds to the list that `target` names something that a hook was given, with its graph or without."""
+
+    file: SourceFile
+    node: ast.Call | ast.AugAssign
+    target: ast.expr
+    hook: Hook
+    carries_graph: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The names of a function that hold what a hook was given: with its graph, and in any form."""
+
+    graph: frozenset[str]
+    given: frozenset[str]
+
+    def of(self, value: ast.expr, *, is_cut: bool) -> tuple[bool, bool]:
+        """Whether a value has what a hook was given with its graph, and whether it has it in any form."""
+        is_given = bool(reads(value, graph=False) & self.given)
+        return is_given and not is_cut and bool(reads(value) & self.graph), is_given
+
+    def behind(self, names: set[str], *, graph: bool, given: bool) -> _Known:
+        """What is known once some names have got another value."""
+        return _Known(
+            self.graph | names if graph else self.graph - names, self.given | names if given else self.given - names
+        )
+
+
+def find_additions(program: Program) -> tuple[Addition, ...]:
+    """All that the forward hooks of a program add to lists, each once."""
+    return program.once(_additions)
+
+
+def _additions(program: Program) -> Iterator[Addition]:
+    told: set[ast.AST] = set()
+    for hook in find_hooks(program):
+        names = frozenset(name for name in (hook.output, hook.inputs) if name is not None)
+        callee = hook.callee
+        for file, node, carries in _in_function(callee.function, callee.file, _Known(names, names), program, 0):
+            if node not in told:
+                told.add(node)
+                target = node.target if isinstance(node, ast.AugAssign) else node.func.value  # type: ignore[attr-defined]
+                yield Addition(file=file, node=node, target=target, hook=hook, carries_graph=carries)
+
+
+_Found = tuple[SourceFile, ast.Call | ast.AugAssign, bool]
+
+
+def _in_function(
+    function: Function | ast.Lambda, file: SourceFile, known: _Known, program: Program, depth: int
+) -> Iterator[_Found]:
+    """What a function adds to lists of the values behind some of its names, and what the functions that it calls do."""
+    for node in walk_scope(function):
+        is_cut = is_without_grad(node, file, program)
+        bound = binds(node) if isinstance(node, ast.stmt) and not isinstance(node, ast.AugAssign) else set()
+        value = value_of(node) if bound and isinstance(node, ast.stmt) else None
+        if value is not None:
+            graph, given = known.of(value, is_cut=is_cut)
+            known = known.behind(bound, graph=graph, given=given)
+        if not isinstance(node, (ast.Call, ast.AugAssign)):
+            continue
+        added = _added(node)
+        carries, is_given = known.of(added, is_cut=is_cut) if added is not None else (False, False)
+        if is_given:
+            yield file, node, carries
+        elif isinstance(node, ast.Call) and depth < _DEPTH:
+            yield from _in_called(node, file, known, program, depth)
+
+
+def _in_called(call: ast.Call, file: SourceFile, known: _Known, program: Program, depth: int) -> Iterator[_Found]:
+    is_cut = is_without_grad(call, file, program)
+    given = [*call.args, *(one.value for one in call.keywords)]
+    for one in callees_of(call.func, file, program) if any(known.of(each, is_cut=is_cut)[1] for each in given) else ():
+        bound = bind_call(call, one.function, Value(call, file))
+        held = {name: known.of(value.node, is_cut=is_cut) for name, value in bound.items()}
+        inner = _Known(
+            frozenset(name for name, (graph, _) in held.items() if graph),
+            frozenset(name for name, (_, is_given) in held.items() if is_given),
+        )
+        if inner.given:
+            yield from _in_function(one.function, one.file, inner, program, depth + 1)
+
+
+def _added(node: ast.Call | ast.AugAssign) -> ast.expr | None:
+    """What a node adds to a list: `output` of `xs.append(output)`, `[output]` of `xs += [output]`."""
+    if isinstance(node, ast.AugAssign):
+        return node.value if isinstance(node.op, ast.Add) and isinstance(node.value, (ast.List, ast.Tuple)) else None
+    is_filling = isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS and len(node.args) == 1
+    return node.args[0] if is_filling else None
