@@ -20,6 +20,11 @@ SOURCE = "from transformers import RobertaConfig, BertConfig\nLENGTH = 48\nconfi
         ("RobertaConfig(max_position_embeddings=LENGTH)", "RobertaConfig(max_position_embeddings=LENGTH + 2)"),
         ("RobertaConfig(max_position_embeddings=48)", "RobertaConfig(max_position_embeddings=50)"),
         ("RobertaConfig(max_position_embeddings=48, pad_token_id=0)", "RobertaConfig(max_position_embeddings=49, pad_token_id=0)"),
+        (
+            "RobertaConfig(max_position_embeddings=LENGTH, pad_token_id=tokenizer.pad_token_id)",
+            "RobertaConfig(max_position_embeddings=LENGTH + tokenizer.pad_token_id + 1, pad_token_id=tokenizer.pad_token_id)",
+        ),
+        ("RobertaConfig(max_position_embeddings=48, pad_token_id=ids[0])", None),
         ("RobertaConfig(max_position_embeddings=64)", None),  # another table has 48 rows
         ("BertConfig(max_position_embeddings=48)", None),
     ],

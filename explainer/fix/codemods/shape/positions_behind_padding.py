@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
+from explainer.source.file import SourceFile
+from explainer.source.name import Names, dotted_name
 from explainer.source.value.number import number_of
 
 # Read in the modules of transformers 5: each adds the padding's id to its positions.
@@ -32,18 +34,27 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             given = {one.arg: one.value for one in node.keywords}
             size, padding = given.get(_SIZE), given.get("pad_token_id")
-            first = (number_of(padding, names) if padding is not None else _PADDING) if size is not None else None
-            if size is None or first is None:
+            if size is None:
+                continue
+            if padding is not None and number_of(padding, names) is None and dotted_name(padding) is None:
                 continue
             count = number_of(size, names)
             if count is not None and rows is not None and int(count) != int(str(rows)):
                 continue  # another table was too small
-            more = int(first) + 1
-            is_literal = isinstance(size, ast.Constant) and isinstance(size.value, int)
-            new = str(int(count or 0) + more) if is_literal else f"{operand(file, size)} + {more}"
+            more = _before_first(padding, file, names)
+            is_literal = isinstance(size, ast.Constant) and isinstance(size.value, int) and more.isdigit()
+            new = str(int(count or 0) + int(more)) if is_literal else f"{operand(file, size)} + {more}"
             yield Proposal(
                 edits=(edit_of(file, size, new),),
                 culprit=culprit_of(file, size, f"leaves no room for the {more} positions before the first token"),
                 belief=2.0 if count is not None and rows is not None else 1.0,
                 because=f"the first token has position {more}: its model adds the padding's id + 1",
             )
+
+
+def _before_first(padding: ast.expr | None, file: SourceFile, names: Names) -> str:
+    """How many positions stand before the first token: the padding's id + 1, asked for as the program does where it is not known."""
+    first = number_of(padding, names) if padding is not None else _PADDING
+    if first is None and padding is not None:
+        return f"{file.segment(padding)} + 1"
+    return str(int(first or 0) + 1)
