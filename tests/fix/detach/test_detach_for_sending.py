@@ -105,3 +105,33 @@ def test_what_fills_a_result(
         source = source.replace(word, text)
     after = rewritten(tmp_path, "detach_for_sending", source, "found =", message=SAID)
     assert [one[1:].strip() for one in diff_lines(source, after) if one.startswith("+")] == wanted
+
+
+CLINIC = """import torch
+from torch import nn
+
+def serve(pipe, queue):
+    model = nn.Linear(3, 1)
+    while (x := pipe.recv()) is not None:
+        loss = model(x).mean()
+        loss.backward()
+        BODY
+"""
+SENT = {
+    "by a name, in a dictionary": (
+        "change = {n: p - 1 for n, p in model.named_parameters()}\n        pipe.send({'rows': 3, 'change': change})",
+        ["        change = {n: p.detach() - 1 for n, p in model.named_parameters()}"],
+    ),
+    "a loss to a queue": ("queue.put((3, loss))", ["        queue.put((3, loss.detach()))"]),
+    "values alone": ("pipe.send((3, loss.item()))", []),
+    "detached parameters": ("queue.put([p.detach() for p in model.parameters()])", []),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), SENT.values(), ids=SENT)
+def test_what_is_sent(tmp_path: pathlib.Path, body: str, wanted: list[str]) -> None:
+    """A process that is no pool's hands its results over itself."""
+    source = CLINIC.replace("BODY", body)
+    fails = next(one for one in source.splitlines() if "pipe.send" in one or "queue.put" in one)
+    after = rewritten(tmp_path, "detach_for_sending", source, fails.strip(), message=SAID)
+    assert [one[1:] for one in diff_lines(source, after) if one.startswith("+")] == wanted

@@ -1,13 +1,14 @@
 """What a worker hands to another process is detached there: the graph of a tensor cannot be sent, and its values alone are meant.
 
 `{name: old[name] - p for name, p in model.named_parameters()}` becomes `{... - p.detach() ...}` where a pool's function returns it,
-`rows.append(choice.log_prob(action))` gets its `.detach()` where the function fills what it returns.
+`rows.append(choice.log_prob(action))` gets its `.detach()` where the function fills what it returns. So do the parts of what
+`pipe.send(...)` or `queue.put(...)` is given.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
@@ -25,6 +26,7 @@ from explainer.source.value.resolve import resolver_of
 _SENDS = frozenset(
     ("map", "imap", "imap_unordered", "starmap", "apply", "map_async", "apply_async", "starmap_async", "submit")
 )
+_HANDS_OVER = frozenset(("send", "put", "put_nowait"))
 _PARAMETERS = frozenset(("parameters", "named_parameters"))
 _WITHOUT_GRAPH = frozenset(("detach", "data", "grad", "item", "tolist", "numpy", "shape", "size", "numel", "dtype"))
 _SAID = "refusing to serialize non-leaf tensor"
@@ -33,24 +35,38 @@ _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each function that the failing line gives to a pool, and that returns tensors with a graph."""
+    """An edit for each function that the failing line gives to a pool, and that returns tensors with a graph; for what it sends itself."""
     if _SAID not in message_of(context):
         return
     seen: set[Function] = set()
     for file, statement in crash_places(context):
         for call in walk(statement):
             func = call.func if isinstance(call, ast.Call) else None
-            if not isinstance(func, ast.Attribute) or func.attr not in _SENDS or not isinstance(call, ast.Call):
+            if not isinstance(func, ast.Attribute) or not isinstance(call, ast.Call):
                 continue
-            for where, function in _functions(call, file, context.program):
-                parts = list(dict.fromkeys(_returned(function, where, context.program)))
-                if parts and function not in seen:
+            if func.attr in _HANDS_OVER:
+                yield from _proposed(file, _sent(call, file, context.program))
+            for where, function in _functions(call, file, context.program) if func.attr in _SENDS else ():
+                if function not in seen:
                     seen.add(function)
-                    yield Proposal(
-                        edits=tuple(put_method(where, one, ".detach()") for one in parts),
-                        culprit=culprit_of(where, parts[0], "has a graph, which cannot be sent to another process"),
-                        belief=2.0,
-                    )
+                    yield from _proposed(where, _returned(function, where, context.program))
+
+
+def _proposed(file: SourceFile, found: Iterable[ast.expr]) -> Iterator[Proposal]:
+    parts = list(dict.fromkeys(found))
+    if parts:
+        yield Proposal(
+            edits=tuple(put_method(file, one, ".detach()") for one in parts),
+            culprit=culprit_of(file, parts[0], "has a graph, which cannot be sent to another process"),
+            belief=2.0,
+        )
+
+
+def _sent(call: ast.Call, file: SourceFile, program: Program) -> Iterator[ast.expr]:
+    """What in the arguments of a pipe's or a queue's call has a graph."""
+    function = program.names(file).function_of(call)
+    for one in call.args[:1] if function is not None else ():
+        yield from _parts(Value(one, file), file.statement(call), function, program, 0)  # type: ignore[arg-type]
 
 
 def _functions(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Function]]:
