@@ -42,6 +42,18 @@ async def test_only_what_changes_is_made_anew(project) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_source_that_was_edited_is_shown_as_it_is(project) -> None:
+    """In an editor, or by a fix that was applied."""
+    path = project / "train.py"
+    async with opened(project, "train.log") as pilot:
+        await see(pilot, "input_pos.add_(1)")
+        await press(pilot, "4")
+        path.write_text(path.read_text().replace("input_pos.add_(1)", "input_pos.add_(1)  # counted"))
+        await press(pilot, "1")
+        await see(pilot, "# counted")
+
+
+@pytest.mark.asyncio
 async def test_an_event_of_a_tab_that_has_been_left(project) -> None:
     """It comes late, when another screen was asked for meanwhile, and does not bring its own back."""
     async with opened(project, "train.log") as pilot:

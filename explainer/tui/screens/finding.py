@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 200
 MAX_EVIDENCE = 8
 MAX_CHANGES = 8
+MAX_CULPRITS = 3
 INTRO = """Nothing is open.
 
 `gradfix ui train.log` explains a log, `python train.py 2>&1 | gradfix ui -` what comes from a pipe, and \
@@ -58,7 +59,7 @@ class FindingPane(Pane):
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name)
-        self._drawn: tuple[Report | None, Finding, bool] | None = None
+        self._drawn: tuple[Report | None, Finding, bool, list[object]] | None = None
 
     def build(self) -> Iterable[Widget]:
         """Head, list, body."""
@@ -95,9 +96,9 @@ class FindingPane(Pane):
         if causes.highlighted != self.session.at_finding:
             causes.highlighted = self.session.at_finding
         root = self.session.root
-        if self._drawn is not None and all(
-            a is b for a, b in zip(self._drawn, (report, finding, self.is_wide), strict=True)
-        ):
+        sources = [_stamp(os.path.join(root, one.file)) for one in finding.culprits[:MAX_CULPRITS]]
+        drawn = self._drawn
+        if drawn is not None and drawn[0] is report and drawn[1] is finding and drawn[2:] == (self.is_wide, sources):
             return  # back from another screen: what is read there, and how far, stays
         if self.is_wide:
             await self._fill(
@@ -118,7 +119,7 @@ class FindingPane(Pane):
                 ],
                 [],
             )
-        self._drawn = (report, finding, self.is_wide)
+        self._drawn = (report, finding, self.is_wide, sources)
 
     async def _fill(self, left: list[Widget], right: list[Widget]) -> None:
         self._drawn = None
@@ -168,6 +169,15 @@ class FindingPane(Pane):
         """Another layout where the width asks for it."""
         if self.is_built and self.session.finding is not None and self.has_class("-wide") != self.is_wide:
             await self.draw_finding()
+
+
+def _stamp(path: str) -> object:
+    """What tells that a source was edited since it was shown, here or in an editor."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
 
 
 def _head(report: Report, at: int, count: int) -> Content:
@@ -231,7 +241,7 @@ def _remembered(report: Report | None) -> Iterator[Widget]:
 
 
 def _where(finding: Finding, root: str, *, around: int) -> Iterator[Widget]:
-    for at, culprit in enumerate(finding.culprits[:3]):
+    for at, culprit in enumerate(finding.culprits[:MAX_CULPRITS]):
         yield Item("where" if at == 0 else "", _place(culprit), gap=at == 0)
         if culprit.code or culprit.line:
             yield SourceView(culprit, root, around=around if at == 0 else min(around, 2))
