@@ -41,6 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             one.file, one.node, f"counts the codes, which begin at {one.first}, and not the rows before them"
         ),
         belief=1.6,
+        is_origin=id(one.node) in rows,
     )
 
 
