@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import hashlib
 import os
 import shutil
 import signal
@@ -29,8 +30,10 @@ ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 def python(*modules: str) -> str:
     """The path of a Python that has imported torch and these modules; one is started for all processes of the tests."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
-    name = "-".join(["python", run, *modules])
-    folder = os.path.join(tempfile.gettempdir(), name)
+    name = hashlib.sha256("-".join([run, *modules]).encode()).hexdigest()[
+        :12
+    ]  # a socket's path has a hundred characters
+    folder = os.path.join(tempfile.gettempdir(), f"python-{name}")
     path, at = os.path.join(folder, "bin", "python"), os.path.join(folder, "socket")
     try:
         os.mkdir(folder)
