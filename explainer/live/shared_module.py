@@ -5,15 +5,17 @@ Identities only: the same objects, under two names of the program's own frames.
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from .made_steps import living
+
 MAX_HELD = 400
 MAX_MODULES = 200
 MAX_PAIRS = 4
+# The words of `source.network.shared_module`, which is not there in the user's process.
 _APART = re.compile(
     r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|old_|_old|polyak",
     re.IGNORECASE,
@@ -66,6 +68,5 @@ def _held(frames: list[FrameType], torch: Any) -> Iterator[tuple[str, Any]]:
 
 def _frozen_groups(torch: Any) -> list[frozenset[int]]:
     """The parameters of each optimizer of which none requires grad."""
-    optimizers = [one for one in gc.get_objects() if issubclass(type(one), torch.optim.Optimizer)]
-    owned = [[one for group in each.param_groups for one in group["params"]] for each in optimizers]
+    owned = [[one for group in each.param_groups for one in group["params"]] for each in living(torch)]
     return [frozenset(id(one) for one in each) for each in owned if each and not any(one.requires_grad for one in each)]

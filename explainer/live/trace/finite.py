@@ -114,11 +114,7 @@ class Finite:
             self._seen.add(number)
             self._views.add(number)
             return
-        if type(output) not in self._types or output.is_meta or not output.is_floating_point():
-            return
-        if output.layout is not self._torch.strided or self._functorch() is not None or not output.numel():
-            return
-        if output.is_cuda and self._torch.cuda.is_current_stream_capturing():
+        if not self._is_plain(output):
             return
         self._note(number, output, is_gradient=False)
         self._seen.add(number)
@@ -145,14 +141,17 @@ class Finite:
         of, by = tensors
         if not by.is_floating_point():
             self._by_count.add(number)
-        elif not of.requires_grad and not by.requires_grad and self._is_summed(by):
+        elif not of.requires_grad and not by.requires_grad and self._is_plain(by):
             with self._torch._C.DisableTorchFunction(), self._below():  # noqa: SLF001
                 self._divisors[number] = by.min()
 
-    def _is_summed(self, tensor: Any) -> bool:
-        """Whether a tensor is one whose values can be read as they are."""
-        is_plain = type(tensor) in self._types and not tensor.is_meta and tensor.layout is self._torch.strided
-        return is_plain and self._functorch() is None and tensor.numel() > 0
+    def _is_plain(self, tensor: Any) -> bool:
+        """Whether a tensor is one whose floating-point values can be read as they are, here and now."""
+        if type(tensor) not in self._types or tensor.is_meta or not tensor.is_floating_point():
+            return False
+        if tensor.layout is not self._torch.strided or self._functorch() is not None or not tensor.numel():
+            return False
+        return not (tensor.is_cuda and self._torch.cuda.is_current_stream_capturing())
 
     def _take(self, number: int, gradient: Any) -> None:
         if gradient is not None and type(gradient) in self._types and gradient.layout is self._torch.strided:
