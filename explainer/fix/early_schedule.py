@@ -10,6 +10,7 @@ from explainer.model.incident import Incident
 from explainer.source.loop.step import OPTIMIZER_STEP, SCHEDULER_STEP, Act, find_acts
 from explainer.source.program import Program
 
+LATER = "every step of the optimizer uses the learning rate before: the first of the schedule as well"
 _WARNED = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
 
 

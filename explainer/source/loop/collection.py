@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.loop.hooked import Addition, find_additions
@@ -100,14 +99,20 @@ def _uses(made: frozenset[ast.expr], program: Program) -> Iterator[Use]:
             yield Use(file=file, node=node, kind=kind, depth=one.depth, is_list=one.is_list)
 
 
-@lru_cache(maxsize=2)
-def all_held(program: Program) -> tuple[tuple[SourceFile, ast.expr, tuple[Held, ...]], ...]:
+_AllHeld = tuple[SourceFile, ast.expr, tuple[Held, ...]]
+
+
+def all_held(program: Program) -> tuple[_AllHeld, ...]:
     """Every name and attribute of a program that stands for a list or a dictionary of lists."""
+    return program.once(_all_held)
+
+
+def _all_held(program: Program) -> Iterator[_AllHeld]:
     loads = [(file, node) for file in program.parsed() for node in file.walk() if _is_load(node, file)]
     if len(loads) > _MAX_LOADS:
-        return ()
+        return
     found = ((file, node, held_by(node, file, program)) for file, node in loads if isinstance(node, ast.expr))
-    return tuple(one for one in found if one[2])
+    yield from (one for one in found if one[2])
 
 
 def _is_load(node: ast.AST, file: SourceFile) -> bool:

@@ -17,6 +17,7 @@ from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
+from explainer.source.value.lookup import lookup_at
 from explainer.source.value.resolve import resolver_of
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
@@ -52,7 +53,7 @@ def _makes_table(one: Length, program: Program) -> bool:
 
 def _rows_of_table(context: Context) -> frozenset[int]:
     """What the rows come from of the tables that the failing statement looks up."""
-    resolver, program = resolver_of(context.program), context.program
+    resolver = resolver_of(context.program)
     found: set[int] = set()
 
     def follow(value: Value, depth: int) -> None:
@@ -62,15 +63,10 @@ def _rows_of_table(context: Context) -> frozenset[int]:
                 follow(one, depth + 1)
 
     for file, statement in list(raised_at(context))[:1]:
-        for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
-            for made in resolver.constructors_of(Value(call.func, file)):
-                if isinstance(made.node, ast.Call) and program.names(made.file).is_call(made.node, *_TABLES):
-                    rows = [
-                        *made.node.args[:1],
-                        *(key.value for key in made.node.keywords if key.arg == "num_embeddings"),
-                    ]
-                    for row in rows[:1]:
-                        follow(Value(row, made.file, made.arguments), 0)
+        for node in walk(statement):
+            lookup = lookup_at(node, file, context.program)
+            if lookup is not None:
+                follow(Value(lookup.rows, lookup.made.file, lookup.made.arguments), 0)
     return frozenset(found)
 
 

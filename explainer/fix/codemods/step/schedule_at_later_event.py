@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.early_schedule import warned_steps
+from explainer.fix.early_schedule import LATER, warned_steps
 from explainer.fix.listener import (
     Listener,
     is_asked_for,
@@ -35,7 +35,6 @@ from explainer.source.value.resolve import resolver_of
 
 _STEP = "    "
 _ASKS = re.compile(r"\bhasattr\s*\(|\bgetattr\s*\([^()\n]*,[^()\n]*,")
-_LATER = "every step of the optimizer uses the learning rate before: the first of the schedule as well"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -56,7 +55,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     culprit=culprit_of(act.file, act.call, why),
                     belief=belief,
                     applicability="unsafe",
-                    because=_LATER,
+                    because=LATER,
                     title=f"Step the schedule at `{early.later.name}`, behind the optimizer's step, instead of `{early.event.name}`",
                 )
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.early_schedule import warned_steps
+from explainer.fix.early_schedule import LATER, warned_steps
 from explainer.fix.hook_list import Hook, HookList, find_hook_lists, told_of
 from explainer.fix.hook_runner import Runners, runners_of
 from explainer.source.loop.round import steps_anyway, steps_optimizer
@@ -24,7 +24,6 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value, parameters_of
 
 _OPTIMIZER = re.compile(r"opt(?:im\w*)?(?:_\w+)?$", re.IGNORECASE)
-_LATER = "every step of the optimizer uses the learning rate before: the first of the schedule as well"
 _LEAVES = (ast.Return, ast.Continue, ast.Raise)
 
 
@@ -74,7 +73,7 @@ def _moved(one: HookList, early: Runners, late: Runners, unsure: Runners) -> Ite
         ),
         belief=one.belief,
         applicability="unsafe",
-        because=_LATER,
+        because=LATER,
         title=f"Call `{names[0]}` behind `{names[1]}`, which steps the optimizer",
         is_origin=True,
     )
