@@ -13,11 +13,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import TAKEN
-from explainer.source.loop.collected import Cleared, Collected, Start, find_collected
-from explainer.source.loop.collection import Collection
+from explainer.source.hook.collection import Collection
+from explainer.source.hook.registration import method_of
+from explainer.source.hook.unemptied import Cleared, Collected, Start, find_collected
 from explainer.source.tree import walk
 from explainer.source.value.container import TABLE
-from explainer.source.value.hook import method_of
 
 _ELSEWHERE = "what the hooks have collected is also read elsewhere, where it is one step's then"
 _NAMES = ("outputs", "collected", "entries", "kept")

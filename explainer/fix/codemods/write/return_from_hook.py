@@ -13,9 +13,9 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.hook_result import returned
 from explainer.source.graph.alias import is_aliased
 from explainer.source.graph.write import Write, find_writes
+from explainer.source.hook.registration import FORWARD, find_hooks, method_of
 from explainer.source.program import Program
 from explainer.source.value.callee import Callee
-from explainer.source.value.hook import FORWARD, find_hooks, method_of
 
 _ALIASED = "the hook keeps the output under another name too, which would hold the old values"
 

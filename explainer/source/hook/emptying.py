@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
-from explainer.source.loop.collection import EMPTIED, Collection
+from explainer.source.hook.collection import EMPTIED, Collection
+from explainer.source.hook.registration import find_hooks
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.callee import callees_of, leads_to
-from explainer.source.value.hook import find_hooks
 from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 5

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.source.file import SourceFile
+from explainer.source.hook.registration import Hook
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, scope_of
 from explainer.source.value.callee import callees_of
-from explainer.source.value.hook import Hook
 from explainer.source.value.resolve import Resolver, resolver_of
 
 _DEPTH = 3

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
+from explainer.source.hook.collection import Collection, Use
 from explainer.source.loop.backward import Backward, find_backwards
-from explainer.source.loop.collection import Collection, Use
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
-from explainer.source.loop.hooked import Addition, find_additions
+from explainer.source.hook.addition import Addition, find_additions
+from explainer.source.hook.registration import method_of
 from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.callee import callees_of
 from explainer.source.value.container import Container, Held, held_by
-from explainer.source.value.hook import method_of
 from explainer.source.value.resolve import resolver_of
 
 READ, LAST, WINDOW, COUNTED, EMPTIED, NAMED = "read", "last", "window", "counted", "emptied", "named"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
+from explainer.source.hook.collection import LAST, READ, Collection, Use, all_held, find_collections
+from explainer.source.hook.emptying import Round, idle_method, is_emptied, may_run_in
+from explainer.source.hook.forward import runs_hooked
+from explainer.source.hook.reading import COMPREHENSIONS, Called, Reading, find_ways
 from explainer.source.loop.backward import Backward, find_backwards
-from explainer.source.loop.collection import LAST, READ, Collection, Use, all_held, find_collections
-from explainer.source.loop.emptying import Round, idle_method, is_emptied, may_run_in
-from explainer.source.loop.forward import runs_hooked
-from explainer.source.loop.reading import COMPREHENSIONS, Called, Reading, find_ways
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
+from explainer.source.hook.registration import Hook, find_hooks
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.value.binding import Value, bind_call, walk_scope
 from explainer.source.value.callee import callees_of
-from explainer.source.value.hook import Hook, find_hooks
 from explainer.source.value.lineage import binds, reads, value_of
 
 _GROWS = frozenset({"append", "extend"})
