@@ -1,7 +1,8 @@
-"""What one network made reaches the step of another one detached, where the two steps are functions of their own.
+"""What one network made reaches the loss of another one detached, where backwards and steps are spread over functions.
 
-`self.update_critic(real, fake)` and then `self.update_generator(real, fake)`, each with a loss, a backward and a step: the critic's
-loss scores `fake.detach()`. Only where the first function's optimizer owns nothing that made the value, and the second's does.
+`self.update_critic(real, fake)` and then `self.update_generator(real, fake)`, or `self.backward_D()` and `self.backward_G()` that
+read `self.fake`: the critic's loss scores `fake.detach()`. Only where its optimizer owns nothing that made the value, the other
+one's does, and one of the two has stepped before the second goes back.
 """
 
 from __future__ import annotations
@@ -9,103 +10,97 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method
+from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import Backward, find_backwards, owned_by, stepped
-from explainer.source.name import Function, dotted_name
+from explainer.source.loop.sequence import Lines, Named, Read, Turn, lines_of, made_by, turns_of
+from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
-from explainer.source.value.binding import Value, reaching
-from explainer.source.value.flow import arguments_of
-from explainer.source.value.lineage import lineage, reads
+from explainer.source.value.binding import Value
+from explainer.source.value.lineage import sources
 from explainer.source.value.provenance import provenance_of
-from explainer.source.value.resolve import resolver_of
 
-_WHY = "sends this loss back through what made `{name}` as well, and the next step's loss cannot any more"
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A call of a function that computes a loss, sends it back and steps an optimizer, which owns these modules."""
-
-    call: ast.Call
-    function: Function
-    backward: Backward
-    owned: frozenset[str]
+_WHY = "sends this loss back through what made `{name}` as well, which {other} loss trains"
+_NO_GRAPH = frozenset({"detach", "data", "shape", "size", "dtype", "device"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each value that two such functions are given, one after the other."""
+    """An edit for each function that runs such a step, for all that its losses share so."""
     if not context.has_failed:
         return
-    for file, function in context.program.functions():
-        steps = sorted(_steps(function, file, context.program), key=lambda one: start_of(one.call))
-        for first, second in itertools.pairwise(steps):
-            for name, parameter in arguments_of(first.call, first.function):
-                if not _is_given(parameter, second) or not _is_of_second(
-                    Value(parameter, file), first, second, context
-                ):
-                    continue
-                uses = _uses(name, first, context.program)
-                if uses:
-                    where = first.backward.file
-                    yield Proposal(
-                        edits=tuple(put_method(where, one, ".detach()") for one in uses),
-                        culprit=culprit_of(where, uses[0], _WHY.format(name=name)),
-                        belief=2.0,
-                    )
+    program = context.program
+    scopes = [*program.functions(), *((file, file.tree) for file in program.parsed() if file.tree is not None)]
+    for file, scope in scopes:
+        uses: dict[ast.expr, tuple[SourceFile, str]] = {}
+        turns = [(one, lines_of(one, program)) for one in turns_of(scope, file, program)]
+        for first, second in itertools.combinations(turns, 2):
+            for one, other, which in ((first, second, "the next"), (second, first, "an earlier")):
+                if _are_apart(first[0], second[0]):
+                    uses |= {node: (where, which) for where, node in _uses(one, other, program)}
+        if uses:
+            node = min(uses, key=lambda one: (uses[one][0].path, start_of(one)))
+            where, which = uses[node]
+            yield Proposal(
+                edits=tuple(_edits(uses)),
+                culprit=culprit_of(where, node, _WHY.format(name=dotted_name(node), other=which)),
+                belief=2.0,
+            )
 
 
-def _steps(function: Function, file: SourceFile, program: Program) -> Iterator[_Step]:
-    resolver = resolver_of(program)
-    for call in walk(function):
-        found = resolver.function_of(call, Value(call.func, file)) if isinstance(call, ast.Call) else None
-        if found is None or not isinstance(call, ast.Call) or found[1] is function:
+def _edits(uses: dict[ast.expr, tuple[SourceFile, str]]) -> Iterator[Edit]:
+    yield from (put_method(where, one, ".detach()") for one, (where, _) in uses.items())
+
+
+def _are_apart(first: Turn, second: Turn) -> bool:
+    """Whether two backwards of one step stand in functions of their own, train different modules, and one has stepped between."""
+    return (
+        first.frame is not second.frame
+        and first.stepped < second.stepped
+        and first.backward.is_plain
+        and second.backward.is_plain
+        and bool(first.owned and second.owned)
+        and not first.owned & second.owned
+    )
+
+
+_Loss = tuple[Turn, Lines]
+
+
+def _uses(one: _Loss, other: _Loss, program: Program) -> Iterator[tuple[SourceFile, ast.expr]]:
+    """Where a loss reads with its graph what the modules of another loss, and none of its own, have made."""
+    (turn, lines), (owner, others) = one, other
+    for named in lines.reads.keys() & others.reads.keys():
+        reads = lines.reads[named]
+        if not _is_of(named, reads, owner.owned, turn.owned, program):
             continue
-        inside = set(walk(found[1]))
-        backwards = [one for one in find_backwards(program) if one.call in inside]
-        optimizers = {name for one in inside if isinstance(one, ast.stmt) and (name := stepped(one)) is not None}
-        if len(backwards) == len(optimizers) == 1 and backwards[0].is_plain:
-            owned = owned_by(optimizers.pop(), backwards[0].statement, found[0], program)
-            if owned:
-                yield _Step(call, found[1], backwards[0], owned)
+        # As near to the backward as the other loss does not go by.
+        for read in sorted(reads, key=lambda each: -each.frame.depth):
+            if read.frame.file.statement(read.node) in others.statements:
+                continue
+            found = [node for node in walk(read.node) if _is_graph(node, read.name, read.frame.file)]
+            yield from ((read.frame.file, node) for node in found if isinstance(node, ast.expr))
+            if found and not any(each.frame is read.frame for each in reads if each is not read):
+                break
 
 
-def _is_given(argument: ast.expr, step: _Step) -> bool:
-    """Whether a step is given the same value, by the name that it has."""
-    name = dotted_name(argument)
-    return name is not None and any(dotted_name(one) == name for _, one in arguments_of(step.call, step.function))
+def _is_of(named: Named, reads: list[Read], owned: frozenset[str], own: frozenset[str], program: Program) -> bool:
+    """Whether a value with a graph was made by modules of one optimizer, and by none of another."""
+    makers: set[str] = set()
+    for file, statement, value, owner in made_by(named, reads[0].at, program):
+        if not provenance_of(program).trace(Value(value, file)).live:
+            return False
+        for each in (value, *(part for _, part in sources(value, statement, file, program))):
+            called = {dotted_name(node.func) for node in walk(each) if isinstance(node, ast.Call)}
+            makers |= {f"{owner}{name[4:]}" if name.startswith("self.") else name for name in called if name}
+    return bool(makers & owned) and not makers & own
 
 
-def _is_of_second(value: Value, first: _Step, second: _Step, context: Context) -> bool:
-    """Whether a value with a graph was made by what the second step trains and the first does not."""
-    if not provenance_of(context.program).trace(value).live:
+def _is_graph(node: ast.AST, name: str, file: SourceFile) -> bool:
+    """Whether a node reads a name, and does not cut its graph."""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or dotted_name(node) != name:
         return False
-    makers = {
-        maker
-        for one in reaching(dotted_name(value.node) or "", value.node, value.file)
-        for node in walk(one.node)
-        if isinstance(node, ast.Call) and (maker := dotted_name(node.func)) is not None
-    }
-    return bool(makers & second.owned) and not makers & first.owned
-
-
-def _uses(name: str, step: _Step, program: Program) -> list[ast.expr]:
-    """Where the loss of a step reads a parameter with its graph."""
-    backward = step.backward
-    lines = [*lineage(backward.loss, backward.statement, backward.file, program), backward.statement]
-    return [
-        node
-        for line in dict.fromkeys(lines)
-        if name in reads(line)
-        for node in walk(line)
-        if isinstance(node, ast.Name) and node.id == name and not _is_cut(node, backward.file)
-    ]
-
-
-def _is_cut(node: ast.Name, file: SourceFile) -> bool:
     above = file.parents.get(node)
-    return isinstance(above, ast.Attribute) and above.attr in ("detach", "data", "shape", "size", "dtype", "device")
+    return not (isinstance(above, ast.Attribute) and above.attr in _NO_GRAPH)
