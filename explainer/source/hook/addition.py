@@ -1,4 +1,7 @@
-"""What forward hooks add to lists: `self.outputs[name].append(output)`, in the hook itself or in a method that it calls."""
+"""What a forward adds to lists: `self.outputs[name].append(output)` in a hook, `self.aux.append(term)` in a module's own `forward`.
+
+In the function itself or in one that it calls.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.hook.registration import Hook, find_hooks
 from explainer.source.name import Function
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
-from explainer.source.value.binding import Value, bind_call, walk_scope
+from explainer.source.value.binding import Value, all_parameters, bind_call, walk_scope
 from explainer.source.value.callee import callees_of
 from explainer.source.value.lineage import binds, reads, value_of
 
@@ -21,12 +25,15 @@ _DEPTH = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """What adds to the list that `target` names something that a hook was given, with its graph or without."""
+    """What adds to the list that `target` names something made of what a hook or a forward was given, with its graph or without.
+
+    `by` is the hook, or the class of the module whose forward it is.
+    """
 
     file: SourceFile
     node: ast.Call | ast.AugAssign
     target: ast.expr
-    hook: Hook
+    by: Hook | ast.ClassDef
     carries_graph: bool
 
 
@@ -50,20 +57,36 @@ class _Known:
 
 
 def find_additions(program: Program) -> tuple[Addition, ...]:
-    """All that the forward hooks of a program add to lists, each once."""
+    """All that the forward hooks and the modules of a program add to lists, each once."""
     return program.once(_additions)
 
 
 def _additions(program: Program) -> Iterator[Addition]:
     told: set[ast.AST] = set()
-    for hook in find_hooks(program):
-        names = frozenset(name for name in (hook.output, hook.inputs) if name is not None)
-        callee = hook.callee
-        for file, node, carries in _in_function(callee.function, callee.file, _Known(names, names), program, 0):
+    for by, function, where, names in (*_hooks(program), *_forwards(program)):
+        for file, node, carries in _in_function(function, where, _Known(names, names), program, 0):
             if node not in told:
                 told.add(node)
                 target = node.target if isinstance(node, ast.AugAssign) else node.func.value  # type: ignore[attr-defined]
-                yield Addition(file=file, node=node, target=target, hook=hook, carries_graph=carries)
+                yield Addition(file=file, node=node, target=target, by=by, carries_graph=carries)
+
+
+_Run = tuple[Hook | ast.ClassDef, Function | ast.Lambda, SourceFile, frozenset[str]]
+
+
+def _hooks(program: Program) -> Iterator[_Run]:
+    """Each forward hook with the names of its parameters."""
+    for hook in find_hooks(program):
+        names = frozenset(name for name in (hook.output, hook.inputs) if name is not None)
+        yield hook, hook.callee.function, hook.callee.file, names
+
+
+def _forwards(program: Program) -> Iterator[_Run]:
+    """Each module's own forward with the names of its parameters."""
+    for file, function in program.functions_named("forward"):
+        owner = program.names(file).class_of(function)
+        if owner is not None and file.parents.get(function) is owner and inherits_module(owner, file, program):
+            yield owner, function, file, frozenset(all_parameters(function) - {"self"})
 
 
 _Found = tuple[SourceFile, ast.Call | ast.AugAssign, bool]

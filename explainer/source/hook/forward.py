@@ -1,4 +1,4 @@
-"""Whether a statement runs the forward of a module on which hooks hang."""
+"""Whether a statement runs the forward of a module that fills lists, or on which hooks hang that do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.source.file import SourceFile
+from explainer.source.hook.addition import Addition
 from explainer.source.hook.registration import Hook
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -18,13 +19,15 @@ _DEPTH = 3
 _RUNS = ("forward", "__call__")
 
 
-def runs_hooked(node: ast.AST, file: SourceFile, hooks: Sequence[Hook], program: Program) -> bool:
-    """Whether a node runs what one of the hooks hangs on, itself or by a function or module that it calls."""
+def runs_filling(node: ast.AST, file: SourceFile, additions: Sequence[Addition], program: Program) -> bool:
+    """Whether a node runs a module that adds, or what the hook that adds hangs on, itself or by a function or module that it calls."""
     resolver = resolver_of(program)
+    hooks = [one.by for one in additions if isinstance(one.by, Hook)]
     roots = [one for hook in hooks for one in _hooked(hook)]
     names = {(dotted_name(one.node) or "").rpartition(".")[2] for one in roots}
     made = {each.node for one in roots for each in resolver.constructors_of(one)}
     owners = {owner for hook in hooks if (owner := _own(hook, program)) is not None}
+    owners |= {one.by for one in additions if isinstance(one.by, ast.ClassDef)}
     return _runs(node, file, (frozenset(names), frozenset(made), frozenset(owners)), resolver, 0)
 
 

@@ -19,15 +19,32 @@ from explainer.source.value.resolve import resolver_of
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _DEPTH = 5
+_HANDS_OUT = frozenset({"modules", "children", "values"})
 _BY_OBJECT = frozenset({"__call__", "forward"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Each:
+    """The objects that have a collection each: `name` for one of them, `method` what hands them out, `rest` the collection in one.
+
+    For `layer.balance` of `for layer in self.layers`, `layer` and `balance`; `modules` for `self.modules()`, some of which lack it.
+    """
+
+    name: str
+    method: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A name of the collection in one function; `ends` follow, in it, what the functions on the way ask whether it is None."""
+    """A name of the collection in one function, or of the objects that have one each.
+
+    `ends` follow, in it, what the functions on the way ask whether it is None.
+    """
 
     text: str
     ends: frozenset[str] = frozenset()
+    each: Each | None = None
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -58,7 +75,8 @@ def _ways(reading: Reading, program: Program, depth: int) -> Iterator[tuple[Read
     file = reading.file
     function = program.names(file).function_of(reading.node)
     scope = function or file.tree
-    asked = tuple(replace(one, ends=one.ends | _asked(one.text, scope)) for one in reading.names)
+    called = [_of_each(one, reading.node, file) for one in reading.names]
+    asked = tuple(replace(one, ends=one.ends | _asked(one.text, scope)) for one in called)
     here = replace(reading, names=asked)
     for backward in find_backwards(program):
         same = backward.file is file and program.names(file).function_of(backward.call) is function
@@ -74,6 +92,29 @@ def _ways(reading: Reading, program: Program, depth: int) -> Iterator[tuple[Read
             names = tuple(one for one in outer if one is not None)
             is_known = here.is_known and len(names) == len(outer)
             yield from _ways(Reading(node=call, file=where, names=names, is_known=is_known), program, depth + 1)
+
+
+def _of_each(called: Called, node: ast.expr, file: SourceFile) -> Called:
+    """The objects over which a loop around a node goes, where the collection is named by one of them."""
+    root, _, rest = called.text.partition(".")
+    for target, over in _loops(node, file) if rest and called.each is None else ():
+        if not isinstance(target, ast.Name) or target.id != root:
+            continue
+        is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in _HANDS_OUT
+        name = dotted_name(over.func.value if is_call else over)  # type: ignore[attr-defined]
+        if name is not None:
+            method = over.func.attr if is_call else ""  # type: ignore[attr-defined]
+            return Called(text=name, each=Each(name=root, method=method, rest=rest))
+    return called
+
+
+def _loops(node: ast.expr, file: SourceFile) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What the loops and comprehensions around a node go over, with the target of each, the innermost first."""
+    for above in file.around(node):
+        if isinstance(above, ast.For):
+            yield above.target, above.iter
+        elif isinstance(above, COMPREHENSIONS):
+            yield from ((one.target, one.iter) for one in reversed(above.generators))
 
 
 def _names_in(use: Use, collection: Collection, program: Program) -> Iterator[str]:

@@ -14,7 +14,7 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.hook.collection import LAST, READ, Collection, Use, all_held, find_collections
 from explainer.source.hook.emptying import Round, idle_method, is_emptied, may_run_in
-from explainer.source.hook.forward import runs_hooked
+from explainer.source.hook.forward import runs_filling
 from explainer.source.hook.reading import COMPREHENSIONS, Called, Reading, find_ways
 from explainer.source.loop.backward import Backward, find_backwards
 from explainer.source.name import Function, dotted_name
@@ -129,13 +129,13 @@ def _start(collection: Collection, around: Round, readings: _Readings, program: 
     beside = _beside(collection, around, readings, program)
     if beside is None:
         return None
-    cleared: dict[str, Cleared] = {}
+    cleared: dict[Called, Cleared] = {}
     for one, each in [(collection, readings), *beside]:
         if not all(_is_whole(reading, around) for _, reading in each):
             return None
         method = idle_method(one, program)
         for called in (called for _, reading in each for called in reading.names):
-            cleared.setdefault(called.text, Cleared(collection=one, called=called, method=method))
+            cleared.setdefault(replace(called, ends=frozenset()), Cleared(collection=one, called=called, method=method))
     statement = _first(collection, around, [reading for _, reading in readings], program)
     return (
         Start(file=around.file, statement=statement, cleared=tuple(cleared.values())) if statement is not None else None
@@ -186,17 +186,16 @@ def _beside(
 
 def _first(collection: Collection, around: Round, readings: Sequence[Reading], program: Program) -> ast.stmt | None:
     """The first statement of a round, or that of its forward where what stands before reads the outputs of the last round."""
-    hooks = [one.hook for one in collection.additions]
     block, file = around.block, around.file
     own = min(at for reading in readings for at, one in enumerate(block) if reading.node in set(walk(one)))
-    fills = [at for at, one in enumerate(block[: own + 1]) if runs_hooked(one, file, hooks, program)]
+    fills = [at for at, one in enumerate(block[: own + 1]) if runs_filling(one, file, collection.additions, program)]
     inside = [one for reading in readings for one in file.around(reading.node) if one in around.nodes]
     loops = [one for one in inside if isinstance(one, (ast.For, ast.While, *COMPREHENSIONS))]
-    if not fills or any(runs_hooked(one, file, hooks, program) for one in loops):
+    if not fills or any(runs_filling(one, file, collection.additions, program) for one in loops):
         return None  # each round of an inner loop reads what the rounds before it have collected
     backwards = {one.statement for one in find_backwards(program)}
     seldom = [one for one in inside if isinstance(one, ast.If) and backwards & set(walk(one))]
-    if any(not runs_hooked(one, file, hooks, program) for one in seldom):
+    if any(not runs_filling(one, file, collection.additions, program) for one in seldom):
         return None  # `if done: (loss + penalty()).backward()` is of all rounds since the last
     before = replace(around, block=block[: fills[0]])
     if any(before.runs(use.statement, program) for use in collection.uses if use.kind in (READ, LAST)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, reaching, scope_of
 from explainer.source.value.resolve import Resolver, resolver_of
 
 LIST, LISTS, TABLE = "list", "lists", "table"
@@ -98,12 +98,23 @@ def _behind(node: ast.Name | ast.Attribute, value: Value, resolver: Resolver) ->
     """What a name stands for, also where its function only fills it."""
     yield from (one for one in resolver.behind(value) if not _is_filling(one))
     if isinstance(node, ast.Attribute):
+        yield from _of_module(node, value, resolver)
         return
     scope = scope_of(node, value.file)
     bound = [one for one in bounds_of(scope) if one.name == node.id]
     is_own = not isinstance(scope, ast.Module) and node.id in all_parameters(scope)
     if bound and not is_own and all(one.fills for one in bound):
         yield from resolver.outside(value)
+
+
+def _of_module(node: ast.Attribute, value: Value, resolver: Resolver) -> Iterator[Value]:
+    """`m.balance` of `for m in self.modules()`: what the classes of the program give an attribute of that name."""
+    bound = reaching(node.value.id, node, value.file) if isinstance(node.value, ast.Name) else []
+    called = [one.node.func for one in bound if one.is_element and isinstance(one.node, ast.Call)]
+    if not any(isinstance(one, ast.Attribute) and one.attr == "modules" for one in called):
+        return
+    for file, function in resolver.program.functions_named("__init__"):
+        yield from (Value(one.node, file) for one in bounds_of(function) if one.name == f"self.{node.attr}")
 
 
 def _is_filling(value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""What forward hooks collect for the loss of a step is emptied where the next step begins: `penalty.outputs.clear()`.
+"""What hooks, or modules themselves, collect for the loss of a step is emptied where the next step begins: `penalty.outputs.clear()`.
 
 Not behind the loss: what looks at the last outputs later in the round still finds them. A method of the program that would
 empty it, and that nothing calls, is called there.
@@ -7,7 +7,7 @@ empty it, and that nothing calls, is called there.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.trace import traced_statements
@@ -17,9 +17,10 @@ from explainer.source.hook.collection import Collection
 from explainer.source.hook.registration import method_of
 from explainer.source.hook.unemptied import Cleared, Collected, Start, find_collected
 from explainer.source.tree import walk
+from explainer.source.value.binding import bounds_of, scope_of
 from explainer.source.value.container import TABLE
 
-_ELSEWHERE = "what the hooks have collected is also read elsewhere, where it is one step's then"
+_ELSEWHERE = "what was collected is also read elsewhere, where it is one step's then"
 _NAMES = ("outputs", "collected", "entries", "kept")
 
 
@@ -38,13 +39,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(
             edits=edits,
             culprit=culprit_of(
-                added.file, added.node, f"a hook adds each step's graph to `{what}`, which nothing empties"
+                added.file, added.node, f"each forward adds its graph to `{what}`, which nothing empties"
             ),
             belief=belief,
             applicability="unsafe" if one.is_read_elsewhere else None,
             because=_ELSEWHERE if one.is_read_elsewhere else None,
         )
-        why = "reads what the hooks have collected since the beginning, graphs of earlier steps included"
+        why = "reads all that was collected since the beginning, graphs of earlier steps included"
         yield Proposal(edits=(), culprit=culprit_of(one.read.file, one.read.statement, why), belief=belief - 0.5)
 
 
@@ -62,23 +63,43 @@ def _edits(one: Collected) -> tuple[Edit, ...]:
 
 
 def _lines(one: Cleared, start: Start) -> list[str]:
-    """The statements that empty one collection, if there is one."""
-    owner, _, _ = one.called.text.rpartition(".")
-    lines = [f"{owner}.{one.method}()"] if one.method is not None and owner else _cleared(one, start)
+    """The statements that empty one collection, if there is one, or those that several objects have."""
+    each = one.called.each
+    if each is None:
+        lines = _emptied(one.called.text, one, start)
+    else:
+        name = _free((each.name, f"_{each.name}"), start)
+        lines = _emptied(f"{name}.{each.rest}", one, start)
+        if each.method == "modules":
+            lines = [f'if hasattr({name}, "{each.rest.partition(".")[0]}"):', *_indented(lines)]
+        over = f"{one.called.text}.{each.method}()" if each.method else one.called.text
+        lines = [f"for {name} in {over}:", *_indented(lines)]
     for needed in one.called.needed:
-        lines = [f"if {needed} is not None:", *(f"    {line}" for line in lines)]
+        lines = [f"if {needed} is not None:", *_indented(lines)]
     return lines
 
 
-def _cleared(one: Cleared, start: Start) -> list[str]:
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _emptied(name: str, one: Cleared, start: Start) -> list[str]:
     """What makes a collection as it was at the beginning: its lists empty, or a dictionary that gets them in each step."""
-    name, containers = one.called.text, one.collection.containers
+    owner, _, _ = name.rpartition(".")
+    if one.method is not None and owner:
+        return [f"{owner}.{one.method}()"]
+    containers = one.collection.containers
     if all(not each.is_nested for each in containers) or _makes_lists(one.collection):
         return [f"{name}.clear()"]
-    bound = {node.id for node in start.file.walk() if isinstance(node, ast.Name)}
-    each = next((each for each in _NAMES if each not in bound), "_outputs")
+    each = _free(_NAMES, start)
     values = ".values()" if any(one.is_dictionary for one in containers) else ""
     return [f"for {each} in {name}{values}:", f"    {each}.clear()"]
+
+
+def _free(names: Sequence[str], start: Start) -> str:
+    """The first of some names that the function of a step does not bind."""
+    bound = {one.name for one in bounds_of(scope_of(start.statement, start.file))}
+    return next((one for one in names if one not in bound), "_outputs")
 
 
 def _makes_lists(collection: Collection) -> bool:
