@@ -25,13 +25,13 @@ _DEPTH = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """What adds to the list that `target` names something made of what a hook or a forward was given, with its graph or without.
+    """What adds to the list, or the sum, that `target` names something made of what a hook or a forward was given, with its graph or without.
 
     `by` is the hook, or the class of the module whose forward it is.
     """
 
     file: SourceFile
-    node: ast.Call | ast.AugAssign
+    node: ast.Call | ast.AugAssign | ast.Assign
     target: ast.expr
     by: Hook | ast.ClassDef
     carries_graph: bool

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from explainer.source.file import SourceFile
 from explainer.source.hook.addition import Addition, find_additions
 from explainer.source.hook.registration import method_of
+from explainer.source.hook.total import find_totals
 from explainer.source.name import Names, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -69,7 +70,7 @@ class Collection:
 
 
 def find_collections(program: Program) -> tuple[Collection, ...]:
-    """Every collection of lists that forward hooks fill."""
+    """Every collection of lists that forward hooks or modules fill, and every sum that a module's forward adds to."""
     return program.once(_collections)
 
 
@@ -89,6 +90,14 @@ def _collections(program: Program) -> Iterator[Collection]:
             uses=tuple(_uses(made, program)),
             bindings=tuple(_bindings(containers, program)),
         )
+    for container, added, again, loads in find_totals(program):
+        yield Collection(
+            additions=tuple(added), containers=(container,), bindings=tuple(again),
+            uses=tuple(
+                Use(file=file, node=node, kind=READ if is_graph else NAMED, depth=0, is_list=False)
+                for file, node, is_graph in loads
+            ),
+        )  # fmt: skip
 
 
 def _uses(made: frozenset[ast.expr], program: Program) -> Iterator[Use]:

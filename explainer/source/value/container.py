@@ -15,8 +15,9 @@ from explainer.source.program import Program
 from explainer.source.value.binding import Value, all_parameters, bounds_of, reaching, scope_of
 from explainer.source.value.resolve import Resolver, resolver_of
 
-LIST, LISTS, TABLE = "list", "lists", "table"
-"""A list; a dictionary or list of lists that are there from the start; a dictionary that gets its lists one by one."""
+LIST, LISTS, TABLE, SUM = "list", "lists", "table", "sum"
+"""A list; a dictionary or list of lists that are there from the start; a dictionary that gets its lists one by one; a number
+that is added to, which `held_by` does not look for."""
 _PARTS = frozenset({"setdefault", "get", "values", "items", "__getitem__"})
 _SAME = frozenset({"list", "tuple", "iter", "reversed", "sorted"})
 _DICTS = frozenset({"dict", "OrderedDict", "collections.OrderedDict"})
@@ -39,7 +40,7 @@ class Container:
     @property
     def is_nested(self) -> bool:
         """Whether lists are in it, rather than values."""
-        return self.form != LIST
+        return self.form in (LISTS, TABLE)
 
     @property
     def is_dictionary(self) -> bool:

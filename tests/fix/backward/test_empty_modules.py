@@ -96,6 +96,13 @@ def train(model, batches):
 
 train(encoder, data)
 """
+TOTAL = (
+    PLAIN.replace("self.balance = []", "self.aux = 0.0")
+    .replace("self.balance.append((share.mean(0) ** 2).sum())", "self.aux = self.aux + (share.mean(0) ** 2).sum()")
+    .replace(AUX, "sum(layer.aux for layer in self.layers)")
+    .replace("sum(self.balance)", "self.aux")
+)
+TENSOR = TOTAL.replace("self.aux = 0.0", "self.aux = torch.zeros(())")
 STEP = "    optimizer.zero_grad()\n"
 RIGHT = {
     "emptied in the step": PLAIN.replace(STEP, f"{STEP}    for layer in net.layers:\n        layer.balance.clear()\n"),
@@ -109,6 +116,11 @@ RIGHT = {
     "emptied by a method that the step calls": MIXTURE.replace(
         STEP, f"{STEP}    for one in net.layers:\n        one.reset()\n"
     ),
+    "a sum that the forward begins": TOTAL.replace(
+        "        share = self.gate", "        self.aux = 0.0\n        share = self.gate"
+    ),
+    "a sum that the step begins": TOTAL.replace(STEP, f"{STEP}    for one in net.layers:\n        one.aux = 0.0\n"),
+    "a sum of numbers": TOTAL.replace("** 2).sum()", "** 2).sum().item()"),
     "without graphs": PLAIN.replace("** 2).sum())", "** 2).sum().detach())"),
     "no part of the loss": PLAIN.replace(" + 0.1 * net.aux_loss()", ""),
     "a local list of the forward": ONE.replace("self.kl_terms.append", "terms = []\n        terms.append").replace(
@@ -145,6 +157,14 @@ WRONG = {
             "    loss = (net(x) - y).square().mean()\n    for one in net.layers:\n        loss = loss + sum(one.balance)\n",
         ),
         ["+    for _one in net.layers:", "+        _one.balance.clear()"],
+    ),
+    "a sum": (TOTAL, ["+    for layer in net.layers:", "+        layer.aux = 0.0"]),
+    "a sum that begins as a tensor": (
+        TENSOR, ["+    for layer in net.layers:", "+        layer.aux = layer.aux.new_zeros(layer.aux.shape)"]
+    ),
+    "a sum that a method begins, which nothing calls": (
+        TOTAL.replace("    def cost(self)", "    def begin(self):\n        self.aux = 0.0\n\n    def cost(self)"),
+        ["+    for layer in net.layers:", "+        layer.begin()"],
     ),
     "a list of the model": (ONE, ["+        model.kl_terms.clear()"]),
 }  # fmt: skip

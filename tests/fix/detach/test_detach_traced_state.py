@@ -217,3 +217,36 @@ def test_rounds_that_go_back_together_keep_their_graph(tmp_path: pathlib.Path) -
 def test_a_state_that_may_be_none_is_not_detached_before_the_loop(tmp_path: pathlib.Path) -> None:
     text = (TOP + UNROLL).replace("self.state = torch.zeros(2, 4)", "self.state = None")
     assert unrolled(tmp_path, text) == []
+
+
+KEPT_SUM = """
+class Penalised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.aux = nn.Linear(3, 1), torch.zeros(())
+
+    def forward(self, x):
+        out = self.fc(x)
+        self.aux = self.aux + out.square().mean()
+        return out
+
+net = Penalised()
+for step in range(2):
+    loss = net(torch.randn(2, 3)).mean()
+    (loss + net.aux).backward()
+"""
+
+
+def test_what_the_loss_of_its_own_step_reads_is_stored_with_its_graph(tmp_path: pathlib.Path) -> None:
+    """The term of this step is to train: only what was added before it loses its graph."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + KEPT_SUM)
+    program = write(tmp_path, {"train.py": TOP + KEPT_SUM})
+    incident = replace(failed(), traced=seen.lines)
+    changed = [
+        [line for line in diff_lines(TOP + KEPT_SUM, splice(TOP + KEPT_SUM, one.edits) or "") if line.startswith("+")]
+        for one in find_codemod("detach_traced_state")(Context(program=program, incident=incident))
+    ]
+    assert changed == [["+        self.aux = self.aux.detach() + out.square().mean()"]]

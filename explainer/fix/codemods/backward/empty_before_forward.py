@@ -18,7 +18,7 @@ from explainer.source.hook.registration import method_of
 from explainer.source.hook.unemptied import Cleared, Collected, Start, find_collected
 from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, scope_of
-from explainer.source.value.container import TABLE
+from explainer.source.value.container import SUM, TABLE
 
 _ELSEWHERE = "what was collected is also read elsewhere, where it is one step's then"
 _NAMES = ("outputs", "collected", "entries", "kept")
@@ -89,6 +89,10 @@ def _emptied(name: str, one: Cleared, start: Start) -> list[str]:
     if one.method is not None and owner:
         return [f"{owner}.{one.method}()"]
     containers = one.collection.containers
+    if containers[0].form == SUM:
+        made = containers[0].made
+        is_plain = isinstance(made, ast.Constant)
+        return [f"{name} = {containers[0].file.segment(made) if is_plain else f'{name}.new_zeros({name}.shape)'}"]
     if all(not each.is_nested for each in containers) or _makes_lists(one.collection):
         return [f"{name}.clear()"]
     each = _free(_NAMES, start)

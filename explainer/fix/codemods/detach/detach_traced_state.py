@@ -31,6 +31,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all lines that store such a value; one for all that take it up."""
     if not context.has_failed:
         return
+    # What its own step computed with, too, is not to be stored without its graph.
+    used = {one for line, _, one in traced_statements(CARRIED, context, guesses=True) if line.is_guess}
     for kind, why, belief in (
         (CARRIED, _KEPT, 2.6),
         (TAKEN, "takes up the graph of an earlier step", 1.6),
@@ -38,7 +40,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         edits: dict[Edit, None] = {}
         places: list[tuple[SourceFile, ast.stmt]] = []
         for _, file, statement in traced_statements(kind, context):
-            found = list(_stored(statement)) or (list(_attributes(statement, file)) if kind == TAKEN else [])
+            stored = list(_stored(statement)) if statement not in used else []
+            found = stored or (list(_attributes(statement, file)) if kind == TAKEN else [])
             cuts = tuple(_edits(found, statement, file, context))
             if not cuts:
                 edits = {}
