@@ -35,6 +35,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _objects_of_the_test():
+    """What looks through all objects, for a module's name or its optimizers, finds those of the test: not millions beside them."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def installed_pythons() -> list[str]:
     """The interpreters 3.10 to 3.13 of this machine, this one first."""
     found = [sys.executable]
