@@ -20,6 +20,7 @@ INDEX = "index"
 DRAWN = "drawn"
 CARRIED = "carried"
 TAKEN = "taken"
+EDGES = "edges"
 CONSTANT = "constant"
 DEAD_TERM = "dead-term"
 EARLY = "early"
@@ -96,7 +97,8 @@ class TracedLine:
       optimizer without parameters that train)
 
     `node` is autograd's name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;
-    `saved` is autograd's name of what a `read` line saved (`self`, `other`, `result`).
+    `saved` is autograd's name of what a `read` line saved (`self`, `other`, `result`), and `edges` for an `index` line that
+    makes buckets of as many edges as the table has rows.
     """
 
     kind: str

@@ -26,6 +26,7 @@ from explainer.model.trace import (
     DEAD_TERM,
     DRAWN,
     EARLY,
+    EDGES,
     EXPANDED,
     FREED,
     GRAD_OFF,
@@ -140,12 +141,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
                 NOT_FINITE, bad["mask"], f"`{bad['mask']['operation']}` put the infinity there that is multiplied by 0"
             )
     yield from _reads(traced)
-    for one in traced.get("indices") or ():
-        yield from _line(
-            INDEX,
-            one,
-            f"makes the integers of which `{one['refused']}` refuses one: they are no rows or classes as they are",
-        )
+    yield from _indices(traced)
     if traced.get("constant"):
         one = traced["constant"]
         yield from _line(CONSTANT, one, f"`{one['operation']}` makes the loss here, of nothing that trains")
@@ -155,6 +151,15 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     yield from _early(traced)
     yield from _parted(traced)
+
+
+def _indices(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """What made integers that a table or a loss has no row or class for."""
+    for one in traced.get("indices") or ():
+        says = f"makes the integers of which `{one['refused']}` refuses one: they are no rows or classes as they are"
+        if one.get("is_edge"):
+            says = "makes n + 1 buckets of n edges, and the table has n rows"
+        yield from _line(INDEX, {**one, "saved": EDGES if one.get("is_edge") else None}, says)
 
 
 def _written(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

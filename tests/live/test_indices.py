@@ -116,3 +116,16 @@ def test_what_lends_its_shape_made_no_integers() -> None:
         tokens = torch.ones(2, 7, dtype=torch.int64)
         torch.nn.functional.embedding(torch.arange(7).expand_as(tokens), torch.ones(5, 2))
     assert [one.operation for one in seen.lines] == ["arange"]
+
+
+@pytest.mark.parametrize(("rows", "saved"), [(3, "edges"), (2, None), (4, None)])
+def test_buckets_of_as_many_edges_as_rows(rows: int, saved: str | None) -> None:
+    """What made the buckets is told first; that a row for the last one is all that lacks, only where it is."""
+    edges, values = torch.tensor([1.0, 2.0, 3.0][: 3 if rows < 4 else 2]), torch.tensor([0.5, 9.0])
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        edges = edges.clone()
+        band = torch.bucketize(values, edges)
+        torch.nn.functional.embedding(band + 2 if rows == 4 else band, torch.ones(rows, 2))
+    assert {one.saved for one in seen.lines} - {None} == ({saved} if saved else set())
+    if rows < 4:
+        assert [one.operation for one in seen.lines][0] == "bucketize"

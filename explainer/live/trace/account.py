@@ -21,6 +21,7 @@ _FACTORIES = frozenset(
     ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
      "new_ones", "new_full")
 )  # fmt: skip
+BUCKETS = frozenset(("bucketize", "searchsorted"))
 _EXPANDING = frozenset(("expand", "expand_as", "broadcast_to", "broadcast_tensors"))
 
 
@@ -115,20 +116,37 @@ class Account:
     ) -> list[dict[str, Any]]:
         """Where the values of the integers that an operation of that name refused were made, nearest first.
 
-        Before all the operation that made one which is refused of integers of which none is.
+        Before all the operation that made one which is refused of integers of which none is, or of no integers at all.
+        `is_edge` where it gives buckets of as many edges as there are rows: the last bucket has none.
         """
         upstream = [one for number in numbers if number is not None for one in self._flow.upstream(number)]
         turned = next((one for number, one in upstream if is_refused and self._turns(number, one, is_refused)), None)
         found = [one for _, one in upstream if not one.inputs]
         told = [turned, *found] if turned is not None else found
-        return [{**operation_told(one), "refused": name, "turned": one is turned} for one in told][:MAX_TOLD]
+        return [
+            {
+                **operation_told(one), "refused": name, "turned": one is turned,
+                "is_edge": one is turned and is_refused is not None and self._is_edge(one, is_refused),
+            }
+            for one in told
+        ][:MAX_TOLD]  # fmt: skip
 
     def _turns(self, number: int, operation: Operation, is_refused: Callable[[Any], bool]) -> bool:
-        """Whether an operation was given integers that are allowed, and made others; False where a tensor of them is gone."""
+        """Whether an operation was given integers that are allowed, or numbers, and made others; False where a tensor is gone."""
         made = [one for one in self._flow.made_by(number) if _counts(one)]
+        if operation.name in BUCKETS:
+            return any(map(is_refused, made))
         given = [[one for one in self._flow.made_by(each) if _counts(one)] for each in operation.inputs]
         known = [one for tensors in given for one in tensors]
         return bool(made and known) and any(map(is_refused, made)) and not any(map(is_refused, known))
+
+    def _is_edge(self, operation: Operation, is_refused: Callable[[Any], bool]) -> bool:
+        """Whether buckets have as many edges as a table has rows: the number of the edges is the first row that is refused."""
+        if operation.name not in BUCKETS:
+            return False
+        edges = [one for each in operation.inputs for one in self._flow.made_by(each) if one.dim() == 1 and len(one)]
+        new = [one.new_tensor([len(one) - 1, len(one)]).long() for one in edges]
+        return any(bool(is_refused(one[1:])) and not bool(is_refused(one[:1])) for one in new)
 
     def cuts(self, loss: Any) -> list[dict[str, Any]]:
         """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
@@ -12,6 +12,7 @@ from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag")
+_HOLDERS = ("torch.nn.ModuleDict", "torch.nn.ModuleList")
 _ONE_HOT = "torch.nn.functional.one_hot"
 _MAKERS = ("torch.zeros", "torch.randn", "torch.empty", "torch.ones", "torch.rand")
 
@@ -40,12 +41,23 @@ def lookup_at(node: ast.AST, file: SourceFile, program: Program) -> Lookup | Non
         table, index = node.value, node.slice
     else:
         return None
-    made = [one for one in resolver_of(program).constructors_of(Value(table, file)) if one.node is not node]
+    held = resolver_of(program).constructors_of(Value(table, file))
+    made = [_entry(one, program) for one in held if one.node is not node]
     found = {one.node: (one, rows) for one in made if (rows := _rows(one, program, isinstance(node, ast.Call)))}
     if len(found) != 1 or len({one.node for one in made}) != 1:
         return None
     (where, rows) = next(iter(found.values()))
     return Lookup(file, node, table, index, where, rows)
+
+
+def _entry(made: Value, program: Program) -> Value:
+    """What makes each entry of a list or dictionary of modules, where one expression makes them all; else what makes that."""
+    call = made.node
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or not program.names(made.file).is_call(call, *_HOLDERS):
+        return made
+    inner = call.args[0]
+    each = inner.value if isinstance(inner, ast.DictComp) else getattr(inner, "elt", None)
+    return replace(made, node=each) if isinstance(each, ast.Call) else made
 
 
 def _rows(made: Value, program: Program, is_called: bool) -> ast.expr | None:  # noqa: FBT001

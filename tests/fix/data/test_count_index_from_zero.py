@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten, write
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import datetime
 import numpy as np
@@ -181,3 +184,54 @@ def test_the_lookup_leads_where_it_is_cured(tmp_path, is_cured: bool, lines: lis
     known = {(path, 7): Culprit(file=path, line=7, why="looks up")}
     found = traced_first(known, "shape/index-out-of-range", context, is_cured=is_cured)
     assert [line for _, line in found] == lines
+
+
+TABLES = """import torch
+from torch import nn
+
+
+class Banding:
+    def __init__(self, edges):
+        self.edges = {name: torch.tensor(values) for name, values in edges.items()}
+
+    def sizes(self):
+        return {name: len(values) for name, values in self.edges.items()}
+
+    def __call__(self, columns):
+        return {name: torch.bucketize(columns[name], values) for name, values in self.edges.items()}
+
+
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.factors = nn.ModuleDict({name: nn.Embedding(n, 3) for name, n in sizes.items()})
+
+    def forward(self, bands):
+        return torch.cat([table(bands[name]) for name, table in self.factors.items()], 1)
+
+
+banding = Banding({"age": [20.0, 40.0], "miles": [10.0, 30.0, 50.0]})
+net = Net(banding.sizes())
+net(banding({"age": torch.tensor([5.0, 50.0]), "miles": torch.tensor([5.0, 20.0])}))
+"""
+
+
+@pytest.mark.torch
+def test_tables_that_a_trace_saw_too_short(tmp_path) -> None:
+    """The tables of a dictionary are made by one expression: each gets the row for its last bucket."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    (tmp_path / "train.py").write_text(TABLES)
+    with pytest.raises(IndexError), gradfix.trace() as seen:
+        exec(compile(TABLES, str(tmp_path / "train.py"), "exec"), {})
+    at = line_of(TABLES, "torch.cat([table")
+    incident = replace(failed({"train.py": at}), traced=seen.lines)
+    found = best("count_index_from_zero", write(tmp_path, {"train.py": TABLES}), incident=incident)
+    after = splice(TABLES, found.edits)
+    assert changed_lines(TABLES, after) == [
+        "self.factors = nn.ModuleDict({name: nn.Embedding(n + 1, 3) for name, n in sizes.items()})"
+    ]
+    exec(after, {})
+    plain = best("count_index_from_zero", write(tmp_path, {"train.py": TABLES}), incident=failed({"train.py": at}))
+    assert plain is None

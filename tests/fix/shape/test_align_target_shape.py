@@ -37,6 +37,11 @@ RIGHT = {
     ),
     "a line that is not named": (HEAD + "print(x)\nloss = F.mse_loss(out, y)\n", "print(x)", COLUMN),
     "targets that were not shifted": (HEAD + "loss = F.cross_entropy(out, y)\n", "loss =", SHIFT),
+    "targets in rows that were cut": (
+        HEAD + "out = out[:, :-1].reshape(-1, 2)\ny = y[:, 2:]\ny = y.reshape(-1)\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {"fields": {"left": "5", "right": "6"}},
+    ),
     "predictions that are cut already": (
         HEAD + "logits = net(x)[:, :-1]\ny = x[:, 1:]\nloss = F.cross_entropy(logits.flatten(), y.flatten())\n",
         "loss =",
@@ -85,6 +90,24 @@ WRONG = {
         "loss =",
         {"fields": {"left": "5", "right": "6"}},
         ["loss = F.cross_entropy(logits.view(-1, 2), y[..., 1:].contiguous().view(-1))"],
+    ),
+    "shifted predictions beside targets in rows": (
+        HEAD + "out = out[:, :-1, :].reshape(-1, 2)\ny = y.reshape(-1)\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {"fields": {"left": "5", "right": "6"}},
+        ["y = y[..., 1:].reshape(-1)"],
+    ),
+    "shifted predictions beside targets viewed under another name": (
+        HEAD + "scores = out[:, :-1].reshape(-1, 2)\nflat = y.view(-1)\nloss = F.cross_entropy(scores, flat)\n",
+        "loss =",
+        {"fields": {"left": "5", "right": "6"}},
+        ["flat = y[..., 1:].contiguous().view(-1)"],
+    ),
+    "shifted targets beside predictions in rows": (
+        HEAD + "logits = out.reshape(-1, 2)\ny = x[:, 1:].reshape(-1)\nloss = F.cross_entropy(logits, y)\n",
+        "loss =",
+        SHIFT,
+        ["logits = out[:, :-1].reshape(-1, 2)"],
     ),
     "shifted targets": (
         HEAD + "logits = net(x)\ny = x[:, 1:]\nloss = F.cross_entropy(logits.view(-1, 2), y.reshape(-1))\n",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import operand
+from explainer.model.trace import EDGES
 from explainer.source.data.bins import has_a_row_too_few
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -26,6 +27,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     if not context.has_failed:
         return
+    is_edge = any(line.saved == EDGES for line in context.incident.traced)
     for file, statement in list(raised_at(context))[:1]:
         lookups = [one for node in walk(statement) if (one := lookup_at(node, file, program)) is not None]
         shifted = [one for one in lookups if _counts_from(one, 1, program) and not _pads(one)]
@@ -47,7 +49,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         for one in lookups:
             if one not in shifted and (_counts_from(one, 0, program) or (_pads(one) and _counts_from(one, 1, program))):
                 yield _with_one_more(one)
-            elif has_a_row_too_few(Value(one.index, one.file), replace(one.made, node=one.rows), program):
+            elif is_edge or has_a_row_too_few(Value(one.index, one.file), replace(one.made, node=one.rows), program):
                 yield replace(
                     _with_one_more(one),
                     culprit=culprit_of(one.made.file, one.made.node, "has one row too few: n edges make n + 1 buckets"),

@@ -30,6 +30,7 @@ from explainer.source.value.sign import definition_of
 _SHAPE = re.compile(r"\d+")
 _SUBTRACTIONS = ("sub", "__sub__", "subtract")
 _PRODUCTS = ("mul", "__mul__", "__rmul__", "multiply")
+_FLATTENS = ("view", "reshape", "flatten")
 _SQUEEZED = "a dimension of 1 holds nothing"
 
 
@@ -245,13 +246,15 @@ def _shifted(loss: Loss, context: Context, near: float) -> Iterator[Proposal]:
     if not left.isdigit() or not right.isdigit() or int(left) <= int(right) or source is None or target is None:
         return
     shifted = target if isinstance(target, ast.Subscript) else definition_of(target, loss.file, context.program)
+    shifted = _base(shifted) if shifted is not None else None
     if not isinstance(shifted, ast.Subscript) or "1:" not in loss.file.segment(shifted.slice).replace(" ", ""):
         return
     made = definition_of(source, loss.file, context.program) if isinstance(source, ast.Name) else source
+    made = _unflattened(made) if made is not None else None
     if made is None or isinstance(made, ast.Subscript):
         return
     yield Proposal(
-        edits=(put_method(loss.file, made, "[:, :-1]"),),
+        edits=(put_method(loss.file, made, _viewed("[:, :-1]", made, loss.file)),),
         culprit=culprit_of(
             loss.file, loss.file.statement(made), "predicts a token for the last position, which has no target"
         ),
@@ -269,15 +272,16 @@ def _shifted_back(loss: Loss, context: Context, near: float) -> Iterator[Proposa
     while isinstance(cut, ast.Call) and isinstance(cut.func, ast.Attribute):
         cut = cut.func.value
     whole = definition_of(target, loss.file, context.program) if isinstance(target, ast.Name) else target
+    flat = _unflattened(whole) if whole is not None else None
+    if flat is not None and flat is not whole:
+        target, whole = flat, definition_of(flat, loss.file, context.program) if isinstance(flat, ast.Name) else flat
     if not isinstance(cut, ast.Subscript) or isinstance(target, ast.Subscript) or _is_cut(whole):
         return
     parts = loss.file.segment(cut.slice).replace(" ", "").strip("()").split(",")
     if parts[-2:] != [":-1", ":"] and parts != [":", ":-1"]:
         return
-    above = loss.file.parents.get(target)
-    is_viewed = isinstance(above, ast.Attribute) and above.attr == "view"
     yield Proposal(
-        edits=(put_method(loss.file, target, "[..., 1:].contiguous()" if is_viewed else "[..., 1:]"),),
+        edits=(put_method(loss.file, target, _viewed("[..., 1:]", target, loss.file)),),
         culprit=culprit_of(
             loss.file,
             target,
@@ -285,6 +289,17 @@ def _shifted_back(loss: Loss, context: Context, near: float) -> Iterator[Proposa
         ),
         belief=near,
     )
+
+
+def _unflattened(node: ast.expr) -> ast.expr:
+    """What is laid out in rows for a loss: `logits` of `logits.view(-1, n)`; the node itself where it is not."""
+    return (_base(node) or node) if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _FLATTENS else node
+
+
+def _viewed(cut: str, node: ast.expr, file: SourceFile) -> str:
+    """A cut, made contiguous where a view follows."""
+    above = file.parents.get(node)
+    return f"{cut}.contiguous()" if isinstance(above, ast.Attribute) and above.attr == "view" else cut
 
 
 def _is_cut(node: ast.expr | None) -> bool:
@@ -299,7 +314,7 @@ def _base(node: ast.expr) -> ast.expr | None:
     while (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("view", "reshape", "flatten", "contiguous")
+        and node.func.attr in (*_FLATTENS, "contiguous")
     ):
         node = node.func.value
     return node if isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else None
