@@ -158,3 +158,37 @@ opt = torch.optim.AdamW(groups)
     found = best("each_parameter_once", write(tmp_path, {"train.py": body}), incident=incident)
     assert found is not None
     assert (found.culprit.code, found.edits) == ("self.head.weight = self.embed.weight", ())
+
+
+PATTERNS = """import re
+import torch
+from torch import nn
+
+
+def grouped(net, entries):
+    groups, claimed = [], set()
+    for entry in entries:
+        pattern = re.compile(entry["match"])
+        chosen = {n: p for n, p in net.named_parameters() if pattern.search(n)}
+        groups.append({"params": list(chosen.values()), "lr": entry["lr"]})
+        claimed.update(chosen)
+    rest = [p for n, p in net.named_parameters() if n not in claimed]
+    groups.append({"params": rest})
+    return groups
+
+
+net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+opt = torch.optim.SGD(grouped(net, [{"match": "^0", "lr": 0.1}, {"match": "bias", "lr": 0.2}]), lr=0.1)
+"""
+
+
+def test_patterns_of_a_loop_that_overlap(tmp_path: pathlib.Path) -> None:
+    """The line that picks is told, not the list of what no pattern has picked; whose rate counts is the author's to say."""
+    at = {"train.py": line_of(PATTERNS, "opt =")}
+    program = write(tmp_path, {"train.py": PATTERNS})
+    found = best(
+        "each_parameter_once", program, incident=failed(at, "some parameters appear in more than one parameter group")
+    )
+    assert found is not None
+    assert not found.edits
+    assert found.culprit.line == line_of(PATTERNS, "chosen =")

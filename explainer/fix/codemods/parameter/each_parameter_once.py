@@ -44,6 +44,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in list(raised_at(context))[:1]:
         groups = [one for node in walk(statement) for one in _groups_of_call(node, file, program)]
+        repeated = next(filter(_is_repeated, groups), None)
+        if repeated is not None and _are_the_rest([one for one in groups if one is not repeated]):
+            yield _in_each_round(repeated)
+            continue
         pair = _pair(groups, program)
         if pair is None:
             yield from _tied(program)
@@ -61,6 +65,48 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
                 applicability=applicability,
             )
+
+
+def _is_repeated(group: _Group) -> bool:
+    """Whether a loop makes such a group in each of its rounds, of the parameters that its variables pick: `pattern.search(name)`."""
+    loop = group.file.enclosing(group.node, ast.For)
+    scope = scope_of(group.node, group.file)
+    if not isinstance(loop, ast.For) or scope_of(loop, group.file) is not scope:
+        return False
+    inside = set(walk(loop))
+    made = {one.name: one.node for one in bounds_of(scope) if one.statement in inside and one.statement is not loop}
+    names = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    todo, seen, tests = [group.node], set[str](), list[ast.expr]()
+    while todo:
+        for node in walk(todo.pop()):
+            tests += node.ifs if isinstance(node, ast.comprehension) else []
+            if isinstance(node, ast.Name) and node.id in made and node.id not in seen:
+                seen.add(node.id)
+                todo.append(made[node.id])
+    read = {one.id for test in tests for one in walk(test) if isinstance(one, ast.Name)}
+    return bool(read & (names | seen)) and not any(_leaves_out(one) for one in tests)
+
+
+def _leaves_out(test: ast.expr) -> bool:
+    """`name not in claimed`."""
+    return any(isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotIn) for node in walk(test))
+
+
+def _are_the_rest(groups: Sequence[_Group]) -> bool:
+    """Whether groups take only what no other has taken."""
+    return all(
+        any(isinstance(node, ast.comprehension) and any(map(_leaves_out, node.ifs)) for node in walk(_made(one)))
+        for one in groups
+    )
+
+
+def _in_each_round(group: _Group) -> Proposal:
+    """The line that picks the parameters of each group: two of the patterns fit one, and which group it gets is the author's."""
+    root = next((one for one in walk(group.node) if isinstance(one, ast.Name)), None)
+    made = _bounds(root, group.file) if root is not None else []
+    node = made[0].node if len(made) == 1 else group.node
+    why = "picks parameters for each group by itself: one that two groups pick is in both"
+    return Proposal(edits=(), culprit=culprit_of(group.file, node, why), belief=2.0)
 
 
 def _tied(program: Program) -> Iterator[Proposal]:
