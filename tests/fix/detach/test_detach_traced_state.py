@@ -250,3 +250,54 @@ def test_what_the_loss_of_its_own_step_reads_is_stored_with_its_graph(tmp_path: 
         for one in find_codemod("detach_traced_state")(Context(program=program, incident=incident))
     ]
     assert changed == [["+        self.aux = self.aux.detach() + out.square().mean()"]]
+
+
+KEEPER = """
+class Keeper:
+    def __init__(self):
+        self.usual = None
+
+    def penalty(self, entropy):
+        return 0.0 * entropy if self.usual is None else (entropy - self.usual) ** 2
+
+    def observe(self, entropy):
+        if self.usual is None:
+            self.usual = entropy
+        else:
+            self.usual = 0.9 * self.usual + 0.1 * entropy
+
+keeper = Keeper()
+for step in range(3):
+    entropy = head(cell(torch.randn(2, 3))).mean()
+    loss = keeper.penalty(entropy)
+    keeper.observe(entropy)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_first"),
+    [(KEEPER, True), (KEEPER.replace("    loss.backward()", "    (loss + keeper.usual).backward()"), False)],
+    ids=["what nothing else reads", "what the loss reads too"],
+)
+def test_what_a_method_of_its_own_keeps_is_detached_there(text: str, is_first: bool, tmp_path: pathlib.Path) -> None:
+    """Not where it is read, which would let the graphs of all steps pile up in what is kept."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + text)
+    program = write(tmp_path, {"train.py": TOP + text})
+    incident = replace(failed(), traced=seen.lines)
+    found = list(find_codemod("detach_traced_state")(Context(program=program, incident=incident)))
+    wanted = [
+        "+            self.usual = entropy.detach()",
+        "+            self.usual = (0.9 * self.usual + 0.1 * entropy).detach()",
+    ]
+    changed = [
+        [line for line in diff_lines(TOP + text, splice(TOP + text, one.edits) or "") if line[0] == "+"]
+        for one in found
+    ]
+    assert (wanted in changed) == is_first
+    if is_first:
+        assert max(found, key=lambda one: one.belief).edits == found[changed.index(wanted)].edits
+        run(tmp_path, "fixed", splice(TOP + text, found[changed.index(wanted)].edits) or "")

@@ -19,7 +19,7 @@ from explainer.model.trace import CARRIED, TAKEN
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names, dotted_name
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
 from explainer.source.value.binding import scope_of
 from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import before, loops_of
@@ -51,6 +51,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if edits:
             yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
     yield from _kept_beside(context)
+    yield from _kept_apart(context)
 
 
 def _edits(found: list[ast.expr], statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Edit]:
@@ -130,6 +131,50 @@ def _kept_beside(context: Context) -> Iterator[Proposal]:
                 culprit = culprit or culprit_of(file, one, _KEPT)
     if culprit is not None and edits:
         yield Proposal(edits=tuple(edits), culprit=culprit, belief=2.2)
+
+
+def _kept_apart(context: Context) -> Iterator[Proposal]:
+    """`self.usual = 0.9 * self.usual + 0.1 * entropy` in a method of its own: what is kept loses its graph, where it is kept.
+
+    Only where the lines that a trace saw take up an earlier step's value are all that read it: its own step computes nothing
+    with what it stores.
+    """
+    taken = list(traced_statements(TAKEN, context))
+    statements = [one for _, _, one in taken]
+    edits: dict[Edit, None] = {}
+    culprit: Culprit | None = None
+    for _, file, statement in taken:
+        for node in _attributes(statement, file):
+            owner = context.program.names(file).class_of(node)
+            kept = _stores(node, owner, statements, file) if owner is not None else []
+            if not kept:
+                return
+            edits |= dict.fromkeys(put_method(file, one, ".detach()") for one in kept)
+            culprit = culprit or culprit_of(file, kept[-1], _KEPT)
+    if culprit is not None and edits:
+        yield Proposal(edits=tuple(edits), culprit=culprit, belief=2.0)
+
+
+def _stores(node: ast.expr, owner: ast.ClassDef, taken: list[ast.stmt], file: SourceFile) -> list[ast.expr]:
+    """The values that a class gives an attribute of `self`; none where something else of it reads that, or adds to it."""
+    name = dotted_name(node) or ""
+    found: list[ast.expr] = []
+    inside = set(walk(owner))
+    for one in inside:
+        if not isinstance(one, ast.Attribute) or dotted_name(one) != name:
+            continue
+        statement = file.statement(one)
+        is_store = isinstance(statement, ast.Assign) and dotted_name(statement.targets[0]) == name
+        if is_store and isinstance(statement, ast.Assign):
+            if not isinstance(statement.value, ast.Constant) and statement.value not in found:
+                found.append(statement.value)
+        elif isinstance(one.ctx, ast.Store) or not (
+            statement in taken or isinstance(file.parents.get(one), ast.Compare)
+        ):
+            return []
+    last = name.rpartition(".")[2]
+    others = [one for one in file.attributes.get(last, ()) if one not in inside]
+    return sorted(found, key=start_of) if name.startswith("self.") and not others else []
 
 
 def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
