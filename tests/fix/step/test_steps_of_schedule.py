@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, line_of, rewritten, write
 
 HEAD = "from torch.optim.lr_scheduler import OneCycleLR\n"
 ASKED = {"asked": "9", "total": "8"}
@@ -59,3 +59,25 @@ def test_functions(tmp_path: pathlib.Path) -> None:
 def test_names_that_are_bound_later(tmp_path: pathlib.Path) -> None:
     source = f"{HEAD}s = OneCycleLR(o, total_steps=8)\nloader = make()\nfor x in loader:\n    s.step()\n"
     assert rewritten(tmp_path, "steps_of_schedule", source, "s.step()", fields=ASKED) == source
+
+
+OPTIONS = f"""{HEAD}def train(args):
+    sched = OneCycleLR(opt, max_lr=0.1, total_steps=args.epochs * 4)
+    for epoch in range(args.epochs):
+        for i in range(5):
+            sched.step()
+train(parser.parse_args())
+"""
+
+
+def test_options_that_the_caller_has_no_name_for(tmp_path: pathlib.Path) -> None:
+    after = rewritten(tmp_path, "steps_of_schedule", OPTIONS, "sched.step()", fields=ASKED)
+    assert changed_lines(OPTIONS, after) == ["sched = OneCycleLR(opt, max_lr=0.1, total_steps=args.epochs * 5)"]
+
+
+def test_the_count_is_told_where_the_loops_cannot_be_counted(tmp_path: pathlib.Path) -> None:
+    source = f"{HEAD}s = OneCycleLR(o, total_steps=8)\nwhile left:\n s.step()\n"
+    found = best("steps_of_schedule", write(tmp_path, {"train.py": source}), fields=ASKED)
+    assert found is not None
+    assert not found.edits
+    assert found.culprit.line == line_of(source, "total_steps=8")

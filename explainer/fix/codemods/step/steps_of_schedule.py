@@ -38,17 +38,32 @@ def propose(context: Context) -> Iterator[Proposal]:
     if "asked" not in context.fields:
         return
     lengths = _lengths(context)
-    if not lengths:
-        return
-    for file in context.program.parsed():
+    made = list(_schedules(context.program))
+    found = [one for node, file in made for one in _counted(node, file, lengths or [], context.program)]
+    yield from found
+    if not found and len(made) == 1 and (count := _count(made[0][0])) is not None:
+        where = _origin(Value(count, made[0][1]), context.program) or Value(count, made[0][1])
+        if isinstance(where.node, ast.expr):
+            why = "counts fewer steps than the schedule is asked for"
+            yield Proposal(edits=(), culprit=culprit_of(where.file, where.node, why), belief=0.5)
+
+
+def _schedules(program: Program) -> Iterator[tuple[ast.Call, SourceFile]]:
+    for file in program.parsed():
         for node in file.walk():
-            name = context.program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
+            name = program.names(file).qualified(node.func) if isinstance(node, ast.Call) else None
             if isinstance(node, ast.Call) and (name or "").rpartition(".")[2] == "OneCycleLR":
-                yield from _counted(node, file, lengths, context.program)
+                yield node, file
+
+
+def _count(call: ast.Call) -> ast.expr | None:
+    """What says how many steps there are."""
+    given = {one.arg: one.value for one in call.keywords}
+    return given.get("total_steps") or given.get("steps_per_epoch")
 
 
 def _counted(call: ast.Call, file: SourceFile, lengths: list[_Length], program: Program) -> Iterator[Proposal]:
-    given = {one.arg: one.value for one in call.keywords}
+    given = {one.arg: one.value for one in call.keywords} if lengths else {}
     parts = {"total_steps": lengths} if "total_steps" in given else {}
     if {"epochs", "steps_per_epoch"} <= given.keys() and len(lengths) > 1:
         parts = {"epochs": lengths[:-1], "steps_per_epoch": lengths[-1:]}
@@ -143,9 +158,11 @@ def _around(statement: ast.AST, file: SourceFile, program: Program, depth: int =
     if len(calls) != 1:
         return found if found and not calls else None
     where, at = calls[0]
-    inner = [_as_given(one, scope, at, where) for one in found]
     outer = _around(where.statement(at), where, program, depth + 1)
-    if outer is None or any(one is None for one in inner):
+    if not outer:
+        return found if outer is not None else None
+    inner = [_as_given(one, scope, at, where) for one in found]
+    if any(one is None for one in inner):
         return None
     return [*(one for one in inner if one is not None), *outer]
 
