@@ -152,8 +152,14 @@ def _around(statement: ast.AST, file: SourceFile, program: Program, depth: int =
     if divisor:
         return None
     scope = file.parents.get(node)
-    if not isinstance(scope, ast.FunctionDef) or depth > 1:
-        return found
+    is_run = isinstance(scope, ast.FunctionDef) and depth < 2
+    return _in_callers(found, scope, file, program, depth) if is_run else found  # type: ignore[arg-type]
+
+
+def _in_callers(
+    found: list[_Length], scope: ast.FunctionDef, file: SourceFile, program: Program, depth: int
+) -> list[_Length] | None:
+    """The lengths of a function's loops, and of those around its one call where there are such."""
     calls = resolver_of(program).calls_of(scope, file)
     if len(calls) != 1:
         return found if found and not calls else None
