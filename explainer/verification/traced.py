@@ -313,6 +313,7 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if one.get("is_once"):
             says = f"`{one['by']}` takes up in each step what was made once, at line {one['line']}, with its graph"
             yield from _line(ONCE, {"operation": one["by"], **taken}, says)
+        if one.get("is_once") or one.get("is_shared"):
             continue
         # Where its own step computed with it too, the line is right: what keeps the result for later is to be found from it.
         says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
@@ -472,7 +473,8 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
 
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in traced.get("carried") or ():
-        yield ("traced_once" if one.get("is_once") else "traced_state"), one["operation"]
+        kind = "once" if one.get("is_once") else "shared" if one.get("is_shared") else "state"
+        yield f"traced_{kind}", one["operation"]
     for one in lines:
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation

@@ -7,6 +7,9 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+import gradfix  # noqa: E402
+from explainer.model.incident import Incident  # noqa: E402
+from explainer.verification.live_report import with_live_objects  # noqa: E402
 from tests.live.tracing import lines, shown, weight  # noqa: E402
 
 
@@ -117,3 +120,20 @@ def test_a_loss_of_nothing() -> None:
             logged.append(loss.item())
 
     assert shown(lines(step)) == [("constant", "zeros", "empty")]
+
+
+@pytest.mark.parametrize(
+    ("again", "kinds", "fact"),
+    [(lambda w, h: h.cos(), [], "traced_shared"), (lambda w, h: h * w, ["carried", "taken"], "traced_state")],
+    ids=["another loss of the same forward", "a step that trains anew"],
+)
+def test_whether_another_forward_ran_since(again, kinds: list[str], fact: str) -> None:
+    """Two losses of one forward tie no steps together: between their backwards nothing that trains is read."""
+    w = weight()
+    with pytest.raises(RuntimeError, match="second time") as failed, gradfix.trace() as seen:
+        hidden = torch.ones(3) * w.exp()
+        hidden.sin().sum().backward()
+        again(w, hidden).sum().backward()
+    assert [one.kind for one in seen.lines if one.kind in ("carried", "taken")] == kinds
+    facts = with_live_objects(Incident(), failed.value).facts
+    assert {one.name for one in facts} & {"traced_shared", "traced_state"} == {fact}

@@ -9,7 +9,7 @@ from typing import Any
 
 from .carried import carried_over
 from .flow import Flow, Operation
-from .graph import Graphs, sequence_of
+from .graph import Graphs, reaches_leaf, sequence_of
 from .place import Place, describe
 from .replay import Told
 from .starved import FLAT, Starved
@@ -181,14 +181,18 @@ class Account:
         return operation_told(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
 
     def carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
-        """What a loss took over from the step whose backward used it up."""
+        """What a loss took over from the step whose backward used it up.
+
+        `is_shared` where nothing that trains was taken since: it is no later step's loss, but another one of the same forward.
+        """
         number = self._flow.maker(loss)
-        begun = max(at, self._graphs.began())
+        first, begun = self._flow.get(at), max(at, self._graphs.began())
+        is_shared = first is not None and begun == at and not reaches_leaf(loss.grad_fn, first.sequence)
         found = carried_over(self._flow, number, at, begun) if number is not None else ()
         return [
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
-                "is_mixed": one.is_mixed, "is_once": one.is_once,
+                "is_mixed": one.is_mixed, "is_once": one.is_once, "is_shared": is_shared and not one.is_once,
             }
             for one in islice(found, MAX_TOLD)
         ]  # fmt: skip

@@ -134,6 +134,22 @@ def sequence_of(node: Any) -> int | None:
     return number if number < 1 << 62 else None
 
 
+def reaches_leaf(node: Any, since: int) -> bool:
+    """Whether the nodes that were made since a number of autograd's lead to a leaf: a parameter, or another one that trains."""
+    queue, seen = [node], {node}
+    while queue and len(seen) < MAX_NODES:
+        one = queue.pop()
+        if one is None or hasattr(one, "variable"):
+            return one is not None
+        number = sequence_of(one)
+        if number is None or number < since:
+            continue
+        fresh = [each for each, _ in one.next_functions if each is not None and each not in seen]
+        seen.update(fresh)
+        queue += fresh
+    return len(seen) >= MAX_NODES
+
+
 def is_freed(node: Any, names: tuple[str, ...]) -> bool:
     """Whether the tensors of a node were let go by an earlier backward."""
     return any("have already been freed" in _complaint(node, name) for name in names)

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.codemods.backward.sum_losses import SHARED
+from tests.fix.rewriting import changed_lines, diff_lines, rewritten
 
 RIGHT = {
     "one backward": (
@@ -316,3 +317,24 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "sum_losses", after, still) == after
+
+
+TABLE = """def step(model, optimizer, losses, x, targets):
+    optimizer.zero_grad()
+    outputs = model(x)
+    for name, loss_fn in losses.items():
+        loss = loss_fn(outputs[name], targets[name])
+        loss.backward()
+        print(name, loss.item())
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_losses_out_of_a_table(is_seen: bool, tmp_path: pathlib.Path) -> None:
+    """What such functions compute does not show; a trace that saw them share a forward says so."""
+    facts = {SHARED: "linear"} if is_seen else {}
+    after = rewritten(tmp_path, "sum_losses", TABLE, "loss.backward()", facts=facts)
+    assert changed_lines(TABLE, after) == (
+        ["total_loss = 0.0", "total_loss = total_loss + loss", "total_loss.backward()"] if is_seen else []
+    )

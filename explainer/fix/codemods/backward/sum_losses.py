@@ -23,8 +23,11 @@ from explainer.source.loop.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.lineage import before, binds, block_of, reads, scope_of, statements_of
+from explainer.source.value.lineage import before, binds, block_of, lineage, reads, scope_of, statements_of
 
+SHARED = (
+    "traced_shared"  # the fact that is there where a trace saw that the loss comes of the forward of the one before
+)
 _OWNED = "the second loss has an optimizer of its own, which does not own what both go through; where that is to learn from both, keep the graph instead"
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
@@ -188,7 +191,7 @@ def _of_loop(backward: Backward, context: Context) -> Iterator[Proposal]:
         return
     if not is_crash(file, backward.call, context):
         return
-    edits = _whole_loop(backward, loop) or _accumulated(backward, loop, context.program)
+    edits = _whole_loop(backward, loop) or _accumulated(backward, loop, context)
     if edits:
         why = "frees the graph that the losses of the loop share"
         yield Proposal(edits=edits, culprit=culprit_of(file, backward.call, why), belief=1.5)
@@ -211,10 +214,13 @@ def _whole_loop(backward: Backward, loop: ast.For) -> tuple[Edit, ...]:
     return (edit_of(file, loop, f"sum({source}).backward()"),)
 
 
-def _accumulated(backward: Backward, loop: ast.For, program: Program) -> tuple[Edit, ...]:
+def _accumulated(backward: Backward, loop: ast.For, context: Context) -> tuple[Edit, ...]:
     """Each round's loss goes through something made before the loop: the losses are summed up, backward comes after it."""
-    file, scope = backward.file, scope_of(loop, backward.file, program)
-    lines = graph_lines(backward.loss, backward.statement, file, program)
+    program, file = context.program, backward.file
+    scope = scope_of(loop, file, program)
+    is_seen = any(one.name == SHARED for one in context.incident.facts)
+    read = lineage if is_seen else graph_lines
+    lines = read(backward.loss, backward.statement, file, program)
     outside = [one for one in lines if before(one, loop)]
     names = {getattr(node, "attr", "") for one in loop.body for node in walk(one)}
     if not outside or scope is None or names & {"step", "zero_grad", "grad"} or _is_scaled(backward):
