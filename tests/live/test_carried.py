@@ -122,18 +122,58 @@ def test_a_loss_of_nothing() -> None:
     assert shown(lines(step)) == [("constant", "zeros", "empty")]
 
 
-@pytest.mark.parametrize(
-    ("again", "kinds", "fact"),
-    [(lambda w, h: h.cos(), [], "traced_shared"), (lambda w, h: h * w, ["carried", "taken"], "traced_state")],
-    ids=["another loss of the same forward", "a step that trains anew"],
-)
-def test_whether_another_forward_ran_since(again, kinds: list[str], fact: str) -> None:
-    """Two losses of one forward tie no steps together: between their backwards nothing that trains is read."""
-    w = weight()
+def facts_of(step) -> tuple[list[str], set[str]]:
+    """The kinds of the lines that tie two steps together, and the facts of it."""
     with pytest.raises(RuntimeError, match="second time") as failed, gradfix.trace() as seen:
+        step()
+    kinds = [one.kind for one in seen.lines if one.kind in ("carried", "taken", "once")]
+    facts = {one.name for one in with_live_objects(Incident(), failed.value).facts}
+    return kinds, facts & {"traced_shared", "traced_state", "traced_once"}
+
+
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_another_loss_of_the_same_forward(is_loop: bool) -> None:
+    """It ties no steps together: no optimizer has stepped, and nothing that trains was read since the backward."""
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
         hidden = torch.ones(3) * w.exp()
+        if is_loop:
+            for scale in (1.0, 2.0):
+                (hidden.sin() * scale).sum().backward()
         hidden.sin().sum().backward()
-        again(w, hidden).sum().backward()
-    assert [one.kind for one in seen.lines if one.kind in ("carried", "taken")] == kinds
-    facts = with_live_objects(Incident(), failed.value).facts
-    assert {one.name for one in facts} & {"traced_shared", "traced_state"} == {fact}
+        hidden.cos().sum().backward()
+        optimizer.step()
+
+    assert facts_of(step) == ([], {"traced_shared"})
+
+
+def test_a_forward_on_what_was_kept() -> None:
+    """A step that reads the weight again takes up a state, whether an optimizer has stepped or not."""
+    w = weight()
+
+    def step() -> None:
+        hidden = torch.ones(3)
+        for _ in range(2):
+            hidden = (hidden * w).exp()
+            hidden.sum().backward()
+
+    assert facts_of(step) == (["carried", "taken"], {"traced_state"})
+
+
+def test_what_was_made_once_before_the_steps() -> None:
+    """An optimizer has stepped between the two: each step takes up what was made before them."""
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def step() -> None:
+        hidden = torch.ones(3) * w.exp()
+        for _ in range(2):
+            optimizer.zero_grad()
+            hidden.sin().sum().backward()
+            optimizer.step()
+
+    kinds, facts = facts_of(step)
+    assert (kinds, facts) == (["once"], {"traced_once"})

@@ -180,21 +180,25 @@ class Account:
         )
         return operation_told(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
 
-    def carried(self, loss: Any, at: int) -> list[dict[str, Any]]:
+    def carried(self, loss: Any, at: int, is_waiting: bool | None) -> list[dict[str, Any]]:  # noqa: FBT001
         """What a loss took over from the step whose backward used it up.
 
-        `is_shared` where nothing that trains was taken since: it is no later step's loss, but another one of the same forward.
+        `is_waiting` says that no optimizer has stepped since, None where there is none. `is_shared` where nothing that trains
+        was taken since either: it is no later step's loss, but another one of the same forward.
         """
         number = self._flow.maker(loss)
-        first, begun = self._flow.get(at), max(at, self._graphs.began())
-        is_shared = first is not None and begun == at and not reaches_leaf(loss.grad_fn, first.sequence)
-        found = carried_over(self._flow, number, at, begun) if number is not None else ()
+        if number is None:
+            return []
+        first = self._flow.get(at)
+        is_new = number >= at and is_waiting is not False and first is not None
+        is_shared = is_new and first is not None and not reaches_leaf(loss.grad_fn, first.sequence)
         return [
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
-                "is_mixed": one.is_mixed, "is_once": one.is_once, "is_shared": is_shared and not one.is_once,
+                "is_mixed": one.is_mixed, "is_shared": is_shared and (bool(is_waiting) or not one.is_once),
+                "is_once": one.is_once and not (is_shared and is_waiting),
             }
-            for one in islice(found, MAX_TOLD)
+            for one in islice(carried_over(self._flow, number, at, max(at, self._graphs.began())), MAX_TOLD)
         ]  # fmt: skip
 
     def _conversions(self) -> list[dict[str, Any]]:

@@ -70,6 +70,16 @@ class Joined:
             "is_cleared": all(self._is_cleared(one, passed) for one in stepped),
         }
 
+    def is_waiting(self, passed: Pass) -> bool | None:
+        """Whether no optimizer has stepped since a backward; None where the program has none."""
+        if any(at >= passed.at for _, at in self._stepped.values()):
+            return False
+        return True if any(self._optimizers()) else None
+
+    def _optimizers(self) -> Iterator[Any]:
+        kind = self._torch.optim.Optimizer
+        return (one for one in gc.get_objects() if issubclass(type(one), kind))  # a proxy may be dead
+
     def _is_cleared(self, optimizer: Any, passed: Pass) -> bool:
         """Whether an optimizer is cleared before its backward and not behind its step: it takes nothing of what this loss leaves."""
         _, stepped = self._stepped[id(optimizer)]
@@ -82,9 +92,8 @@ class Joined:
         owned = {id(one) for optimizer in stepped for one in _parameters(optimizer)}
         others = {
             id(one)
-            for optimizer in gc.get_objects()
-            if issubclass(type(optimizer), self._torch.optim.Optimizer)  # a proxy may be dead
-            and all(optimizer is not each for each in stepped)
+            for optimizer in self._optimizers()
+            if all(optimizer is not each for each in stepped)
             for one in _parameters(optimizer)
         }
         is_shared = bool(shared) and all(id(one) in owned and id(one) not in others for one in shared)

@@ -56,7 +56,8 @@ def _of_loss(
     if passed is not None:
         told["freed"] = describe(passed.place)
         has_come_round = tracer.graphs.has_come_round()
-        told["carried"] = account.carried(loss, passed.at) if has_come_round else []
+        carried = account.carried(loss, passed.at, tracer.joined.is_waiting(passed))
+        told["carried"] = carried if has_come_round else [one for one in carried if one["is_shared"]]
         told["joined"] = tracer.joined.told(loss, passed, frames) if not has_come_round else None
     return told
 
