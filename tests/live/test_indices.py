@@ -129,3 +129,28 @@ def test_buckets_of_as_many_edges_as_rows(rows: int, saved: str | None) -> None:
     assert {one.saved for one in seen.lines} - {None} == ({saved} if saved else set())
     if rows < 4:
         assert [one.operation for one in seen.lines][0] == "bucketize"
+
+
+def batched(graphs: list[torch.Tensor]) -> torch.Tensor:
+    parts, offset = [], 0
+    for edges in graphs:
+        offset += 3
+        parts.append(edges + offset)
+    return torch.cat(parts, 1)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda h, e: h[e[0]],
+        lambda h, e: h.index_select(0, e[0]),
+        lambda h, e: torch.zeros_like(h).index_add(0, e[0], h[:4]),
+    ],
+)
+def test_what_was_joined_since_it_was_made_wrong(read) -> None:
+    """The line that made it of allowed ones is told, though each part of the batch is gone."""
+    graphs = [torch.tensor([[0, 1], [1, 2]]), torch.tensor([[2, 1], [1, 0]])]
+    with pytest.raises((IndexError, RuntimeError)), gradfix.trace() as seen:
+        graphs = [one.clone() for one in graphs]
+        read(torch.ones(6, 2), batched(graphs))
+    assert [(one.operation, one.function) for one in seen.lines][:1] == [("add", "batched")]

@@ -22,6 +22,12 @@ _FACTORIES = frozenset(
      "new_ones", "new_full")
 )  # fmt: skip
 BUCKETS = frozenset(("bucketize", "searchsorted"))
+# What hands integers on as they are, one beside the other or a part of them.
+_PASSING = frozenset(
+    ("cat", "concat", "stack", "hstack", "vstack", "__getitem__", "select", "view", "reshape", "flatten", "to", "long", "clone",
+     "contiguous", "unsqueeze", "squeeze", "transpose", "t", "permute", "unbind", "chunk", "split", "expand", "detach", "pad",
+     "pad_sequence", "index_select")
+)  # fmt: skip
 _EXPANDING = frozenset(("expand", "expand_as", "broadcast_to", "broadcast_tensors"))
 
 
@@ -121,6 +127,7 @@ class Account:
         """
         upstream = [one for number in numbers if number is not None for one in self._flow.upstream(number)]
         turned = next((one for number, one in upstream if is_refused and self._turns(number, one, is_refused)), None)
+        turned = turned or (self._turned_before(numbers, is_refused) if is_refused else None)
         found = [one for _, one in upstream if not one.inputs]
         told = [turned, *found] if turned is not None else found
         return [
@@ -139,6 +146,24 @@ class Account:
         given = [[one for one in self._flow.made_by(each) if _counts(one)] for each in operation.inputs]
         known = [one for tensors in given for one in tensors]
         return bool(made and known) and any(map(is_refused, made)) and not any(map(is_refused, known))
+
+    def _turned_before(self, numbers: Sequence[int | None], is_refused: Callable[[Any], bool]) -> Operation | None:
+        """The line that made others of allowed integers, where these have only been joined, picked or laid out since."""
+        todo, seen, found = [one for one in numbers if one is not None], set[int](), list[Operation]()
+        while todo:
+            number = todo.pop()
+            operation = self._flow.get(number)
+            if operation is None or number in seen:
+                continue
+            seen.add(number)
+            if operation.name in _PASSING and operation.inputs:
+                todo += operation.inputs
+                continue
+            given = [one for each in operation.inputs for one in self._flow.made_by(each) if _counts(one)]
+            if not given or any(map(is_refused, given)):
+                return None
+            found.append(operation)
+        return found[0] if found and len({one.place for one in found}) == 1 else None
 
     def _is_edge(self, operation: Operation, is_refused: Callable[[Any], bool]) -> bool:
         """Whether buckets have as many edges as a table has rows: the number of the edges is the first row that is refused."""

@@ -15,6 +15,7 @@ _OF_DIMENSION = (
     "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
 )  # fmt: skip
 _MASKS = ("torch.bool", "torch.uint8")
+MAX_SAID = 200  # characters of a message in which it says "out of range", "out of bounds"
 _IGNORED = -100  # the default of `ignore_index`
 
 
@@ -41,6 +42,12 @@ def is_refused(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Ca
             classes = args[0].shape[1 if args[0].dim() > 1 else 0]
             ignored = keywords.get("ignore_index", _IGNORED)
             return lambda one: bool((((one < 0) | (one >= classes)) & (one != ignored)).any())
+        if name == "__getitem__" and _is_tensor(args[1]):
+            size = args[0].shape[0]
+            return lambda one: bool(((one < -size) | (one >= size)).any())
+        if name in _OF_DIMENSION:
+            along = args[0].shape[args[1] if len(args) > 1 else keywords["dim"]]
+            return lambda one: bool(_outside(one, along))
     return None
 
 

@@ -36,7 +36,7 @@ def told_of(
     early = tracer.early.told() if "not have been used in the graph" in message else None
     if early is not None:
         told["early"] = {**operation_told(early[0]), "made": operation_told(early[1]) if early[1] else None}
-    if message.startswith("IndexError"):
+    if tracer.refused[1]:
         told["indices"] = tracer.account.indices(*tracer.refused)
     if "CheckpointError" in message or "checkpoint" in message:
         told["parted"] = tracer.replays.parted()
