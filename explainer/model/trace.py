@@ -98,7 +98,7 @@ class TracedLine:
 
     `node` is autograd's name of what it disturbs or computes; `is_guess` marks what the tracer concludes rather than saw;
     `saved` is autograd's name of what a `read` line saved (`self`, `other`, `result`), and `edges` for an `index` line that
-    makes buckets of as many edges as the table has rows.
+    makes buckets of as many edges as the table has rows; `0` or `1` where a `joined` line takes the freed graph up by that operand.
     """
 
     kind: str

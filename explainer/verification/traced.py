@@ -332,7 +332,9 @@ def _joined(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in found.get("lines", ()):
         place = f"{os.path.basename(one['made']['file'] or '')}:{one['made']['line']}"
         says = f"`{one['operation']}` takes up what {place} made for another loss, whose backward is over"
-        yield from _line(JOINED, {**one, "guess": not one["is_alone"]}, says)
+        is_sure = one["is_first"] and (one["is_alone"] or one["operand"] is not None)
+        operand = str(one["operand"]) if one["operand"] is not None else None
+        yield from _line(JOINED, {**one, "guess": not is_sure, "saved": operand}, says)
     for one in found.get("held", ()):
         says = f"`{one['operation']}` holds what another loss has gone back through, with its graph"
         told = {**one, "line": one["line"] or one["first"], "node": one["form"], "guess": not found["is_cleared"]}

@@ -122,3 +122,19 @@ def test_a_state_that_is_carried_is_told_as_that() -> None:
             update(policy[1], policy[0](torch.ones(3)).sum())
 
     assert {one.kind for one in lines(step)} & {JOINED, HELD} == set()
+
+
+@pytest.mark.parametrize(("first", "operand"), [(False, "1"), (True, "0")])
+def test_which_of_two_tensors_leads_into_the_freed_graph(first: bool, operand: str) -> None:
+    """Feature matching: the real features are those of the critic's own pass, the others of this loss."""
+    critic, generator = network(), network()
+
+    def step() -> None:
+        taps = [critic[0](torch.ones(3))]
+        update(critic[1], taps[0].square().sum())
+        mine = critic[0](generator[0](torch.ones(3)))
+        pair = (taps[0], mine) if first else (mine, taps[0])
+        update(generator[1], torch.nn.functional.l1_loss(*pair))
+
+    (found,) = [one for one in lines(step) if one.kind == JOINED]
+    assert (found.operation, found.saved, found.is_guess) == ("l1_loss", operand, False)

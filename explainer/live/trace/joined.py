@@ -21,6 +21,12 @@ MAX_LINES = 4
 MAX_HELD = 4
 MAX_LOCALS = 200
 MAX_PARTS = 64
+_PAIR = 2
+# Operations whose node has the two tensors in the order in which they are given.
+_OF_TWO = frozenset(
+    ("l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss", "add", "__add__", "sub", "__sub__", "mul", "__mul__", "div",
+     "__truediv__")
+)  # fmt: skip
 _DEPTH = 3
 _FORMS: dict[type, str] = {dict: "dict", list: "list", tuple: "tuple"}
 
@@ -59,7 +65,7 @@ class Joined:
         if not stepped:
             return None
         edges, own = _edges(loss, passed)
-        if not edges or not self._is_apart(stepped, own, _weights(below(one for _, one in edges))):
+        if not edges or not self._is_apart(stepped, own, _weights(below(one for _, one, _ in edges))):
             return None
         lines = list(self._lines(edges, passed))
         if not lines:
@@ -99,26 +105,30 @@ class Joined:
         is_shared = bool(shared) and all(id(one) in owned and id(one) not in others for one in shared)
         return is_shared and any(id(one) in others for one in own)
 
-    def _lines(self, edges: list[tuple[Any, Any]], passed: Pass) -> Iterator[dict[str, Any]]:
+    def _lines(self, edges: list[tuple[Any, Any, int]], passed: Pass) -> Iterator[dict[str, Any]]:
         """The operations that take the freed graph up, each line once; none where one ran before that was freed."""
         found: dict[tuple[Any, str], tuple[int, dict[str, Any]]] = {}
-        for node, freed in edges:
+        operands: dict[tuple[Any, str], set[int]] = {}
+        for node, freed, index in edges:
             taken, made = (self._flow.number_of_node(sequence_of(one) or 0) for one in (node, freed))
             operation = self._flow.get(taken) if taken is not None else None
             source = self._flow.get(made) if made is not None else None
             if taken is None or operation is None or source is None or taken < passed.at:
                 return
             key = operation.place, operation.name
+            operands.setdefault(key, set()).add(index if len(node.next_functions) == _PAIR else -1)
             if key not in found or taken < found[key][0]:
                 found[key] = taken, self._line(operation, source, passed)
-        yield from (one for _, one in sorted(found.values(), key=lambda told: told[0]))
+        for key, (_, told) in sorted(found.items(), key=lambda item: item[1][0]):
+            (operand, *others) = operands[key]
+            yield {**told, "operand": None if others or operand < 0 or key[1] not in _OF_TWO else operand}
 
     def _line(self, operation: Operation, source: Operation, passed: Pass) -> dict[str, Any]:
         before = (one for number, one in self._flow.since(0) if number < passed.at)
         return {
             "operation": operation.name, **describe(operation.place), "made": describe(source.place),
-            "is_alone": len(operation.inputs) + len(operation.leaves) == 1
-            and all(one.place != operation.place for one in before),
+            "is_alone": len(operation.inputs) + len(operation.leaves) == 1,
+            "is_first": all(one.place != operation.place for one in before),
         }  # fmt: skip
 
     def _held(self, loss: Any, passed: Pass, frames: Iterable[FrameType]) -> Iterator[dict[str, Any]]:
@@ -155,20 +165,20 @@ class Joined:
         return f"{kind}[{form}]" if form is not None and is_reached else None
 
 
-def _edges(loss: Any, passed: Pass) -> tuple[list[tuple[Any, Any]], list[Any]]:
-    """Each node of a loss's own graph with a freed one that it leads to; and the weights that its own graph reaches."""
-    edges: list[tuple[Any, Any]] = []
+def _edges(loss: Any, passed: Pass) -> tuple[list[tuple[Any, Any, int]], list[Any]]:
+    """Each node of a loss's own graph with a freed one that it leads to, and at which place; and the weights that its own graph reaches."""
+    edges: list[tuple[Any, Any, int]] = []
     weights: list[Any] = []
     seen, queue = {loss.grad_fn}, [loss.grad_fn]
     while queue and len(seen) < MAX_NODES:
         node = queue.pop()
         if hasattr(node, "variable"):
             weights.append(node.variable)
-        for one, _ in node.next_functions:
+        for index, (one, _) in enumerate(node.next_functions):
             if one is None:
                 continue
             if sequence_of(one) in passed.nodes:
-                edges.append((node, one))
+                edges.append((node, one, index))
             elif one not in seen:
                 seen.add(one)
                 queue.append(one)

@@ -136,3 +136,47 @@ def test_a_cache_that_is_made_anew(tmp_path: pathlib.Path) -> None:
     space: dict = {}
     exec(after, space)
     assert all(one.grad is not None and bool(torch.isfinite(one.grad).all()) for one in space["net"].parameters())
+
+
+PAIRS = """import torch
+from torch import nn
+
+
+class Bank:
+    def __init__(self):
+        self.slots = {}
+
+    def load(self, names):
+        pairs = [self.slots.get(name, (torch.zeros(4), torch.zeros(4))) for name in names]
+        return torch.stack([h for h, _ in pairs]), torch.stack([c for _, c in pairs])
+
+    def save(self, names, state):
+        for name, h, c in zip(names, *state):
+            self.slots[name] = (h, c)
+
+
+cell, head = nn.LSTMCell(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+bank = Bank()
+for step in range(3):
+    state = cell(torch.randn(2, 3), bank.load([0, 1]))
+    loss = head(state[0]).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    bank.save([0, 1], state)
+"""
+
+
+@pytest.mark.torch
+def test_both_parts_of_a_state_that_a_loop_hands_out(tmp_path: pathlib.Path) -> None:
+    """`zip(names, *state)` hands out a row of each part; the program then trains."""
+    pytest.importorskip("torch")
+    after = rewritten(tmp_path, "detach_what_is_stored", PAIRS)
+    assert diff_lines(PAIRS, after) == [
+        "-            self.slots[name] = (h, c)",
+        "+            self.slots[name] = (h.detach(), c.detach())",
+    ]
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(PAIRS, {})
+    exec(after, {})

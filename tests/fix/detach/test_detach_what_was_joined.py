@@ -11,8 +11,8 @@ import pytest
 from explainer.fix.codemod import Proposal
 from explainer.fix.splice import splice
 from explainer.model.incident import ExceptionRecord, Frame, Incident
-from explainer.model.trace import HELD, JOINED
-from tests.fix.rewriting import best, diff_lines, write
+from explainer.model.trace import HELD, JOINED, TracedLine
+from tests.fix.rewriting import best, diff_lines, failed, write
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -201,3 +201,25 @@ def test_others_are_left_alone(step: str, tmp_path: pathlib.Path) -> None:
     seen = traced(source, tmp_path)
     lines = tuple(one for one in seen.traced if one.kind != HELD)
     assert proposed(source, tmp_path, replace(seen, traced=lines)) == (source, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "saved", "wanted"),
+    [
+        ("total = total + F.l1_loss(f, r)", "l1_loss", "1", "total = total + F.l1_loss(f, r.detach())"),
+        ("loss = criterion(fake - real)", "sub", "1", "loss = criterion(fake - real.detach())"),
+        ("loss = (scores * fake).mean()", "mul", "0", "loss = (scores.detach() * fake).mean()"),
+        ("loss = a * b + c * d", "mul", "0", None),  # which of the two is not known
+        ("loss = F.l1_loss(*pair)", "l1_loss", "1", None),
+    ],
+)
+def test_the_operand_that_a_trace_saw_take_it_up(
+    text: str, operation: str, saved: str, wanted: str | None, tmp_path: pathlib.Path
+) -> None:
+    """Of an operation of two the one that leads into the freed graph is data."""
+    source = f"def matched(total, a, b, c, d):\n    {text}\n"
+    line = TracedLine(kind=JOINED, operation=operation, file="train.py", line=2, function="matched", saved=saved)
+    incident = replace(failed({"train.py": 2}), traced=(line,))
+    found = best("detach_what_was_joined", write(tmp_path, {"train.py": source}), incident=incident)
+    after = splice(source, found.edits) if found is not None else None
+    assert after == (source.replace(text, wanted) if wanted else None)

@@ -100,7 +100,13 @@ def _made_of(value: ast.expr, file: SourceFile, depth: int = 0) -> Iterator[ast.
         return
     inner: list[ast.expr] = []
     if isinstance(value, ast.Name):
-        bound = [one for one in reaching(value.id, value, file) if isinstance(one.statement, ast.Assign)]
+        reached = reaching(value.id, value, file)
+        if depth and any(
+            isinstance(one, ast.For) and _of_loop(one, value.id) != value.id for one in file.around(value)
+        ):
+            yield value
+            return
+        bound = [one for one in reached if isinstance(one.statement, ast.Assign)]
         inner = [one.node for one in bound if not one.fills and one.pick is None] if len(bound) == 1 else []
     elif isinstance(value, ast.Call) and (dotted_name(value.func) or "").rpartition(".")[2][:1].isupper():
         inner = value.args
@@ -124,7 +130,29 @@ def _root(part: ast.expr, store: _Store) -> str | None:
     for loop in around.generators if isinstance(around, (ast.ListComp, ast.GeneratorExp)) else ():
         if name in {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}:
             name = (dotted_name(loop.iter) or "").partition(".")[0]
-    return name if name in all_parameters(store.method) - {"self"} else None
+    known = all_parameters(store.method) - {"self"}
+    for above in store.file.around(part):
+        if isinstance(above, ast.For) and name not in known:
+            name = _of_loop(above, name)
+    return name if name in known else None
+
+
+def _of_loop(loop: ast.For, name: str | None) -> str | None:
+    """What hands a loop's variable out: `state` for `h` of `for key, h, c in zip(keys, *state)`; else the name as it is."""
+    targets = loop.target.elts if isinstance(loop.target, (ast.Tuple, ast.List)) else [loop.target]
+    at = next((place for place, one in enumerate(targets) if isinstance(one, ast.Name) and one.id == name), None)
+    if at is None:
+        return name
+    over = loop.iter
+    if isinstance(over, ast.Call) and dotted_name(over.func) == "zip":
+        first = next((place for place, one in enumerate(over.args) if isinstance(one, ast.Starred)), len(over.args))
+        given = over.args[min(at, first)] if over.args else over
+        over = given.value if isinstance(given, ast.Starred) else given
+    elif isinstance(over, ast.Call) and dotted_name(over.func) == "enumerate" and over.args:
+        over = over.args[0]
+    elif isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute):
+        over = over.func.value
+    return (dotted_name(over) or "").partition(".")[0] or None
 
 
 def _is_handed_out_again(name: str, store: _Store, program: Program) -> bool:

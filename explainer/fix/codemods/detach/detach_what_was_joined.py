@@ -28,6 +28,12 @@ from explainer.source.value.resolve import resolver_of
 _WHY = "goes back into what `{name}` was made by, whose own loss has used that graph up"
 _TAKES = "takes up the graph of another network's loss, which has used it up"
 _LEFT = "right where the other optimizer is not to take what this loss leaves in its weights: it is not cleared before its own backward"
+_PAIR = 2
+_NAMES = (ast.Name, ast.Attribute, ast.Subscript)
+_SIGNS = {
+    ast.Add: ("add", "__add__"), ast.Sub: ("sub", "__sub__"), ast.Mult: ("mul", "__mul__"), ast.Div: ("div", "__truediv__"),
+    ast.MatMult: ("matmul", "__matmul__"),
+}  # fmt: skip
 _HEADS = ("iter", "test", "items")
 
 
@@ -132,19 +138,25 @@ def _where_taken(context: Context) -> Iterator[Proposal]:
     for line, file, statement in traced_statements(JOINED, context, guesses=True):
         function = context.program.names(file).function_of(statement)
         is_shared = function is not None and len(resolver_of(context.program).calls_of(function, file)) > 1
-        calls = [
-            node.func.value
-            for node in walk(statement)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == line.operation
-        ]
-        if (
-            line.is_guess
-            or is_shared
-            or len(calls) != 1
-            or not isinstance(calls[0], (ast.Name, ast.Attribute, ast.Subscript))
-        ):
+        taken = list(_operands(line, statement))
+        if line.is_guess or is_shared or len(taken) != 1:
             return
-        edits.append(put_method(file, calls[0], ".detach()"))
+        edits.append(put_method(file, taken[0], ".detach()"))
         places.append((file, statement))
     if edits:
         yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], _TAKES), belief=2.0)
+
+
+def _operands(line: TracedLine, statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a traced operation takes up: the tensor whose method it is, or one of the two that it is given."""
+    for node in walk(statement):
+        if isinstance(node, ast.BinOp) and line.saved and line.operation in _SIGNS.get(type(node.op), ()):
+            yield (node.left, node.right)[int(line.saved)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+            if name != line.operation:
+                continue
+            if line.saved and len(node.args) == _PAIR:
+                yield node.args[int(line.saved)]
+            elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, _NAMES) and not line.saved:
+                yield node.func.value
