@@ -108,7 +108,8 @@ def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: 
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked.
 
     Where an edit cures the lookup of a refused index, its line leads, and the line that made the index follows. So does one
-    that counts positions: there is nothing wrong with them, but with the table or the length.
+    that counts positions: there is nothing wrong with them, but with the table or the length. So does the line that adds the
+    number which another one read, where an edit cures that.
     """
     led: Culprits = {}
     after: Culprits = {}
@@ -124,6 +125,7 @@ def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: 
             continue  # the segment is a library's, and the program's own line no more than what runs it again
         made = known or Culprit(file=path, line=one.line, function=one.function, code=code, why=one.says)
         is_second = one.kind == INDEX and bool(culprits) and (is_cured or one.operation in _COUNTS)
+        is_second = is_second or (one.kind == ADDED and is_cured and known is None)
         (after if is_second else led)[path, one.line] = made
     return {**led, **{key: value for key, value in culprits.items() if key not in led}, **after}
 

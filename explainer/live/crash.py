@@ -27,7 +27,7 @@ from .renormalised import renormalised
 from .saved import names_of, saved_of
 from .shared_module import shared_modules
 from .storage import storage_of
-from .unreduced import unreduced
+from .unreduced import frozen_since, unreduced
 from .used_up import used_up
 
 MAX_FRAMES = 60
@@ -98,6 +98,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "class_targets": class_targets(torch, frames, message),
         "refused_index": refused_index(torch, frames) or None,
         "unreduced": unreduced(frames, message),
+        "frozen_since": frozen_since(frames, message),
         "coarse": " ".join(alike) if alike else None,
         "columns": columns(frames, error) or None,
         "batch_key": batch_key(frames, error),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 _NUMBERS = re.compile(r"did not receive grad for rank \d+: (\d[\d ]*)")
 _WRAPPER = "torch/nn/parallel/distributed.py"
@@ -17,11 +18,31 @@ def unreduced(frames: list[FrameType], message: str) -> str | None:
     if told is None or frame is None:
         return None
     with suppress(Exception):  # a subclass may hold anything
-        wrapper = frame.f_locals["self"]
-        left = getattr(wrapper, "parameters_to_ignore", ())
-        names = [name for name, one in wrapper.module.named_parameters() if one.requires_grad and name not in left]
+        names = [name for name, _ in _counted(frame.f_locals["self"])]
         return " ".join(names[int(one)] for one in told[1].split())
     return None
+
+
+def frozen_since(frames: list[FrameType], message: str) -> str | None:
+    """Those of them that have been frozen since the module was wrapped; None where none has, or for other messages."""
+    frame = next((one for one in reversed(frames) if _is_wrapper(one)), None) if _NUMBERS.search(message) else None
+    if frame is None:
+        return None
+    with suppress(Exception):
+        return " ".join(name for name, one in _counted(frame.f_locals["self"]) if not one.requires_grad) or None
+    return None
+
+
+def _counted(wrapper: Any) -> list[tuple[str, Any]]:
+    """The parameters as the reducer numbers them: those that required grad when the module was wrapped.
+
+    Which these were is known by how many there are: all that do now, or all that there are.
+    """
+    left = getattr(wrapper, "parameters_to_ignore", ())
+    every = [(name, one) for name, one in wrapper.module.named_parameters() if name not in left]
+    trained = [(name, one) for name, one in every if one.requires_grad]
+    count = wrapper._get_ddp_logging_data().get("num_parameter_tensors")  # noqa: SLF001 - what torch logs of the reducer
+    return every if count == len(every) != len(trained) else trained
 
 
 def _is_wrapper(frame: FrameType) -> bool:

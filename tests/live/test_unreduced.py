@@ -33,11 +33,11 @@ def group(tmp_path):
     dist.destroy_process_group()
 
 
-def told(model: nn.Module, place: int) -> str | None:
+def told(model: nn.Module, place: int, name: str = "live_unreduced") -> str | None:
     with pytest.raises((RuntimeError, IndexError)) as failed:
         for _ in range(2):
             model(torch.ones(3, 2))[place].sum().backward()
-    return dict(facts_of(look(failed.value))).get("live_unreduced")
+    return dict(facts_of(look(failed.value))).get(name)
 
 
 @pytest.mark.usefixtures("group")
@@ -50,3 +50,15 @@ def test_the_names_of_what_got_no_gradient() -> None:
 def test_another_failure() -> None:
     """A failure that is not DDP's names nothing."""
     assert told(Heads(), 2) is None
+
+
+@pytest.mark.usefixtures("group")
+def test_what_was_frozen_after_it_was_wrapped() -> None:
+    """DDP counts what required grad when it wrapped the module; what is frozen since is told apart."""
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)))
+    model.module[0].requires_grad_(False)
+    assert told(model, slice(None), "live_frozen_since") == "0.weight 0.bias"
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)))
+    model.module[0].requires_grad_(False)
+    assert told(model, slice(None)) == "0.weight 0.bias"
+    assert told(DistributedDataParallel(Heads()), 0, "live_frozen_since") is None

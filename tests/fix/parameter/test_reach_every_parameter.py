@@ -209,3 +209,40 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "reach_every_parameter", after, again) == after
+
+
+STAGES = (
+    HEAD
+    + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.front, self.out = nn.Linear(2, 2), nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.out(self.front(x))
+
+
+def freeze(module, names):
+    for name, p in module.named_parameters():
+        p.requires_grad_(name.startswith(names))
+
+
+model = DDP(Net())
+for stage in (("front", "out"), ("out",)):
+    freeze(model.module, stage)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "wanted"),
+    [
+        ("front.weight front.bias", ["model = DDP(Net(), find_unused_parameters=True)"]),
+        ("front.weight", []),  # another parameter got no gradient, which is not frozen
+        (None, []),
+    ],
+)
+def test_what_a_later_stage_froze(tmp_path, frozen: str | None, wanted: list[str]) -> None:
+    """Only what the live module shows: all that got no gradient was frozen since."""
+    facts = {"live_unreduced": "front.weight front.bias", **({"live_frozen_since": frozen} if frozen else {})}
+    assert changed_lines(STAGES, rewritten(tmp_path, "reach_every_parameter", STAGES, facts=facts)) == wanted

@@ -2,7 +2,8 @@
 
 Where the line that was to use it is a copy that runs the layer beside it, that line gets the layer.
 
-Where the forward takes one of several branches from batch to batch or drops layers, or the loss leaves an output out on purpose, and
+Where the live module shows that parameters were frozen after it had been wrapped, for a later stage of the training, or the
+forward takes one of several branches from batch to batch or drops layers, or the loss leaves an output out on purpose, and
 only there, `find_unused_parameters=True`: in the call, or where its options say `false`, in a file or a dictionary.
 """
 
@@ -34,6 +35,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for wrapping in wrappings(context.program):
+        frozen = list(_frozen_since(wrapping, context))
+        if frozen:
+            yield from frozen
+            continue
         poolers = list(freeze_poolers(wrapping, context))
         if poolers and _live_names(context):
             yield from poolers
@@ -41,6 +46,22 @@ def propose(context: Context) -> Iterator[Proposal]:
         modules = _modules(wrapping, context.program)
         found = [each for where, owner in modules for each in _in_module(wrapping, owner, where, context)]
         yield from found or poolers or _in_library(wrapping, context)
+
+
+def _frozen_since(wrapping: Wrapping, context: Context) -> Iterator[Proposal]:
+    """The wrapping of a module whose parameters that got no gradient were all frozen since."""
+    fact = context.incident.fact("live_frozen_since")
+    frozen = fact.value.split() if fact is not None else []
+    if not frozen or not set(_live_names(context)) <= set(frozen):
+        return
+    parts = ", ".join(f"`{one}`" for one in dict.fromkeys(one.partition(".")[0] for one in frozen))
+    why = f"waits for the gradients of {parts}, frozen after it was wrapped"
+    for edits, culprit in searches(wrapping, why, context.program):
+        yield Proposal(
+            edits=edits, culprit=culprit, belief=2.5,
+            title="Let DDP look for what a later stage has frozen: `find_unused_parameters=True`",
+            because=f"{_COST}; wrapping the module anew for each stage saves that",
+        )  # fmt: skip
 
 
 def _in_module(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
