@@ -62,6 +62,23 @@ def test_manual_optimization_clears_behind_its_steps(tmp_path: pathlib.Path) -> 
     assert rewritten(tmp_path, "clear_before_backward", plain, **manual) == plain
 
 
+SHARPNESS = """class Task(L.LightningModule):
+    def training_step(self, batch, index):
+        opt = self.optimizers()
+        self.manual_backward(self.loss(batch))
+        moves = self.climb()
+        opt.zero_grad()
+        self.manual_backward(self.loss(batch))
+        self.descend(moves)
+        opt.step()
+"""
+
+
+def test_sharpness_aware_minimisation_stays(tmp_path: pathlib.Path) -> None:
+    """The first gradients are used up by the climb; the step is by those of the second backward."""
+    assert rewritten(tmp_path, "clear_before_backward", SHARPNESS, options={"manual": True}) == SHARPNESS
+
+
 def test_a_loop_that_goes_backward_itself_stays(tmp_path: pathlib.Path) -> None:
     """A probe before the loop: its gradients are meant to be cleared."""
     source = HEAD + OPTIMIZER + "net(torch.ones(1, 3)).sum().backward()\n" + LOOP

@@ -22,6 +22,10 @@ CURED = {
     "a tensor that says floats": (ITEM, "torch.tensor(self.labels[at], dtype=torch.float)", "torch.tensor(self.labels[at], dtype=torch.long)"),
     "a tensor cast to floats": (ITEM, "self.labels[at].float()", "self.labels[at].long()"),
     "a column of a table": (TABLE, "df['stars'].astype(float)", "df['stars'].astype(\"int64\")"),
+    "a column that is computed": (TABLE, "df['stars'] - 1", "(df['stars'] - 1).astype(int)"),
+    "a column of what is left of a table": (
+        TABLE.replace("df['label']", "left = df.dropna(subset=['stars'])\nleft['label']"), "left['stars']", "left['stars'].astype(int)",
+    ),
     "a list of a batch": (COLLATE, "torch.tensor([row['y'] for row in rows], dtype=torch.float32)", "torch.tensor([row['y'] for row in rows], dtype=torch.long)"),
     "an array in a batch": (COLLATE, "np.array([row['y'] for row in rows], dtype=np.float32)", "np.array([row['y'] for row in rows], dtype=\"int64\")"),
     "a list by a comprehension": (COLLATE, "[row['y'] - 1 for row in rows]", "[int(row['y'] - 1) for row in rows]"),
@@ -36,7 +40,8 @@ STAYS = {
     "a tensor of integers": (ITEM, "torch.tensor(self.labels[at], dtype=torch.long)"),
     "rows of labels": (COLLATE, "[[1.0, 0.0] for row in rows]"),
     "what a call gives": (MAPPED, "classes(row['stars'])"),
-    "a column of unknown kind": (TABLE, "df['stars'] - 1"),
+    "a column of whole numbers": (TABLE, "df['stars'].astype(int)"),
+    "a column of another library's table": (TABLE.replace("pandas as pd", "polars as pd"), "df['stars'] - 1"),
     "a number for a log": ("def note(log, score):\n    log.info({'label': VALUE})\n", "float(score)"),
     "another key": (MAPPED.replace("'labels'", "'weight'"), "float(row['stars'])"),
 }  # fmt: skip

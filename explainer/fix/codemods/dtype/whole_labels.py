@@ -1,8 +1,9 @@
 """`"labels": int(row["stars"])` where a library's classifier took floats for rows of probabilities, and each sample has one class.
 
 The live labels were whole numbers of another dtype than int64, so what the program puts under a label's key makes them: a cast
-to floats becomes one to integers, a number that is made for each row is made an `int`, the items of a list are. A dtype that the features
-of a data set say is changed there. What does not show whether it is a number, a list or a tensor stays.
+to floats becomes one to integers, a number that is made for each row is made an `int`, the items of a list are, a column of a
+table that pandas has read is cast. A dtype that the features of a data set say is changed there. What does not show whether it
+is a number, a list or a tensor stays.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import add_argument, spell, with_method
+from explainer.fix.rewrite import add_argument, put_method, spell, with_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names
@@ -106,6 +107,8 @@ def _integer(node: ast.expr, put: _Put, program: Program, depth: int) -> Edit | 
         return edit
     if _is_made_whole(node) or isinstance(node, ast.Constant):
         return None
+    if _is_of_frame(node, put, program):
+        return put_method(put.file, node, ".astype(int)")
     if _is_number(node) or _is_of_row(node, put, program):
         return _wrapped(put.file, node)
     return None
@@ -192,6 +195,32 @@ def _is_of_row(node: ast.expr, put: _Put, program: Program) -> bool:
     reads = [one for one in walk(node) if isinstance(one, ast.Name)]
     is_entry = bool(reads) and all(one.id == row for one in reads)
     return is_entry and not any(isinstance(one, ast.Call) for one in walk(node)) and _is_mapped_by_row(within, program)
+
+
+def _is_of_frame(node: ast.expr, put: _Put, program: Program) -> bool:
+    """Whether an expression computes a column of a table that pandas has read: `table["grade"] - 1`, floats where one is missing."""
+    names = program.names(put.file)
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "astype":
+        return False
+    todo = [one for one in walk(node) if isinstance(one, ast.Name)]
+    columns = [one for one in walk(node) if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant)]
+    seen: set[str] = set()
+    while todo and columns:
+        name = todo.pop()
+        if name.id in seen:
+            continue
+        seen.add(name.id)
+        for bound in bounds_of(scope_of(name, put.file)):
+            if bound.name != name.id or bound.fills:
+                continue
+            if any(
+                (names.qualified(one.func) or "").startswith("pandas.")
+                for one in walk(bound.node)
+                if isinstance(one, ast.Call)
+            ):
+                return True
+            todo += [one for one in walk(bound.node) if isinstance(one, ast.Name)]
+    return False
 
 
 def _is_mapped_by_row(function: Function | ast.Lambda, program: Program) -> bool:

@@ -39,6 +39,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         block = list(block_of(backward.statement, file))
         behind = block[block.index(backward.statement) + 1 :] if block else []
         step, clears = _cleared_before(behind)
+        own = {one.statement for one in backwards}
+        again = [one for one in behind[: behind.index(step)] if own & set(walk(one))] if step is not None else []
+        # Sharpness-aware minimisation climbs with the first gradients, clears them, and goes back once more.
+        clears = [one for one in clears if not any(one.lineno < other.lineno for other in again)]
         if clears:
             text = "\n".join(lines_of(file, one) for one in clears)
             yield Proposal(
