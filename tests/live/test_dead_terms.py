@@ -248,6 +248,22 @@ def test_a_term_that_is_computed_with_grad_mode_off() -> None:
     assert [(one.kind, one.function) for one in found] == [("grad-off", "described"), ("dead-term", "described")]
 
 
+def test_a_term_beside_data_of_many_operations() -> None:
+    """What a data set computes of a sample lies on the way of a term too, and is not looked through first."""
+
+    def photo() -> torch.Tensor:
+        made = torch.zeros(4, 2)
+        for _ in range(300):
+            made = made + torch.rand(4, 2)
+        return made
+
+    def loss_of(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+        return layer(x).mean() + (described(layer(x)) - described(photo())).abs().mean()
+
+    found = lines(trained(loss_of), fails=False)
+    assert [(one.kind, one.function) for one in found] == [("grad-off", "described"), ("dead-term", "described")]
+
+
 @pytest.mark.parametrize("name", ALIVE)
 def test_terms_that_are_as_they_should_be(name: str) -> None:
     assert lines(trained(ALIVE[name]), fails=False) == ()

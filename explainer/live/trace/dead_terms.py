@@ -15,6 +15,7 @@ from .flow import Flow, Operation
 from .place import Place, describe
 
 MAX_LOOKED_AT = 200
+MAX_BEHIND = 2_000
 MAX_KEPT = 16
 _TAKES_OFF = frozenset(("sub", "rsub", "__sub__", "__rsub__", "__isub__", "sub_"))
 _ADDS = ADDS | {"stack"}
@@ -184,10 +185,13 @@ class DeadTerms:
         return bool(made) and not cut.leaves and not any(one.took_grad for one in made)
 
     def _cuts_behind(self, number: int) -> Iterator[Operation]:
-        """The operations that took what requires grad and gave what does not, those nearest to a term."""
-        queue, seen = [number], {number}
-        while queue and len(seen) < MAX_LOOKED_AT:
-            operation = self._flow.get(queue.pop())
+        """The operations that took what requires grad and gave what does not, those nearest to a term.
+
+        Nearest first: what made the data of the step may be hundreds of operations.
+        """
+        queue, seen = deque([number]), {number}
+        while queue and len(seen) < MAX_BEHIND:
+            operation = self._flow.get(queue.popleft())
             if operation is None:
                 continue
             if operation.took_grad and not operation.gave_grad and not operation.in_segment:
