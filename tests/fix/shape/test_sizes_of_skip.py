@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from explainer.fix.codemod import Context, find_codemod
-from tests.fix.rewriting import failed, line_of, write
+from tests.fix.rewriting import failed, line_of, rewritten, write
 
 HEAD = """import torch
 import torch.nn.functional as F
@@ -61,3 +61,36 @@ def test_what_enlarges(tmp_path: pathlib.Path, body: str, message: str) -> None:
 def test_nothing_else(tmp_path: pathlib.Path, body: str, message: str) -> None:
     """No rounding of halves explains it, or the size is said."""
     assert lines(tmp_path, body, message) == []
+
+
+ODD = "The size of tensor a (9) must match the size of tensor b (10) at non-singleton dimension 3"
+ROUNDED_UP = {
+    "a sum": (
+        "skip + F.interpolate(x, scale_factor=2, mode='nearest')",
+        "skip + F.interpolate(x, size=skip.shape[2:], mode='nearest')",
+    ),
+    "no mode": ("F.interpolate(x, scale_factor=2) + skip", "F.interpolate(x, size=skip.shape[2:]) + skip"),
+    "values between": (
+        "skip + F.interpolate(x, scale_factor=2, mode='bilinear')",
+        None,
+    ),  # cut off, they would be others
+    "four times": ("skip + F.interpolate(x, scale_factor=4)", None),
+    "what is met has no name": ("self.conv(skip) + F.interpolate(x, scale_factor=2)", None),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), ROUNDED_UP.values(), ids=ROUNDED_UP)
+def test_what_was_rounded_up(tmp_path: pathlib.Path, body: str, wanted: str | None) -> None:
+    """Nearest values of the size that is met; another rule than what was rounded down."""
+    source = f"{HEAD}        return {body}  # fails\n"
+    after = rewritten(tmp_path, "sizes_of_skip", source, "# fails", message=ODD, options={"rounded_up": True})
+    assert after == (source.replace(body, wanted) if wanted else source)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("size", [(9, 9), (17, 5), (9, 10)])
+def test_the_nearest_values_are_those_that_are_cut_off(size: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(2, 3, (size[0] + 1) // 2, (size[1] + 1) // 2)
+    doubled = torch.nn.functional.interpolate(x, scale_factor=2)[..., : size[0], : size[1]]
+    assert torch.equal(torch.nn.functional.interpolate(x, size=size), doubled)
