@@ -1,6 +1,6 @@
 """The logarithm of an expression as text that forms neither what is exponentiated nor what rounds to 0.
 
-`log(exp(s)[i] / exp(s).sum(d))` is `s[i] - s.logsumexp(d)`: products become sums, sums become `logsumexp`, and what picks,
+`log(exp(s)[i] / exp(s).sum(d))` is `s[i] - s.logsumexp(d)`: products become sums, sums and means become `logsumexp`, and what picks,
 moves or masks elements picks, moves or masks them of the logarithm.
 """
 
@@ -164,7 +164,19 @@ class LogSpace:
         if summed is not None:
             found, rest = self.log(summed, depth), self._dimensions(node, summed)
             return found.as_(f"{found.operand}.logsumexp({rest})") if found is not None and rest else None
-        return self._moved(node, depth)
+        averaged = argument_of(node, names, "mean")
+        return self._of_mean(node, averaged, depth) if averaged is not None else self._moved(node, depth)
+
+    def _of_mean(self, node: ast.Call, averaged: ast.expr, depth: int) -> Log | None:
+        """`log(mean(exp(s), d))`: the sum's, less the logarithm of how many there are along one dimension."""
+        found, rest = self.log(averaged, depth), self._dimensions(node, averaged)
+        dimension = (rest or "").removeprefix("dim=")
+        if found is None or not dimension.lstrip("-").isdigit() or not found.text.replace(".", "").isidentifier():
+            return None
+        count = f"{found.text}.shape[{dimension}]"
+        is_math = self._names.imports.get("math") == "math"
+        less = f"math.log({count})" if is_math else f"{found.text}.new_tensor({count}).log()"
+        return found.as_(f"{found.text}.logsumexp({rest}) - {less}", is_atom=False)
 
     def _of_probability(self, node: ast.Call, name: str, inner: ast.expr) -> Log | None:
         text = self._file.segment(inner)

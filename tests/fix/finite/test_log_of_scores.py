@@ -22,6 +22,8 @@ RIGHT = {
     "of data": "e = torch.exp(x)\nloss = (out * torch.log(e / e.sum(1, keepdim=True))).mean()",
     "scores that change in between": "e = torch.exp(out)\nout = out * 2\nloss = (out + torch.log(F.softmax(out, 1) - e)).mean()",
     "a difference": "e = torch.exp(out)\nloss = torch.log(e.sum(1) - e.min()).mean()",
+    "a mean over all": "e = torch.exp(out)\nloss = torch.log(e.mean())",
+    "a mean over two dimensions": "e = torch.exp(out)\nloss = torch.log(e.mean((0, 1)))",
     "a sum over nothing that is named": "e = torch.exp(out)\nloss = torch.log(e.sum())",
     "a clamped probability": "p = F.softmax(out, 1)\nloss = torch.log(p.clamp_min(0.1)).mean()",
     "a guarded softmax": "p = F.softmax(out, 1)\nloss = -(p * torch.log(p + 1e-8)).sum()",
@@ -54,6 +56,14 @@ WRONG = {
         "probs = F.softmax(out, dim=-1)\nloss = -torch.log(probs[torch.arange(8), y]).mean()\nprint(probs.argmax())",
         ["-loss = -torch.log(probs[torch.arange(8), y]).mean()",
          "+loss = -torch.log_softmax(out, dim=-1)[torch.arange(8), y].mean()"],
+    ),
+    "a mean along one dimension": (
+        "w = out.exp()\nloss = -w.mean(0).log().mean()",
+        ["-w = out.exp()", "-loss = -w.mean(0).log().mean()", "+loss = -(out.logsumexp(0) - out.new_tensor(out.shape[0]).log()).mean()"],
+    ),
+    "a mean beside `math`": (
+        "import math\nw = out.exp()\nloss = -torch.log(w.mean(dim=1)).mean()",
+        ["-w = out.exp()", "-loss = -torch.log(w.mean(dim=1)).mean()", "+loss = -(out.logsumexp(dim=1) - math.log(out.shape[1])).mean()"],
     ),
     "two sums": (
         "a, b = out[:4], out[4:]\nea = torch.exp(a)\neb = torch.exp(b)\nloss = torch.log(ea.sum(1) + eb.sum(1)).mean()",
