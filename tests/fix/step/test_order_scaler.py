@@ -110,3 +110,43 @@ def test_what_looks_at_gradients_before_the_step_finds_them_unscaled(tmp_path) -
     assert after.endswith(
         "    if step % 2:\n        scaler.unscale_(opt)\n        log(net)\n        scaler.step(opt)\n        scaler.update()\n"
     )
+
+
+HELPER = """import torch
+from torch import nn
+
+
+def norm_of(net):
+    scaler.unscale_(opt)
+    return sum(p.grad.norm() for p in net.parameters())
+
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for step in range(4):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+    norm = norm_of(net)
+    scaler.unscale_(opt)  # again
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    scaler.step(opt)
+    scaler.update()
+"""
+TWICE = "unscale_() has already been called on this optimizer since the last update()."
+
+
+@pytest.mark.parametrize(
+    ("source", "is_dropped"),
+    [
+        (HELPER, True),
+        (HELPER.replace("    norm = norm_of(net)\n", ""), False),
+        (HELPER.replace("    scaler.step(opt)\n", "    if step % 2:\n        scaler.step(opt)\n"), False),
+    ],
+    ids=["in a helper", "nowhere else", "of batches that are gathered"],
+)
+def test_what_a_helper_has_unscaled(tmp_path, source: str, is_dropped: bool) -> None:
+    """The second call of one step goes; where the step is made more seldom another one is to move."""
+    after = rewritten(tmp_path, "order_scaler", source, "# again", message=TWICE)
+    assert (after == source.replace("    scaler.unscale_(opt)  # again\n", "")) == is_dropped

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
+from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -27,13 +28,17 @@ from explainer.source.loop.step import (
     block_with,
     find_acts,
 )
+from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import block_of
+
+_TWICE = "unscale_() has already been called on this optimizer"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """Edits of the calls that stand out of order, in each function with a scaler."""
     if not context.has_failed:
         return
+    yield from _unscaled_by_helper(context)
     functions: dict[ast.AST | None, list[Act]] = {}
     for act in find_acts(context.program):
         functions.setdefault(context.program.names(act.file).function_of(act.call), []).append(act)
@@ -45,6 +50,33 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _unscaled_twice(acts)
             yield from _stepped_plainly(acts)
             yield from _without_update(acts, message)
+
+
+def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
+    """A second `unscale_` of one step, behind a call that unscales in a function of its own: the gradients are unscaled by then."""
+    program = context.program
+    if _TWICE not in message_of(context):
+        return
+    acts = list(find_acts(program))
+    refused = [one for one in _of(acts, UNSCALE) for _, at in list(raised_at(context))[:1] if one.statement is at]
+    for one in refused if len(refused) == 1 else ():
+        block = list(block_of(one.statement, one.file))
+        at = block.index(one.statement) if one.statement in block else 0
+        backwards = [place for place, each in enumerate(block[:at]) if _has(each, acts, BACKWARD)]
+        between = block[backwards[-1] + 1 : at] if backwards else []
+        others = [each.statement for each in _of(acts, UNSCALE) if each is not one]
+        helped = [each for each in between for other in others if leads_to(other, each, one.file, program)]
+        if helped and any(_has(each, acts, SCALER_STEP) for each in block[at:]) and isinstance(one.statement, ast.Expr):
+            why = f"unscales what line {helped[0].lineno} has unscaled in a function of its own"
+            yield Proposal(
+                edits=(remove_statement(one.file, one.statement),), culprit=culprit_of(one.file, one.call, why), belief=2.5,
+                title="Unscale once a step: the helper has done it",
+                because="the gradients are the same from there on, for the clipping and the step",
+            )  # fmt: skip
+
+
+def _has(statement: ast.stmt, acts: Sequence[Act], kind: str) -> bool:
+    return any(one.statement is statement for one in _of(acts, kind))
 
 
 def _of(acts: Sequence[Act], kind: str) -> list[Act]:
