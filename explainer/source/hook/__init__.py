@@ -1,1 +1,1 @@
-"""The hooks of a program: what registers them, what forward hooks collect, who reads that for a loss, and who empties it."""
+"""The hooks of a program, and what they or the modules' own forwards collect: who reads that for a loss, and who empties it."""

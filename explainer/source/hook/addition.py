@@ -17,7 +17,7 @@ from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
 from explainer.source.value.binding import Value, all_parameters, bind_call, walk_scope
 from explainer.source.value.callee import callees_of
-from explainer.source.value.lineage import binds, reads, value_of
+from explainer.source.value.lineage import binds, reads, root_of, value_of
 
 _GROWS = frozenset({"append", "extend"})
 _DEPTH = 2
@@ -68,6 +68,8 @@ def _additions(program: Program) -> Iterator[Addition]:
             if node not in told:
                 told.add(node)
                 target = node.target if isinstance(node, ast.AugAssign) else node.func.value  # type: ignore[attr-defined]
+                if isinstance(by, ast.ClassDef) and not (root_of(target) or "").startswith("self."):
+                    continue  # a list of one forward
                 yield Addition(file=file, node=node, target=target, by=by, carries_graph=carries)
 
 

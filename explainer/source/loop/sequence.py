@@ -75,6 +75,8 @@ class Lines:
 
 def turns_of(scope: Function | ast.Module, file: SourceFile, program: Program) -> list[Turn]:
     """The backwards that a function, or a file, runs in the order of the text."""
+    if not isinstance(scope, ast.Module) and scope not in _training(program):
+        return []
     frame = Frame(file=file, scope=scope)
     found: list[Turn] = []
     waiting: list[Turn] = []
