@@ -237,6 +237,9 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     if (now := _given(proof.processes)) < target.given:
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
+    owned = [one for process in proof.processes for one in process.parameters if one.trains and one.given]
+    if owned and not any(one.moved for one in owned):
+        return "all gradients are zero with the edit: it takes away what was to train"  # of a single step too
     if _is_of_old_policy(choice.fix):
         meant, loss = compare_runs("", target.before or (), proof.processes).loss
         if meant is not None and loss is not None and not math.isclose(meant, loss, rel_tol=_SAME_LOSS):

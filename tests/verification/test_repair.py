@@ -284,6 +284,42 @@ def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, n
     assert verdict == "green" or proof.reasons == ("2 parameters get a gradient where 6 did before the edit",)
 
 
+UNDERFLOWS = """import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer.zero_grad()
+weights = (net(torch.randn(4, 3)).sum(-1) - 900.0).exp()
+weights.mean().log().backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict"),
+    [
+        ("(weights.mean() + 1e-8).log()", "red"),
+        ("weights.clamp_min(1e-8).mean().log()", "red"),
+        ("(net(torch.randn(4, 3)).sum(-1) - 900.0).logsumexp(0)", "green"),
+    ],
+)
+def test_a_floor_that_leaves_no_gradient(tmp_path: pathlib.Path, new: str, verdict: str) -> None:
+    """The loss is finite, and nothing trains: that shows in a single step too."""
+    from explainer.workflow import apply, undo
+
+    path = tmp_path / "train.py"
+    cured = UNDERFLOWS.replace("weights.mean().log()", new)
+    choice = chosen(path, UNDERFLOWS, cured, "nan/log-of-zero")
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
+    record = apply(choice.fix, cause=choice.finding.cause, root=job.root)
+    proof = prove(job, Target(), choice, lambda _: None)
+    undo(record)
+    assert proof.verdict == verdict, proof.reasons
+    if verdict == "red":
+        assert proof.reasons == ("all gradients are zero with the edit: it takes away what was to train",)
+
+
 UNSEEN = """import torch
 from torch import nn
 

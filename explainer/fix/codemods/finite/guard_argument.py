@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from explainer.fix.blame import blame
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
+from explainer.fix.log_space import LogSpace, argument_of
 from explainer.fix.rewrite import operand, put_method, spell
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
@@ -85,6 +86,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
         is_proved = is_proved or _is_share(hazard, context)
+        if hazard.kind == LOG and _is_of_exponentials(hazard, context.program):
+            continue
         if hazard.kind in kinds and (is_proved or not _is_left_alone(hazard, hazards, known, context.program)):
             function = context.program.names(hazard.file).function_of(hazard.node)
             groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
@@ -95,6 +98,13 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _proposal(group, (), context)
         elif edits:
             yield _proposal(group, tuple(edits.values()), context)
+
+
+def _is_of_exponentials(hazard: Hazard, program: Program) -> bool:
+    """Whether a logarithm is of exponentials that round to 0: a floor would leave no gradient, and their scores have one."""
+    names = program.names(hazard.file)
+    found = LogSpace(hazard.node, hazard.file, program).log(hazard.argument)
+    return found is not None and any(argument_of(one, names, "exp") is not None for one in found.scores)
 
 
 def _proposal(group: Sequence[Hazard], edits: tuple[Edit, ...], context: Context) -> Proposal:
