@@ -46,6 +46,7 @@ BY_HAND: dict[str, str] = {
     "device/meta-tensor-not-materialised/lazy-module": "the dummy input of the first forward is the author's to choose",
     "device/mixed-devices/plain": "no recording: it needs two devices",
     "device/mixed-devices/plain-attribute": "no recording: it needs two devices",
+    "shape/index-out-of-range/offset-of-a-batch": "which line made the index only a trace tells",
     "nan/learning-rate-divergence/policy-outputs": "which learning rate is low enough only a run tells",
     "nan/learning-rate-divergence/trainer-rows": "which learning rate is low enough only a run tells",
     "nan/bad-input/missing-target": "whether a sample is left out or filled is the author's to say",

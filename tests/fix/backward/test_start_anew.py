@@ -270,3 +270,34 @@ def test_no_step_is_cut_short(tmp_path: pathlib.Path, name: str) -> None:
     source, _ = WRONG[name]
     assert rewritten(tmp_path, "detach_carried_state", source, ".backward()") == source
     assert rewritten(tmp_path, "detach_module_state", source, ".backward()") == source
+
+
+OF_EACH = """import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.terms = nn.Linear(3, 3), []
+
+    def forward(self, x):
+        self.terms.append(self.fc(x).square().mean())
+        return self.fc(x)
+
+
+layers = nn.ModuleList([Layer(), Layer()])
+optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+for x in torch.randn(3, 4, 3):
+    for layer in layers:
+        x = layer(x)
+    loss = x.mean() + sum(sum(one.terms) for one in layers)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_lists_of_several_objects_have_no_one_name(tmp_path) -> None:
+    """Behind the loop over them their variable means one of them, or nothing."""
+    assert rewritten(tmp_path, "start_anew", OF_EACH, "loss.backward()") == OF_EACH

@@ -101,8 +101,9 @@ def _emptied(name: str, one: Cleared, start: Start) -> list[str]:
 
 
 def _free(names: Sequence[str], start: Start) -> str:
-    """The first of some names that the function of a step does not bind."""
-    bound = {one.name for one in bounds_of(scope_of(start.statement, start.file))}
+    """The first of some names that the function of a step does not bind; what a comprehension binds is its own."""
+    bounds = bounds_of(scope_of(start.statement, start.file))
+    bound = {one.name for one in bounds if not isinstance(one.statement, ast.comprehension)}
     return next((one for one in names if one not in bound), "_outputs")
 
 

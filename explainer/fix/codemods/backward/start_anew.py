@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, remove_statement
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.hook.reading import COMPREHENSIONS
 from explainer.source.loop.backward import stepped
 from explainer.source.loop.pile import Pile, find_piles
 from explainer.source.name import dotted_name
@@ -65,6 +66,8 @@ def _targets(statement: ast.stmt) -> Sequence[ast.expr]:
 def _emptied(pile: Pile, program: Program) -> tuple[Edit, ...]:
     """The pile emptied behind the last statement of its block that reads it or steps; () where that one returns."""
     piles, file = (pile, *pile.beside), pile.backward.file
+    if any(_is_of_each(one) for one in piles):
+        return ()
     used = {node for one in piles for node in one.spots}
     last = [one for one in pile.block if pile.backward.call in set(walk(one)) or used & set(walk(one)) or _steps(one)][
         -1
@@ -73,6 +76,17 @@ def _emptied(pile: Pile, program: Program) -> tuple[Edit, ...]:
         return ()
     text = dict.fromkeys(line for one in piles if (line := _line(one, file, program)))
     return (insert_after(file, last, "\n".join(text)),) if text else ()
+
+
+def _is_of_each(pile: Pile) -> bool:
+    """Whether what is read is a list of each of several objects: `layer.balance` of `for layer in layers`, which has no one name."""
+    read, file = pile.reads[0], pile.backward.file
+    root = next((one.id for one in walk(read) if isinstance(one, ast.Name)), None)
+    for above in file.around(read):
+        loops = above.generators if isinstance(above, COMPREHENSIONS) else [above] if isinstance(above, ast.For) else []
+        if any(isinstance(one, ast.Name) and one.id == root for loop in loops for one in walk(loop.target)):
+            return True
+    return False
 
 
 def _steps(statement: ast.stmt) -> bool:

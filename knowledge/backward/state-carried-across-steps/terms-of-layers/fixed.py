@@ -20,11 +20,11 @@ torch.manual_seed(0)
 layers, head = nn.ModuleList([Mixture(), Mixture()]), nn.Linear(3, 1)
 optimizer = torch.optim.SGD([*layers.parameters(), *head.parameters()], lr=0.1)
 for x in torch.randn(3, 4, 3):
-    for layer in layers:
-        layer.balance.clear()
+    for one in layers:
+        one.balance.clear()
     for layer in layers:
         x = layer(x)
-    loss = head(x).pow(2).mean() + 0.1 * sum(sum(layer.balance) for layer in layers)
+    loss = head(x).pow(2).mean() + 0.1 * sum(sum(one.balance) for one in layers)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
