@@ -25,9 +25,8 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import before, binds, block_of, lineage, reads, scope_of, statements_of
 
-SHARED = (
-    "traced_shared"  # the fact that is there where a trace saw that the loss comes of the forward of the one before
-)
+# The fact that is there where a trace saw that the loss comes of the forward of the one before.
+SHARED = "traced_shared"
 _OWNED = "the second loss has an optimizer of its own, which does not own what both go through; where that is to learn from both, keep the graph instead"
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
