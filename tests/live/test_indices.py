@@ -154,3 +154,16 @@ def test_what_was_joined_since_it_was_made_wrong(read) -> None:
         graphs = [one.clone() for one in graphs]
         read(torch.ones(6, 2), batched(graphs))
     assert [(one.operation, one.function) for one in seen.lines][:1] == [("add", "batched")]
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("IndexError: too many indices", True),
+        ("RuntimeError: index 7 is out of bounds for dimension 0 with size 6", True),
+        ("index out of range in self", True),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", False),
+    ],
+)
+def test_what_says_that_an_index_is_refused(said: str, names: bool) -> None:
+    assert indices.names_index(said) == names

@@ -15,8 +15,14 @@ _OF_DIMENSION = (
     "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
 )  # fmt: skip
 _MASKS = ("torch.bool", "torch.uint8")
-MAX_SAID = 200  # characters of a message in which it says "out of range", "out of bounds"
+_MAX_SAID = 200  # characters of a message in which it says so
 _IGNORED = -100  # the default of `ignore_index`
+
+
+def names_index(error: str) -> bool:
+    """Whether an exception, with its type or without, says that an index is refused; memory runs out in other words."""
+    said = error[:_MAX_SAID]
+    return said.startswith("IndexError") or "out of range" in said or "out of bounds" in said
 
 
 def would_assert(torch: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .account import operation_told
-from .indices import MAX_SAID
+from .indices import names_index
 from .lent import LENDING
 from .place import describe
 from .silent import silent
@@ -37,7 +37,7 @@ def told_of(
     early = tracer.early.told() if "not have been used in the graph" in message else None
     if early is not None:
         told["early"] = {**operation_told(early[0]), "made": operation_told(early[1]) if early[1] else None}
-    if message.startswith("IndexError") or "out of " in message[:MAX_SAID]:
+    if names_index(message):
         told["indices"] = tracer.account.indices(*tracer.refused)
     if "CheckpointError" in message or "checkpoint" in message:
         told["parted"] = tracer.replays.parted()

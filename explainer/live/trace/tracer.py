@@ -35,7 +35,7 @@ from .finite import Finite, has_finite_sum
 from .flow import Flow, Operation
 from .graph import Graphs
 from .growth import Growth
-from .indices import MAX_SAID, is_refused, on_cpu, would_assert
+from .indices import is_refused, names_index, on_cpu, would_assert
 from .joined import Joined
 from .lent import LENDING, Lent
 from .lost_leaf import LostLeaves
@@ -136,7 +136,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         try:
             result = (on_cpu(func) if would_assert(self._torch, name, args, keywords) else func)(*args, **keywords)
         except Exception as error:
-            if before is not None and (isinstance(error, IndexError) or "out of " in str(error)[:MAX_SAID]):
+            if before is not None and (isinstance(error, IndexError) or names_index(str(error))):
                 makers = [self.flow.maker(one) for one in before[0] if not one.is_floating_point()]
                 self.refused = name, makers, is_refused(name, args, keywords)
             if self.on_error is not None:
