@@ -49,6 +49,8 @@ RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-t
 # What a ratio of new to old probabilities takes as the old ones is a constant. With its graph the first step, where both are the
 # same, had the derivatives of both, which cancel: its loss was right, and its gradients were not.
 OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
+# What rounds to 0 has no gradient behind a floor either.
+_UNDERFLOWS = frozenset({"nan/log-of-zero", "nan/exp-overflow"})
 _SAME_LOSS = 1e-4
 RUN_ON = 10.0  # seconds: what fails at the end of an epoch, or in an evaluation, is met in a short one
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
@@ -238,8 +240,9 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
     owned = [one for process in proof.processes for one in process.parameters if one.trains and one.given]
-    if owned and not any(one.moved for one in owned):
-        return "all gradients are zero with the edit: it takes away what was to train"  # of a single step too
+    # Of a single step too; but the root of an error that is exactly 0 has none to give.
+    if choice.finding.cause in _UNDERFLOWS and owned and not any(one.moved for one in owned):
+        return "all gradients are zero with the edit: it takes away what was to train"
     if _is_of_old_policy(choice.fix):
         meant, loss = compare_runs("", target.before or (), proof.processes).loss
         if meant is not None and loss is not None and not math.isclose(meant, loss, rel_tol=_SAME_LOSS):
