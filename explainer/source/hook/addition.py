@@ -135,3 +135,9 @@ def _added(node: ast.Call | ast.AugAssign) -> ast.expr | None:
         return node.value if isinstance(node.op, ast.Add) and isinstance(node.value, (ast.List, ast.Tuple)) else None
     is_filling = isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS and len(node.args) == 1
     return node.args[0] if is_filling else None
+
+
+def is_of_forward(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a forward reads what it has collected: that is a state, which is to last from step to step."""
+    function = program.names(file).function_of(node)
+    return function is not None and function.name == "forward"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
-from explainer.source.hook.addition import Addition, find_additions
+from explainer.source.hook.addition import Addition, find_additions, is_of_forward
 from explainer.source.hook.registration import method_of
 from explainer.source.hook.total import find_totals
 from explainer.source.name import Names, bound_names, dotted_name
@@ -84,10 +84,14 @@ def _collections(program: Program) -> Iterator[Collection]:
             groups.setdefault(frozenset(one.container.made for one in held), []).append(addition)
     for made, additions in groups.items():
         containers = tuple(one for node, one in known.items() if node in made)
+        uses = tuple(_uses(made, program))
+        is_own = any(isinstance(one.by, ast.ClassDef) for one in additions)
+        if is_own and any(one.kind == READ and is_of_forward(one.node, one.file, program) for one in uses):
+            continue
         yield Collection(
             additions=tuple(additions),
             containers=containers,
-            uses=tuple(_uses(made, program)),
+            uses=uses,
             bindings=tuple(_bindings(containers, program)),
         )
     for container, added, again, loads in find_totals(program):

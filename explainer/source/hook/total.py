@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.source.file import SourceFile
-from explainer.source.hook.addition import Addition
+from explainer.source.hook.addition import Addition, is_of_forward
 from explainer.source.loop.carried import holds_graph
 from explainer.source.loop.filling import ADDS, MAKES, Use, find_uses
 from explainer.source.network.module import inherits_module
@@ -14,7 +14,6 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.container import SUM, Container
 
-_ZEROS = frozenset({"torch.zeros", "torch.tensor"})
 _VALUE_ONLY = frozenset({"item", "detach", "data", "tolist", "append"})
 
 Total = tuple[Container, list[Addition], list[tuple[SourceFile, ast.stmt]], list[tuple[SourceFile, ast.expr, bool]]]
@@ -30,10 +29,11 @@ def find_totals(program: Program) -> Iterator[Total]:
         if kind != "attribute" or len(owners) != 1 or len(made) != 1 or not _is_number(made[0], program):
             continue
         additions = list(_additions(added, program))
-        if len(additions) == len(added):
+        reads = list(_reads(str(attribute), uses, program))
+        if len(additions) == len(added) and not any(is_of_forward(node, file, program) for file, node, _ in reads):
             again = [(one.file, one.statement) for one in uses if one not in (*added, *made)]
             container = Container(file=made[0].file, made=made[0].value or made[0].target, form=SUM)
-            yield container, additions, again, list(_reads(str(attribute), uses, program))
+            yield container, additions, again, reads
 
 
 def _additions(added: Sequence[Use], program: Program) -> Iterator[Addition]:
@@ -51,11 +51,20 @@ def _function(use: Use, program: Program) -> str:
 
 
 def _is_number(use: Use, program: Program) -> bool:
-    """`0.0`, or a scalar tensor of zeros."""
+    """`0.0`, or a scalar tensor of zero; zeros of a shape are a state, which is to last."""
     value = use.value
-    if isinstance(value, ast.Call):
-        return (program.names(use.file).qualified(value.func) or "") in _ZEROS
+    if isinstance(value, ast.Call) and len(value.args) == 1:
+        called = program.names(use.file).qualified(value.func)
+        shape = {"torch.zeros": ((), 1), "torch.tensor": (0, 0.0)}.get(called or "", ())
+        return _written(value.args[0]) in shape
     return isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and value.value == 0
+
+
+def _written(node: ast.expr) -> object:
+    """What an expression writes: a number, or the empty tuple."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return () if not node.elts else None
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _reads(attribute: str, uses: Sequence[Use], program: Program) -> Iterator[tuple[SourceFile, ast.expr, bool]]:

@@ -121,6 +121,16 @@ RIGHT = {
     ),
     "a sum that the step begins": TOTAL.replace(STEP, f"{STEP}    for one in net.layers:\n        one.aux = 0.0\n"),
     "a sum of numbers": TOTAL.replace("** 2).sum()", "** 2).sum().item()"),
+    "a state that the forward reads": ONE.replace("self.kl_terms = []", "self.h = 0.0")
+    .replace("self.kl_terms.append(hidden.square().mean())", "self.h = self.h + hidden")
+    .replace("self.out(hidden)", "self.out(self.h)")
+    .replace("torch.stack(model.kl_terms).sum()", "model.h.square().mean()"),
+    "zeros of a shape": ONE.replace("self.kl_terms = []", "self.slots = torch.zeros(4, 4)")
+    .replace("self.kl_terms.append(hidden.square().mean())", "self.slots = self.slots + hidden")
+    .replace("torch.stack(model.kl_terms).sum()", "model.slots.square().mean()"),
+    "a list that the forward attends to": ONE.replace(
+        "self.out(hidden)", "self.out(hidden + torch.stack(self.kl_terms).mean())"
+    ),
     "without graphs": PLAIN.replace("** 2).sum())", "** 2).sum().detach())"),
     "no part of the loss": PLAIN.replace(" + 0.1 * net.aux_loss()", ""),
     "a local list of the forward": ONE.replace("self.kl_terms.append", "terms = []\n        terms.append").replace(
