@@ -35,6 +35,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionfinish() -> None:
+    """What pytest looks for at its end, coroutines that nobody awaited, is not among what each process of the tests holds."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _objects_of_the_test():
     """What looks through all objects, for a module's name or its optimizers, finds those of the test: not millions beside them."""

@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -57,10 +57,10 @@ class Shape:
         """`family/cause`."""
         return str(self.folder.parent.relative_to(KNOWLEDGE))
 
-    @cached_property
+    @property
     def raw(self) -> dict[str, Any]:
         """The cause's `cause.toml`."""
-        return read_toml(str(self.folder.parent / "cause.toml"), self.cause)
+        return _read_cause(self.folder.parent)
 
     @property
     def is_failure(self) -> bool:
@@ -91,9 +91,15 @@ def _is_met(need: str) -> bool:
         return False
 
 
-def shapes() -> list[Shape]:
+@cache
+def shapes() -> tuple[Shape, ...]:
     """Every shape of every cause."""
-    return [Shape(path.parent) for path in sorted(KNOWLEDGE.glob("*/*/*/broken.py"))]
+    return tuple(Shape(path.parent) for path in sorted(KNOWLEDGE.glob("*/*/*/broken.py")))
+
+
+@cache
+def _read_cause(folder: pathlib.Path) -> dict[str, Any]:
+    return read_toml(str(folder / "cause.toml"), str(folder.relative_to(KNOWLEDGE)))
 
 
 class Runner:

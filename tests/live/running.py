@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pathlib
+
+import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.run import Job, Run, run_program
 from tests import forked
 
 LIBRARIES = ("transformers.trainer", "peft")
+
+
+def needs(module: str) -> pytest.MarkDecorator:
+    """A mark for tests whose programs import a module: these tests do not, and are collected in every process of them."""
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"needs {module}")
 
 
 def run(folder: pathlib.Path, *command: str, python: str = "") -> tuple[Run, str]:

@@ -7,10 +7,9 @@ import pathlib
 import pytest
 
 from tests.gate import some_at_gate
-from tests.live.running import run_on_transformers
+from tests.live.running import needs, run_on_transformers
 
-pytestmark = pytest.mark.torch
-pytest.importorskip("peft")
+pytestmark = [pytest.mark.torch, needs("peft")]
 
 PROGRAM = """import torch
 from peft import LoraConfig, PeftModel, get_peft_model

@@ -6,10 +6,9 @@ import pathlib
 
 import pytest
 
-from tests.live.running import run_on_transformers
+from tests.live.running import needs, run_on_transformers
 
-pytestmark = pytest.mark.torch
-pytest.importorskip("peft")
+pytestmark = [pytest.mark.torch, needs("peft")]
 
 PROGRAM = """import torch
 from peft import LoraConfig, get_peft_model
