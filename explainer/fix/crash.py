@@ -25,7 +25,7 @@ def crash_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     for record in _records(context):
         for frame in reversed(record.frames):
             if frame.library is None and frame.line:
-                yield from _at(frame.file, frame.line, context)
+                yield from _at(frame.file, frame.line, context, frame.mark)
 
 
 def _records(context: Context) -> list[ExceptionRecord]:
@@ -45,7 +45,7 @@ def raised_at(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
     for record in _records(context):
         frame = next((one for one in reversed(record.frames) if one.library is None and one.line), None)
         if frame is not None and frame.line:
-            yield from _at(frame.file, frame.line, context)
+            yield from _at(frame.file, frame.line, context, frame.mark)
 
 
 def forward_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
@@ -62,9 +62,11 @@ def warned_at(words: str, context: Context) -> Iterator[tuple[SourceFile, ast.st
             yield from _at(warning.file, warning.line, context)
 
 
-def _at(name: str, line: int, context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+def _at(
+    name: str, line: int, context: Context, mark: tuple[int, int] | None = None
+) -> Iterator[tuple[SourceFile, ast.stmt]]:
     for file in context.program.parsed():
-        statement = context.program.at(file.path, line) if is_file(name, file) else None
+        statement = context.program.at(file.path, line, mark) if is_file(name, file) else None
         if statement is not None:
             yield file, statement
             return

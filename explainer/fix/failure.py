@@ -31,7 +31,7 @@ def statements_at(frames: Sequence[Frame], context: Context) -> list[tuple[Sourc
     found: list[tuple[SourceFile, ast.stmt]] = []
     for frame in reversed(frames):
         path = place_of(frame.file, context.program.root)
-        statement = context.program.at(path, frame.line) if path and frame.line else None
+        statement = context.program.at(path, frame.line, frame.mark) if path and frame.line else None
         if path and statement is not None:
             found.append((context.program.files[path], statement))
     return found

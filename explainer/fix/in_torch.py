@@ -63,20 +63,23 @@ class Translation:
         self._names = program.names(file)
         self._nodes = [one for one in walk(function) if isinstance(one, ast.expr)]
 
-    def edits(self) -> Iterator[Edit]:
+    def edits(self, failing: ast.stmt) -> Iterator[Edit]:
         """The edits of what leaves torch and comes back, on all its way; none where nothing does.
+
+        It leaves by `.numpy()`; where nothing does so, by a function of NumPy that the `failing` statement gives a tensor.
 
         Raises:
             NoForm: for a call that has no form in torch.
         """
         calls = [one for one in self._nodes if isinstance(one, ast.Call)]
-        out = [one for one in calls if self._leaves(one)]
-        out = [one for one in out if any(ArrayFlow(self._function, self._names, [one]).returns())]
+        out = self._that_come_back([one for one in calls if self._leaves(one)])
+        given = [] if out else self._that_come_back(self._given(failing))
+        out = out or given
         if not out:
             return
         flow = ArrayFlow(self._function, self._names, out)
         for one in out:
-            yield from self._kept(one)
+            yield from self.of_numpy(one.func) if one in given else self._kept(one)
         for one in flow.returns():
             yield from self._unwrapped(one)
         for one in calls:
@@ -122,6 +125,24 @@ class Translation:
 
     def _is_numpy(self, call: ast.Call) -> bool:
         return (self._names.qualified(call.func) or "").startswith("numpy.")
+
+    def _that_come_back(self, out: list[ast.Call]) -> list[ast.Call]:
+        return [one for one in out if any(ArrayFlow(self._function, self._names, [one]).returns())]
+
+    def _given(self, failing: ast.stmt) -> list[ast.Call]:
+        """The calls of NumPy's functions that the failing statement gives a tensor, and those that the same one is given."""
+        calls = [one for one in self._nodes if isinstance(one, ast.Call) and self._is_given_tensor(one)]
+        inside = set(walk(failing))
+        given = {ast.dump(one.args[0]) for one in calls if one in inside}
+        return [one for one in calls if one in inside or ast.dump(one.args[0]) in given]
+
+    def _is_given_tensor(self, node: ast.Call) -> bool:
+        """Whether a function of NumPy takes what is not NumPy's: `np.sin(phase)`."""
+        if not self._is_numpy(node) or not node.args:
+            return False
+        first = node.args[0]
+        is_plain = isinstance(first, (ast.Constant, ast.List, ast.Tuple)) or self._is_numpy_inside(first)
+        return not is_plain and (self._names.qualified(node.func) or "").removeprefix("numpy.") not in _CREATORS
 
     def _leaves(self, call: ast.Call) -> bool:
         """`x.numpy()`, and `np.array(x.detach())`, which takes a tensor as it takes a list."""

@@ -107,15 +107,33 @@ class Program:
             found.setdefault(function.name, []).append((file, function))
         return found
 
-    def at(self, file: str, line: int) -> ast.stmt | None:
-        """The innermost statement that covers a line of a file."""
+    def at(self, file: str, line: int, mark: tuple[int, int] | None = None) -> ast.stmt | None:
+        """The innermost statement that covers a line of a file.
+
+        Of several on one line, `a = f(); b = g()`, that which a traceback marked (columns of the line without its
+        indentation), else the last.
+        """
         source = self.files.get(file)
         best: ast.stmt | None = None
+        marked: ast.stmt | None = None
+        place = _column(source, line, mark) if source is not None and mark is not None else None
         for node in source.walk() if source else ():
             covers = isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
             if isinstance(node, ast.stmt) and covers and (best is None or node.lineno >= best.lineno):
                 best = node
-        return best
+                if place is not None and (node.lineno, node.col_offset) <= (line, place):
+                    marked = node
+        return marked or best
+
+
+def _column(source: SourceFile, line: int, mark: tuple[int, int]) -> int | None:
+    """Where a mark begins, in the bytes by which `ast` counts."""
+    lines = source.text.splitlines()
+    if line > len(lines):
+        return None
+    text = lines[line - 1]
+    indentation = len(text) - len(text.lstrip())
+    return len(text[: indentation + mark[0]].encode())
 
 
 def read_program(root: str, named: Iterable[str]) -> Program:

@@ -140,7 +140,7 @@ def _is_given_up(failure: Failure, root: str) -> bool:
 def caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
     """The `try` around a frame's line that catches an exception of a kind."""
     path = place_of(frame.file, program.root)
-    below: ast.AST | None = program.at(path, frame.line) if path is not None and frame.line else None
+    below: ast.AST | None = program.at(path, frame.line, frame.mark) if path is not None and frame.line else None
     file = program.files.get(path) if path is not None else None
     while below is not None and file is not None and not isinstance(below, _DEFINITIONS):
         above = file.parents.get(below)

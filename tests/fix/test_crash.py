@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
 from dataclasses import replace
 
@@ -47,3 +48,15 @@ def test_a_pool_hands_on_what_its_worker_raised(file: str, wanted: int, tmp_path
     incident = Incident(exceptions=(record(3, "overlap"), outer))
     context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=incident)
     assert next(one.lineno for _, one in raised_at(context)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("mark", "wanted"), [((4, 8), "a = f(x)"), ((17, 25), "b = step(a)"), (None, "del a"), ((27, 32), "del a")]
+)
+def test_of_several_statements_on_a_line_the_marked_one(mark, wanted: str, tmp_path: pathlib.Path) -> None:
+    """Python 3.11 and later say where on a line it failed; the columns are those of the line without its indentation."""
+    source = "def run(x):\n    a = f(x);    b = step(a); del a\n"
+    frame = Frame(file="train.py", line=2, code="a = f(x);    b = step(a); del a", mark=mark)
+    incident = Incident(exceptions=(ExceptionRecord(type="RuntimeError", message="", frames=(frame,)),))
+    context = Context(program=write(tmp_path, {"train.py": source}), incident=incident)
+    assert [ast.unparse(one) for _, one in raised_at(context)] == [wanted]

@@ -10,8 +10,9 @@ from functools import lru_cache
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, all_parameters
 from explainer.source.value.flow import flow_of
+from explainer.source.value.lineage import scope_of
 from explainer.source.value.resolve import resolver_of
 
 _FUNCTIONAL = "torch.nn.functional"
@@ -89,7 +90,7 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
     if made is None and isinstance(node.func, ast.Name):
         made = _elsewhere(node.func.id, program)
     if not isinstance(made, ast.Call):
-        return _of_table(node, file, program)
+        return _one_of(node, file, program)
     for one in program.parsed():
         owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
         if owner == "torch.nn" and last in _CLASSES | _VALUES:
@@ -97,9 +98,13 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
     return None
 
 
-def _of_table(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
-    """One of the losses of a table, `LOSSES[kind](x, y)`, where all of them take the same kind of target in the same way."""
-    if not isinstance(node.func, ast.Subscript):
+def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
+    """One of the losses of a table, `LOSSES[kind](x, y)`, or of those that callers give, `fit(model, nn.MSELoss())`.
+
+    Where all of them take the same kind of target in the same way.
+    """
+    is_given = isinstance(node.func, ast.Name) and _is_parameter(node.func, file, program)
+    if not is_given and not isinstance(node.func, ast.Subscript):
         return None
     found: list[tuple[str, ast.Call]] = []
     for one in resolver_of(program).constructors_of(Value(node.func, file)):
@@ -109,6 +114,11 @@ def _of_table(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, 
         found.append((last, one.node))
     kinds = {(name in _CLASSES, tuple(ast.dump(one) for one in made.keywords)) for name, made in found}
     return found[0] if len(kinds) == 1 else None
+
+
+def _is_parameter(name: ast.Name, file: SourceFile, program: Program) -> bool:
+    scope = scope_of(name, file, program)
+    return isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and name.id in all_parameters(scope)
 
 
 def _elsewhere(name: str, program: Program) -> ast.Call | None:

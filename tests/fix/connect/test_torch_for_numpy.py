@@ -30,6 +30,7 @@ RIGHT = {
 }
 WRONG = {
     "a function that is given the tensor": "    std = np.exp(0.5 * x)  # calls numpy() on it\n    return std * torch.ones(6)\n",
+    "functions that are given the tensor, and a join": "    s = np.sin(2 * x)  # calls numpy() on it\n    c = np.cos(2 * x)\n    return torch.as_tensor(np.concatenate([s, c], axis=-1))\n",
     "in one line": "    return torch.from_numpy(np.log(np.square(x.detach().cpu().numpy()).mean(axis=-1) + 1e-5))\n",
     "in several": "    a = x.detach().numpy()\n    b = np.maximum(a, 0.0) - np.minimum(a, 0)\n    return torch.from_numpy(b * np.pi).to(x.device)\n",
     "a deviation": "    a = x.detach().numpy()\n    a = (a - a.mean(-1, keepdims=True)) / (a.std(-1, keepdims=True) + 1e-3)\n    return torch.tensor(a * np.std(a, axis=0))\n",

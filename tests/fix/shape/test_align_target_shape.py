@@ -24,6 +24,11 @@ ROW = {"fields": {"input_shape": "[6]", "target_shape": "[6, 1]"}}
 SHIFT = {"fields": {"left": "24", "right": "20"}}
 IMAGES = {"fields": {"input_shape": "[6, 64]", "target_shape": "[6, 1, 8, 8]"}}
 RIGHT = {
+    "losses that callers give, of classes and of values": (
+        HEAD + "def fit(crit):\n    return crit(out, y)\nprint(fit(nn.MSELoss()), fit(nn.CrossEntropyLoss()))\n",
+        "crit(out, y)",
+        COLUMN,
+    ),
     "images of other sizes": (
         HEAD + "loss = F.mse_loss(out, y)\n",
         "loss =",
@@ -49,6 +54,13 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "a loss that a caller gives": (
+        HEAD
+        + "def fit(crit):\n    return crit(out, y)\nprint(fit(nn.BCEWithLogitsLoss()))\nfit(crit=nn.BCEWithLogitsLoss())\n",
+        "crit(out, y)",
+        COLUMN,
+        ["    return crit(out.squeeze(-1), y)"],
+    ),
     "images beside rows": (
         HEAD + "loss = F.binary_cross_entropy(out, y)\n",
         "loss =",

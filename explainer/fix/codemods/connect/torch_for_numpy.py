@@ -32,7 +32,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         seen.add(function)
         translation = Translation(function, file, context.program)
         try:
-            edits = tuple(dict.fromkeys(translation.edits())) or tuple(dict.fromkeys(translation.applied(statement)))
+            edits = tuple(dict.fromkeys(translation.edits(statement))) or tuple(
+                dict.fromkeys(translation.applied(statement))
+            )
         except NoForm:
             continue
         if edits:

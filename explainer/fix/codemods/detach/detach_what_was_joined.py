@@ -89,7 +89,7 @@ def _failing(line: TracedLine, file: SourceFile, context: Context) -> ast.stmt |
     """The statement at which the function of a traced line was when the backward failed."""
     for frame in reversed(context.frames):
         if frame.function == line.function and frame.line and place_of(frame.file, context.program.root) == file.path:
-            return context.program.at(file.path, frame.line)
+            return context.program.at(file.path, frame.line, frame.mark)
     return None
 
 

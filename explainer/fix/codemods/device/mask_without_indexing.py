@@ -60,7 +60,7 @@ def _inside(record: ExceptionRecord, context: Context) -> Iterator[tuple[SourceF
     frame = next((one for one in reversed(record.frames) if one.library is None and one.line), None)
     for file in context.program.parsed() if frame is not None else ():
         statement = (
-            context.program.at(file.path, frame.line)
+            context.program.at(file.path, frame.line, frame.mark)
             if frame is not None and frame.line and is_file(frame.file, file)
             else None
         )
