@@ -254,15 +254,13 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
     elif hazard.kind == INVERSE:
         # A large number in the place of infinity would go on into what has no zero to meet it.
         statement = hazard.file.statement(hazard.node)
-        if dotted_name(hazard.argument) is not None:
-            yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
-        elif (
-            isinstance(statement, ast.Assign)
-            and statement.value is hazard.node
-            and len(list(bound_names(statement))) == 1
-        ):
-            (name,) = bound_names(statement)
+        is_whole = isinstance(statement, ast.Assign) and statement.value is hazard.node
+        targets = list(bound_names(statement)) if is_whole else []
+        if dotted_name(hazard.argument) is None and len(targets) == 1:
+            (name,) = targets
             yield insert_after(hazard.file, statement, f"{name} = {name}.masked_fill({name}.isinf(), 0)")
+        elif dotted_name(hazard.argument) is not None or _is_sum(hazard.argument):
+            yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
     elif hazard.kind in (QUOTIENT, DEVIATION):
         is_cast = not hazard.sign.not_negative and _is_mean_of_cast(hazard, context)
         is_count = hazard.sign.counts or is_cast or _is_by_count(hazard, context)
@@ -270,6 +268,12 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
     else:
         argument = _inner_base(hazard.argument) if hazard.kind == POWER else hazard.argument
         yield put_method(hazard.file, argument, _GUARDS[hazard.kind])
+
+
+def _is_sum(node: ast.expr) -> bool:
+    """Whether an expression adds up a tensor that has a name, `adj.sum(1)`: it can be written twice."""
+    is_sum = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum"
+    return is_sum and dotted_name(node.func.value) is not None
 
 
 def _is_array(hazard: Hazard, program: Program) -> bool:
