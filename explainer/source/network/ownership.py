@@ -11,6 +11,7 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _LISTS = frozenset({"parameters", "named_parameters"})
+_LOOKS = frozenset({"sum", "len", "any", "all", "print", "clip_grad_norm_", "clip_grad_value_"})
 _NAMES = re.compile(r"\w")
 
 
@@ -21,7 +22,8 @@ def chooses_parts(program: Program) -> bool:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 if node.func.attr == "add_param_group":
                     return True
-                if node.func.attr in _LISTS and _is_part(node.func.value, file, program):
+                is_part = node.func.attr in _LISTS and _is_part(node.func.value, file, program)
+                if is_part and not _is_looked_at(node, file):
                     return True
             if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) and _is_by_name(node):
                 return True
@@ -40,6 +42,25 @@ def _is_part(node: ast.expr, file: SourceFile, program: Program) -> bool:
         owner = program.names(file).class_of(node)
         return owner is None or any("Module" in (dotted_name(base) or "") for base in owner.bases)
     return node.attr not in ("model", "module", "net", "network")
+
+
+def _is_looked_at(call: ast.Call, file: SourceFile) -> bool:
+    """Whether the parameters of a part are frozen, counted or clipped there, and given to no optimizer."""
+    for one in file.around(call):
+        if isinstance(one, ast.For) and any(node is call for node in walk(one.iter)):
+            return all(_freezes(each) for each in one.body)
+        if isinstance(one, ast.Call):
+            name = (dotted_name(one.func) or "").rpartition(".")[2]
+            return name in _LOOKS and any(node is call for given in one.args for node in walk(given))
+    return False
+
+
+def _freezes(statement: ast.stmt) -> bool:
+    """`p.requires_grad = False`, `p.requires_grad_(False)`."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in statement.targets)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_"
 
 
 def _is_by_name(node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) -> bool:

@@ -15,6 +15,9 @@ CHOOSES = {
     def configure(self):
         return torch.optim.Adam(self.head.parameters())
 """,
+    "parts that a loop collects": """for p in model.head.parameters():
+    chosen.append(p)
+""",
     "words in a comprehension": "opt = torch.optim.Adam([p for n, p in model.named_parameters() if 'head' in n])\n",
     "words in a loop": """for n, p in model.named_parameters():
     if n.startswith("head"):
@@ -32,6 +35,14 @@ GIVES_ALL = {
 """,
     "names of the configuration": """def groups(model, specs):
     return [{"params": [p for n, p in model.named_parameters() if n.startswith(one)]} for one in specs]
+""",
+    "a part that is frozen": """for p in model.features.parameters():
+    p.requires_grad = False
+opt = torch.optim.Adam(model.parameters())
+""",
+    "a part that is counted and clipped": """opt = torch.optim.Adam(model.parameters())
+print(sum(p.numel() for p in model.head.parameters()))
+torch.nn.utils.clip_grad_norm_(model.head.parameters(), 1.0)
 """,
     "the wrapped model": "opt = torch.optim.Adam(wrapper.module.parameters())\n",
 }

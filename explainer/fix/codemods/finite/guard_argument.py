@@ -272,8 +272,8 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
 
 def _is_sum(node: ast.expr) -> bool:
     """Whether an expression adds up a tensor that has a name, `adj.sum(1)`: it can be written twice."""
-    is_sum = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum"
-    return is_sum and dotted_name(node.func.value) is not None
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "sum" and dotted_name(func.value) is not None
 
 
 def _is_array(hazard: Hazard, program: Program) -> bool:
