@@ -60,6 +60,7 @@ BY_HAND: dict[str, str] = {
     "precision/scaler-misuse/optimizer-without-gradients": "the optimizer is built too early; where it belongs is not local",
     "shape/index-out-of-range/token-id": "the number of rows comes from the tokenizer",
     "shape/operand-mismatch/longer-than-the-position-table": "the text or the table: which one is wrong is the author's to say",
+    "shape/operand-mismatch/mask-of-the-longest-text": "how long the text and the mask are the live program says",
     "shape/operand-mismatch/odd-skip-connection": "padding, cropping or interpolation: a choice of the model",
     "shape/state-dict-mismatch/class-count": "which layers are left out is the author's to say",
     "shape/state-dict-mismatch/optimizer-state": "the order of the parameters is known from the run that saved the state",
