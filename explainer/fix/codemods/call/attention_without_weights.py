@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemods.finite.sense_of_mask import inverted_masks
 from explainer.fix.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
@@ -27,6 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 isinstance(node, ast.Call)
                 and _is_masked_attention(node, file, context.program)
                 and _ignores_weights(node, file)
+                and not any(inverted_masks(node, file, context.program))
             ):
                 yield Proposal(
                     edits=(add_argument(file, node, "need_weights=False"),),

@@ -21,6 +21,7 @@ from explainer.fix.setting_edit import set_value
 from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
+from explainer.source.data.padding import shows_tokens
 from explainer.source.file import SourceFile
 from explainer.source.graph.mask import Fill, find_fills, is_minus_infinity, is_never_whole, softmax_parts
 from explainer.source.name import dotted_name
@@ -53,7 +54,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return is_minus_infinity(value, file, program)
 
     yield from _in_files(context)
-    fills = list(find_fills(program, puts))
+    fills = [one for one in find_fills(program, puts) if not _is_inverted(one, program)]
     logs = list(_logarithms(program)) if _is_infinity_traced(context) else []
     parts = softmax_parts(program) if (fills or logs) and not _is_asked_for(program) else {}
     flow = flow_of(program)
@@ -160,6 +161,12 @@ def _behind(fill: Fill, program: Program) -> Iterator[ast.AST]:
     is_written = isinstance(fill.node, ast.Call) and getattr(fill.node.func, "attr", "") == "masked_fill_"
     if is_written and isinstance(fill.into, ast.Name):
         yield from (one.node for one in origins(Value(fill.into, fill.file), program))
+
+
+def _is_inverted(fill: Fill, program: Program) -> bool:
+    """Whether the mask is true on the tokens: rows that were finite then would be those of the padding."""
+    sense = shows_tokens(Value(fill.hidden, fill.file), program) if fill.hidden is not None else None
+    return sense is not None and sense != fill.shown
 
 
 def _is_asked_for(program: Program) -> bool:

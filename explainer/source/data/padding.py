@@ -1,0 +1,100 @@
+"""Masks of padding: whether one is true where a token stands or where there is none, by how the program makes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from explainer.source.name import Names, dotted_name
+from explainer.source.program import Program
+from explainer.source.value.binding import Value
+from explainer.source.value.origin import KEEP, origins
+
+_LENGTHS = re.compile(r"len|size|n_tok|valid", re.IGNORECASE)
+_PAD = re.compile(r"pad", re.IGNORECASE)
+_WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
+_WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
+_BEFORE, _BEHIND = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
+
+
+def shows_tokens(value: Value, program: Program) -> bool | None:
+    """Whether a mask is true on tokens; False where it is true on padding, None where the program does not say.
+
+    Read of comparisons: positions with lengths, `arange(n) < lengths`, and ids with the number of the padding, `ids != pad_id`.
+    """
+    found = {_sense(one, program) for one in _made(value, program)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _made(value: Value, program: Program) -> Iterator[Value]:
+    """What makes a mask, through names; a name that no call gives a value is looked up among the keys of the batches."""
+    for one in list(origins(value, program)) or [value]:
+        name = dotted_name(one.node) if one.pick is None else None
+        yield from (_entries(name, program) if name is not None else (one,))
+
+
+def _entries(name: str, program: Program) -> Iterator[Value]:
+    """What dictionaries of the program hold under a name: `{"mask": ids != 0}`."""
+    for file in program.parsed():
+        for node in file.walk():
+            for key, held in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+                if isinstance(key, ast.Constant) and key.value == name:
+                    yield from origins(Value(held, file), program)
+
+
+def _sense(value: Value, program: Program) -> bool | None:
+    node, is_flipped = value.node, False
+    while not isinstance(node, ast.Compare):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Invert, ast.Not)):
+            node, is_flipped = node.operand, not is_flipped
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WRAPPED:
+            is_flipped ^= node.func.attr == "logical_not"
+            node = node.func.value
+        else:
+            break
+    if node is not value.node and dotted_name(node):
+        inner = shows_tokens(replace(value, node=node), program)
+        return inner if inner is None else inner != is_flipped
+    sense = _of_comparison(replace(value, node=node), program)
+    return sense if sense is None else sense != is_flipped
+
+
+def _of_comparison(value: Value, program: Program) -> bool | None:
+    node, file, names = value.node, value.file, program.names(value.file)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
+        operator, sides = _WORDS.get(node.func.attr), (node.func.value, node.args[0])
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        operator, sides = type(node.ops[0]), (node.left, node.comparators[0])
+    else:
+        return None
+    left, right = (_is_position(one, names) for one in sides)
+    if left != right and operator in (*_BEFORE, *_BEHIND):
+        other = sides[1] if left else sides[0]
+        is_of_lengths = _LENGTHS.search(file.segment(other)) is not None
+        return (operator in _BEFORE) == left if is_of_lengths else None
+    if operator in (ast.NotEq, ast.Eq) and _is_padding(sides[1]):
+        of_mask = shows_tokens(replace(value, node=sides[0]), program)  # `mask == 0` of a mask
+        return operator is ast.NotEq if of_mask is None else of_mask is (operator is ast.NotEq)
+    return None
+
+
+def _is_position(node: ast.expr, names: Names) -> bool:
+    """`torch.arange(n)`, also with an axis more."""
+    while not (isinstance(node, ast.Call) and names.is_call(node, "torch.arange")):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return False
+    return True
+
+
+def _is_padding(node: ast.expr) -> bool:
+    """The number of the padding: `pad_id`, `tokenizer.pad_token_id`, and 0, which it is where nothing is said."""
+    is_zero = isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
+    return is_zero or _PAD.search(dotted_name(node) or "") is not None
