@@ -206,8 +206,8 @@ def links_of(call: ast.Call) -> list[ast.Attribute]:
             return []
         links.append(node.func)
         node = node.func.value
-    is_alone = isinstance(node, ast.Name) and sum(getattr(one, "id", "") == node.id for one in walk(call)) == 1
-    return links if is_alone else []
+    name = dotted_name(node)
+    return links if name is not None and _mentions(call, name) == 1 else []
 
 
 def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
@@ -215,14 +215,12 @@ def _chain(write: Write, call: ast.Call) -> tuple[Edit, ...]:
     file, links = write.file, links_of(call)
     if not links:
         return ()
-    node = links[-1].value
-    assert isinstance(node, ast.Name)
     start, end = file.span(call)
     text = file.text[start:end]
     for one in links:
         at = file.span(one)[1] - start
         text = text[: at - 1] + text[at:]
-    return (edit_of(file, call, f"{node.id} = {text}"),)
+    return (edit_of(file, call, f"{file.segment(links[-1].value)} = {text}"),)
 
 
 def _fits(call: ast.Call) -> bool:

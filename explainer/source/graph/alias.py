@@ -174,7 +174,9 @@ def is_for_others(write: Write, program: Program) -> bool:
     if name is None:
         return False
     if "." in name:
-        return not name.startswith("self.") or name.count(".") > 1 or _is_registered(write, program)
+        if name.startswith("self.") and name.count(".") == 1:
+            return _is_registered(write, program)
+        return not _is_field(name, program)
     if _is_loop_variable(write, name):
         return not _is_put_back(write)
     if function is None or name not in _parameters(function):
@@ -186,6 +188,29 @@ def is_for_others(write: Write, program: Program) -> bool:
         if isinstance(one, ast.Assign)
     )
     return not rebound and not is_returned(function, name)
+
+
+def _is_field(name: str, program: Program) -> bool:
+    """Whether `state.h` is an attribute of plain objects of the program: all that hold such an object read its new value."""
+    owner, _, attribute = name.rpartition(".")
+    classes = [
+        node
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.ClassDef) and attribute in _fields(node)
+    ]
+    is_plain = all("Module" not in (dotted_name(base) or "") for one in classes for base in one.bases)
+    return owner.count(".") <= 1 and attribute not in ("data", "grad") and bool(classes) and is_plain
+
+
+def _fields(owner: ast.ClassDef) -> set[str]:
+    """The attributes that a class gives its objects: `self.h = ...`, and `h: Tensor` of a dataclass."""
+    stated = {
+        one.target.id for one in owner.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    }
+    targets = (one for node in walk(owner) if isinstance(node, ast.Assign) for one in node.targets)
+    names = {dotted_name(one) or "" for one in targets}
+    return stated | {one.removeprefix("self.") for one in names if one.startswith("self.")}
 
 
 def _is_registered(write: Write, program: Program) -> bool:

@@ -24,13 +24,14 @@ _METHODS = {
     "detach": DETACH, "detach_": DETACH, "item": VALUE, "tolist": VALUE, "numpy": ARRAY, "argmax": INTEGER, "argmin": INTEGER,
     "argsort": INTEGER, "long": INTEGER, "int": INTEGER, "bool": INTEGER, "byte": INTEGER, "round": STEP, "floor": STEP,
     "ceil": STEP, "sign": STEP, "gt": STEP, "ge": STEP, "lt": STEP, "le": STEP, "eq": STEP, "ne": STEP, "sample": SAMPLE,
-    "multinomial": SAMPLE, "bernoulli": SAMPLE,
+    "multinomial": SAMPLE, "bernoulli": SAMPLE, "bincount": INTEGER, "nonzero": INTEGER, "count_nonzero": INTEGER,
 }  # fmt: skip
 _FUNCTIONS = {
     "float": VALUE, "int": VALUE, "torch.tensor": COPY, "torch.as_tensor": COPY, "torch.Tensor": COPY,
     "torch.FloatTensor": COPY, "torch.from_numpy": COPY, "torch.autograd.Variable": COPY, "torch.argmax": INTEGER,
     "torch.round": STEP, "torch.floor": STEP, "torch.ceil": STEP, "torch.sign": STEP, "torch.gt": STEP, "torch.ge": STEP,
     "torch.lt": STEP, "torch.le": STEP, "torch.eq": STEP, "torch.multinomial": SAMPLE, "torch.bernoulli": SAMPLE,
+    "torch.bincount": INTEGER, "torch.bucketize": INTEGER, "torch.searchsorted": INTEGER, "torch.histc": STEP,
     "torch.argmin": INTEGER, "torch.sgn": STEP, "torch.detach": DETACH,
 }  # fmt: skip
 _INTEGERS = frozenset({"torch.long", "torch.int", "torch.int64", "torch.int32", "torch.bool", "torch.uint8"})

@@ -212,6 +212,46 @@ def test_none_between_gradients(tmp_path: pathlib.Path, bits: str, changes: list
     assert diff_lines(source, rewritten(tmp_path, "contract_of_function", source)) == changes
 
 
+NAMED = """import torch
+from torch import nn
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, handicap, codes):
+        return codes[(torch.cdist(z, codes) + handicap).argmin(1)]
+    @staticmethod
+    def backward(ctx, grad):
+        grad_codes = grad.sum()
+        return GIVEN
+class Book(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.Parameter(torch.rand(4, 2))
+        self.register_buffer("usage", torch.ones(4))
+        self.bias = nn.Parameter(torch.ones(4))
+    def forward(self, z):
+        return Nearest.apply(z, HANDICAP, self.codes)
+encoder, book = nn.Linear(2, 2), Book()
+book(encoder(torch.rand(3, 2))).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "handicap", "wanted"),
+    [
+        ("grad, grad_codes", "0.5 * self.usage", ["return grad, None, grad_codes"]),
+        ("grad, grad_codes", "self.bias", []),
+        ("grad, grad.sum()", "self.usage", []),
+    ],
+)
+def test_a_gradient_that_is_named_after_its_argument(
+    tmp_path: pathlib.Path, given: str, handicap: str, wanted: list[str]
+) -> None:
+    """What has no gradient stands between; not where it is trained, nor where no name tells."""
+    source = NAMED.replace("GIVEN", given).replace("HANDICAP", handicap)
+    after = rewritten(tmp_path, "contract_of_function", source)
+    assert [one.removeprefix("+").strip() for one in diff_lines(source, after) if one.startswith("+")] == wanted
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -26,6 +26,10 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "a chain on an attribute": (
+        "self.h = torch.tanh(x)\ny = self.h * x\nself.h.mul_(0.9).add_(x)\nreturn y + self.h",
+        ["-self.h.mul_(0.9).add_(x)", "+self.h = self.h.mul(0.9).add(x)"],
+    ),
     "a chain that is returned": (
         "h = torch.tanh(x)\nw = torch.sigmoid(h)\nreturn h.mul_(1 - w).add_(w)",
         ["-return h.mul_(1 - w).add_(w)", "+return h.mul(1 - w).add(w)"],
@@ -121,3 +125,23 @@ def test_an_update_that_gets_another_name_stays(tmp_path: pathlib.Path) -> None:
     """Out of place it would be lost, and the error with it."""
     source = program("new = self.bias.sub_(0.1 * self.bias.grad)\nreturn x + new")
     assert rewritten(tmp_path, "write_out_of_place", source, "sub_", options={"at": "raise"}) == source
+
+
+FIELD = """import torch
+class State(BASE):
+    def __init__(self):
+        self.h = torch.zeros(2)
+def step(x, state):
+    y = state.h * x
+    state.h.mul_(x).add_(1)
+    return y + state.h
+"""
+
+
+def test_a_field_of_a_plain_object(tmp_path: pathlib.Path) -> None:
+    """All that hold the object read its new value; a buffer of a module is read by those that hold the tensor."""
+    source = FIELD.replace("BASE", "object")
+    after = rewritten(tmp_path, "write_out_of_place", source)
+    assert diff_lines(source, after) == ["-    state.h.mul_(x).add_(1)", "+    state.h = state.h.mul(x).add(1)"]
+    of_module = FIELD.replace("BASE", "torch.nn.Module")
+    assert rewritten(tmp_path, "write_out_of_place", of_module) == of_module

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
 from explainer.fix.rewrite import bracketed, operand
@@ -77,22 +78,58 @@ def _missing(file: SourceFile, pair: Pair, owner: ast.ClassDef, program: Program
     if not _are_trained(without, owner, program):
         edits: tuple[Edit, ...] = (edit_of(file, value, new),)
     else:
-        edits = tuple(_nones_between(parts, pair, owner, file, program))
+        edits = tuple(
+            _nones_between(parts, pair, owner, file, program) or _nones_by_name(parts, pair, owner, file, program)
+        )
         why = f"returns {given} gradients for the {wanted} arguments of `forward`" if edits else why
     yield Proposal(edits=edits, culprit=culprit_of(file, value, why), belief=1.5)
 
 
 def _nones_between(
     parts: list[ast.expr], pair: Pair, owner: ast.ClassDef, file: SourceFile, program: Program
-) -> Iterator[Edit]:
+) -> list[Edit]:
     """`None` for each argument that is a number in every call, where these are just as many as lack a gradient."""
     names = _inputs(pair[0])
     plain = _numbers(pair[0], owner, program)
     if len(names) - len(plain) != len(parts) or any(_is_none(one) for one in parts):
-        return
+        return []
+    return list(_with_nones(parts, [at for at, name in enumerate(names) if name in plain], file))
+
+
+def _nones_by_name(
+    parts: list[ast.expr], pair: Pair, owner: ast.ClassDef, file: SourceFile, program: Program
+) -> list[Edit]:
+    """`None` for each argument that no gradient is named after: `grad_codes` is that of `codes`.
+
+    Of several ways that leave out nothing that is trained, the one that gives the first arguments a gradient.
+    """
+    names = _inputs(pair[0])
+    of = [next((at for at, name in enumerate(names) if _is_named_after(one, name)), None) for one in parts]
+    if any(_is_none(one) for one in parts) or all(at is None for at in of):
+        return []
+    for chosen in combinations(range(len(names)), len(parts)):
+        left = set(range(len(names))) - set(chosen)
+        fits = all(at in (None, place) for at, place in zip(of, chosen, strict=True))
+        if fits and not _are_trained(left, owner, program):
+            return list(_with_nones(parts, sorted(left), file))
+    return []
+
+
+def _is_named_after(part: ast.expr, name: str) -> bool:
+    return isinstance(part, ast.Name) and part.id in (
+        f"grad_{name}",
+        f"{name}_grad",
+        f"d_{name}",
+        f"d{name}",
+        f"g_{name}",
+    )
+
+
+def _with_nones(parts: list[ast.expr], without: Sequence[int], file: SourceFile) -> Iterator[Edit]:
+    """`None` put in at some places of what `backward` returns, counted as the arguments of `forward` are."""
     at, waiting = 0, ""
-    for name in names:
-        if name in plain:
+    for place in range(len(parts) + len(without)):
+        if place in without:
             waiting += "None, "
             continue
         start = bracketed(file, parts[at])[0]
@@ -147,11 +184,29 @@ def _are_trained(positions: set[int], owner: ast.ClassDef, program: Program) -> 
     """Whether a call gives a tensor with a graph, or a leaf that trains, at one of these places: `None` there would starve it."""
     origins = provenance_of(program)
     return any(
-        origins.trace(Value(value, file)).live
+        origins.trace(Value(part, file)).live
         for file, call in _applied(owner, program)
         for at, value in enumerate(call.args)
         if at in positions
+        for part in _without_buffers(value, file, program)
     )
+
+
+def _without_buffers(value: ast.expr, file: SourceFile, program: Program) -> list[ast.expr]:
+    """The operands of an argument that are no buffers of its module, which nothing trains: `self.scale` of `self.scale * self.usage`."""
+    parts = [value.left, value.right] if isinstance(value, ast.BinOp) else [value]
+    owner = program.names(file).class_of(value)
+    buffers = (
+        {
+            one.args[0].value
+            for one in walk(owner)
+            if isinstance(one, ast.Call) and dotted_name(one.func) == "self.register_buffer" and one.args
+            if isinstance(one.args[0], ast.Constant)
+        }
+        if owner is not None
+        else set()
+    )
+    return [one for one in parts if (dotted_name(one) or "").removeprefix("self.") not in buffers]
 
 
 def _applied(owner: ast.ClassDef, program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
