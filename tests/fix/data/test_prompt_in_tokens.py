@@ -12,7 +12,7 @@ HEAD = "from transformers import AutoTokenizer\ntokenizer = AutoTokenizer.from_p
 CURED = {
     "an f-string": (
         'prompt = row["q"]\nids = tokenizer(f"{prompt} {row[\'a\']}")["input_ids"]\nlabels = [-100] * len(prompt) + ids[len(prompt):]\nreturn labels',
-        ['labels = [-100] * len(tokenizer(prompt)["input_ids"]) + ids[len(prompt):]'],
+        ['labels = [-100] * len(tokenizer(prompt)["input_ids"]) + ids[len(tokenizer(prompt)["input_ids"]):]'],
     ),
     "a sum, without special tokens": (
         'text = "Q: " + row["q"]\nids = tokenizer.encode(text + row["a"], add_special_tokens=False)\nn = len(text)\nreturn [-100] * n + ids[n:]',

@@ -51,6 +51,12 @@ WRONG = {
         {},
         ["y = (x[:, 0] > 0).long()"],
     ),
+    "rows of labels made floats": (
+        HEAD + "y = torch.from_numpy(table['y'].to_numpy())\ny = y[:4]\nloss = F.cross_entropy(out, y)\n",
+        "loss =",
+        {},
+        ["y = torch.from_numpy(table['y'].to_numpy()).long()"],
+    ),
     "labels with a float dtype": (
         HEAD + "y = torch.zeros(6, dtype=torch.float32)\nloss = nn.CrossEntropyLoss()(out, y)\n",
         "loss =",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -23,6 +24,7 @@ from explainer.source.value.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float
 from explainer.source.value.origin import origins
 
 _AT_LOSS = 1.0
+_DEPTH = 3
 _AS_FLOATS = "Give values and probabilities as float32: `target.float()`; best where the batch is made"
 _ROUNDED = "the loss is computed on numbers of the predictions' own precision"
 _DOUBLE = "Found dtype Double but expected Float"
@@ -152,7 +154,7 @@ def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:
 
 def _at_float_origin(value: Value, program: Program) -> Iterator[Proposal]:
     """Class indices that were made floats: `.float()` goes, `dtype=torch.float32` becomes long, a column of a table is cast."""
-    for one in origins(value, program):
+    for one in _whole(value, program):
         node, file, names = one.node, one.file, program.names(one.file)
         if one.pick is not None or (isinstance(node, ast.Call) and stated_dtype(node, names) == INTEGER):
             continue
@@ -171,6 +173,17 @@ def _at_float_origin(value: Value, program: Program) -> Iterator[Proposal]:
                 )
         elif _is_tensor(one, program) or any(not each.is_array for each in float64_births(one, program)):
             yield Proposal(edits=(put_method(file, node, ".long()"),), culprit=culprit, belief=1.2)
+
+
+def _whole(value: Value, program: Program, depth: int = 0) -> Iterator[Value]:
+    """The origins of a value; of rows that are cut out, `labels[:split]`, those of all of them."""
+    for one in origins(value, program):
+        node = one.node
+        is_rows = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and one.pick is None
+        if is_rows and isinstance(node, ast.Subscript) and depth < _DEPTH:
+            yield from list(_whole(replace(one, node=node.value), program, depth + 1)) or [one]
+        else:
+            yield one
 
 
 def _at_integer_origin(value: Value, program: Program) -> Iterator[Proposal]:
