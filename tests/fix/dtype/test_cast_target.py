@@ -52,7 +52,7 @@ WRONG = {
         ["y = (x[:, 0] > 0).long()"],
     ),
     "rows of labels made floats": (
-        HEAD + "y = torch.from_numpy(table['y'].to_numpy())\ny = y[:4]\nloss = F.cross_entropy(out, y)\n",
+        HEAD + "y = torch.from_numpy(table['y'].to_numpy())\nrows = y[:4]\nloss = F.cross_entropy(out, rows)\n",
         "loss =",
         {},
         ["y = torch.from_numpy(table['y'].to_numpy()).long()"],

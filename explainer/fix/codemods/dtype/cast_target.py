@@ -134,7 +134,7 @@ def _proposals(loss: Loss, context: Context) -> Iterator[Proposal]:
     if isinstance(loss.target, ast.Call) and stated_dtype(loss.target, program.names(loss.file)) == wanted:
         return
     value = Value(node=loss.target, file=loss.file)
-    made = [one for one in origins(value, program) if isinstance(one.node, ast.Call)]
+    made = [one for one in _whole(value, program) if isinstance(one.node, ast.Call)]
     if any(stated_dtype(one.node, program.names(one.file)) == wanted for one in made if isinstance(one.node, ast.Call)):
         return
     if loss.takes_classes:
