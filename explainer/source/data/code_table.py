@@ -26,7 +26,7 @@ class Code:
 
 def find_codes(number: int, program: Program) -> list[Code]:
     """The entries that give a code which the program's tables know as their highest, where they count from 0."""
-    return [one for file in program.parsed() for one in _codes(number, file) if _is_looked_up(one.table, program)]
+    return [one for file in program.parsed() for one in _codes(number, file) if is_looked_up(one.table, program)]
 
 
 def _codes(number: int, file: SourceFile) -> Iterator[Code]:
@@ -48,7 +48,7 @@ def _number(node: ast.expr) -> int | None:
     return node.value if is_one and isinstance(node, ast.Constant) else None  # type: ignore[return-value]
 
 
-def _is_looked_up(table: str, program: Program) -> bool:
+def is_looked_up(table: str, program: Program) -> bool:
     """Whether the program asks the table for codes of what it reads, by a name that is no constant."""
     for file in program.parsed():
         for node in file.walk():
