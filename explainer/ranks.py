@@ -16,7 +16,7 @@ from explainer.catalog.catalog import Catalog
 from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.model.finding import Culprit
-from explainer.model.incident import Frame, Incident
+from explainer.model.incident import SEEN, Frame, Incident
 from explainer.model.rank import (
     DONE,
     ELSEWHERE,
@@ -31,7 +31,6 @@ from explainer.model.rank import (
 )
 from explainer.verification.rank_file import RankFailure, RankProcess
 
-SEEN = "seen in the live program: "
 _DISTRIBUTED = ("torch/distributed/", "torch/nn/parallel/distributed.py")
 _TIMED_OUT = re.compile(r"\btime(?:d[ -]|[ -])?out", re.IGNORECASE)
 _WATCHDOG = re.compile(r"\bwatchdog\b.*\btime(?:d[ -]|[ -])?out|milliseconds before timing out", re.IGNORECASE)

@@ -19,13 +19,13 @@ from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
-from explainer.model.incident import CAUGHT, EARLY_CLIP, TOLD_NO, Fact, Incident, LogLine, MetricRow
+from explainer.model.incident import CAUGHT, EARLY_CLIP, SEEN, TOLD_NO, Fact, Incident, LogLine, MetricRow
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.trace import CROSSED, NOT_FINITE
 from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
-from explainer.ranks import SEEN, tell_ranks
+from explainer.ranks import tell_ranks
 from explainer.source.network.ownership import chooses_parts
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command

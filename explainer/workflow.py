@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from explainer.match.fingerprint import fingerprint
 from explainer.match.nearest import describe_unknown
 from explainer.match.rank import rank_causes
 from explainer.model.environment import Environment
-from explainer.model.incident import Frame, Incident
+from explainer.model.incident import SEEN, Frame, Incident, LogLine, MetricRow
 from explainer.model.report import Report
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
     faults: list[str] = []
     incident = with_story(incident, catalog)
     findings = rank_causes(incident, environment, catalog, faults)
+    if not findings and (broken := _with_broken_values(incident)) is not None:
+        incident, findings = broken, rank_causes(broken, environment, catalog, faults)
     findings = with_ranks(findings, incident.story)
     unknown = None if findings else describe_unknown(incident, catalog)
     return Report(
@@ -136,6 +139,16 @@ def explain_incident(incident: Incident, environment: Environment | None, catalo
         faults=tuple(dict.fromkeys(faults)),
         fingerprint=fingerprint(incident, findings[0] if findings else None),
     )
+
+
+def _with_broken_values(incident: Incident) -> Incident | None:
+    """An incident whose exception says nothing of NaN, `assert dt > 0`, where the live program held some: with a row of its log."""
+    told = [one for name in ("live_bad_data", "live_bad_parameters") if (one := incident.fact(name)) is not None]
+    if not told:
+        return None
+    lines = tuple(LogLine(text=f"{SEEN}{one.value} are not finite") for one in told)
+    row = MetricRow(values=(("grad_norm", math.nan),))
+    return replace(incident, log=(*incident.log, *lines), metrics=(*incident.metrics, row))
 
 
 def localise(

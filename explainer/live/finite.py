@@ -37,7 +37,9 @@ def not_finite(torch: Any, frames: Sequence[FrameType], roots: Sequence[Any], er
     """
     message = f"{type(error).__name__} {error}"
     asks = bool(frames) and _ASKS.search(linecache.getline(frames[-1].f_code.co_filename, frames[-1].f_lineno))
-    if not (asks or _SPEAKS.search(message) or isinstance(error, FloatingPointError)) or _DEVICE.search(message):
+    if not (
+        asks or _SPEAKS.search(message) or isinstance(error, (FloatingPointError, AssertionError))
+    ) or _DEVICE.search(message):
         return {}
     reader = _Reader(torch)
     parameters = dict(_named_of(roots, "named_parameters"))

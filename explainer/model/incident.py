@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from explainer.model.rank import RankStory
 from explainer.model.trace import TracedLine
 
+SEEN = "seen in the live program: "  # what a line of the log begins with that no program has printed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:

@@ -135,8 +135,30 @@ def owned_by(optimizer: str, at: ast.AST, file: SourceFile, program: Program, de
     scope: ast.AST | None = names.class_of(at) if optimizer.startswith("self.") else function
     for place in (scope, file.tree):
         value = _made(optimizer, place) if place is not None else None
+        owner = names.class_of(at)
+        if value is not None and owner is not None and _is_asked_for(value[0]):
+            return _configured(value[1] or 0, owner, file, program)
         if value is not None:
             return _modules(value, program)
+    return frozenset()
+
+
+def _is_asked_for(value: ast.expr) -> bool:
+    """`self.optimizers()` of Lightning, which are those of `configure_optimizers`, in their order."""
+    return isinstance(value, ast.Call) and dotted_name(value.func) == "self.optimizers"
+
+
+def _configured(place: int, owner: ast.ClassDef, file: SourceFile, program: Program) -> frozenset[str]:
+    """The modules of the optimizer at a place of what `configure_optimizers` returns: optimizers, or lists of them and of schedulers."""
+    methods = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "configure_optimizers"]
+    for node in (each for one in methods for each in walk(one)):
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        given = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else [node.value]
+        given = given[0].elts if given and isinstance(given[0], (ast.Tuple, ast.List)) else given
+        if place < len(given):
+            name = dotted_name(given[place])
+            return owned_by(name, node, file, program) if name else _modules((given[place], None), program)
     return frozenset()
 
 

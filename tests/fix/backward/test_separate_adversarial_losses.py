@@ -445,3 +445,44 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "separate_adversarial_losses", after, still) == after
+
+
+LIGHTNING = """import lightning as L
+import torch
+from torch import nn
+class Gan(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.g, self.d = nn.Linear(4, 8), nn.Linear(8, 1)
+    def training_step(self, batch, idx):
+        opt_g, opt_d = self.optimizers()
+        fake = self.g(batch)
+        d_loss = self.d(fake).mean()
+        opt_d.zero_grad()
+        self.manual_backward(d_loss)
+        opt_d.step()
+        g_loss = -self.d(fake).mean()
+        opt_g.zero_grad()
+        self.manual_backward(g_loss)
+        opt_g.step()
+    def configure_optimizers(self):
+        opt_g = torch.optim.Adam(self.g.parameters())
+        RETURN
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "return opt_g, torch.optim.Adam(self.d.parameters())",
+        "return [opt_g, torch.optim.Adam(self.d.parameters())], [schedule(opt_g)]",
+    ],
+)
+def test_the_optimizers_of_a_lightning_module(tmp_path: pathlib.Path, given: str) -> None:
+    """`self.optimizers()` are those of `configure_optimizers`, in their order."""
+    source = LIGHTNING.replace("RETURN", given)
+    after = rewritten(tmp_path, "separate_adversarial_losses", source, "self.manual_backward(g_loss)")
+    assert diff_lines(source, after) == [
+        "-        d_loss = self.d(fake).mean()", "+        d_loss = self.d(fake.detach()).mean()"
+    ]  # fmt: skip
