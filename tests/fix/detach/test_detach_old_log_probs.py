@@ -184,7 +184,25 @@ COLUMNS = {
         "chances[at] = dist.log_prob(move).detach()",
     ),
 }
+_HANDED = """import torch
+policy = torch.nn.Linear(4, 2)
+def update(opt, states, actions, before):
+    for _ in range(3):
+        now = torch.distributions.Categorical(logits=policy(states)).log_prob(actions)
+        loss = -(now - before).exp().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+for _ in range(2):
+    states = torch.randn(8, 4)
+    dist = torch.distributions.Categorical(logits=policy(states))
+    actions = dist.sample()
+    update(torch.optim.Adam(policy.parameters()), states, actions, dist.log_prob(actions))
+"""
 RIGHT = {
+    "handed in by a rollout without a graph": _HANDED.replace(
+        "dist.log_prob(actions))", "dist.log_prob(actions).detach())"
+    ),
     "rows whose log-probabilities are the loss": ROWS.replace(
         '-((now - part["old"]).clamp(-9, 9).exp() * part["reward"])', '-(part["old"] * part["reward"])'
     ),
@@ -194,6 +212,10 @@ RIGHT = {
     "the loss, beside a divergence from what another policy said": _DIVERGENCE,
 }
 FORMS = {
+    "handed to the update": (
+        _HANDED,
+        "update(torch.optim.Adam(policy.parameters()), states, actions, dist.log_prob(actions).detach())",
+    ),
     "appended": (SOURCE, "self.logp.append(logp.detach())"),
     "a ratio in two lines": (
         SOURCE.replace("ratio = (logp - batch", "change = logp - batch").replace('"logp"]).exp()', '"logp"]\n    ratio = torch.exp(change)'),

@@ -18,9 +18,10 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.value.binding import Value, reaching
+from explainer.source.value.binding import Value, all_parameters, reaching
 from explainer.source.value.collected import find_collected, handed_on
 from explainer.source.value.kept import Kept, find_kept, name_read
+from explainer.source.value.origin import origins
 from explainer.source.value.provenance import provenance_of
 from explainer.source.value.record import record_of
 from explainer.source.value.resolve import resolver_of
@@ -45,15 +46,28 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not any(sign in one.message for one in context.incident.exceptions for sign in _SIGNS):
         return
     program = context.program
-    grown = _kept(
-        [one for file in program.parsed() for node in file.walk() for one in _ratios(node, file, program)], program
-    )
+    ratios = [one for file in program.parsed() for node in file.walk() for one in _ratios(node, file, program)]
+    grown = [(one.value, one.file, _made(one)) for one in _kept(ratios, program)] or list(_handed_in(ratios, program))
     if len(grown) == 1:
-        (one,) = grown
-        edit = put_method(one.file, one.value, ".detach()")
-        culprit = culprit_of(one.file, _made(one), _WHY)
+        ((value, file, made),) = grown
+        edit = put_method(file, value, ".detach()")
+        culprit = culprit_of(file, made, _WHY)
         # A ratio says what is meant: computed in each round, as others may be, it would always be one.
         yield Proposal(edits=(edit,), culprit=culprit, belief=3.4, is_origin=True)
+
+
+def _handed_in(ratios: Sequence[_Ratio], program: Program) -> Iterator[tuple[ast.expr, SourceFile, ast.expr]]:
+    """What makes the old ones that a caller hands to the update: `ppo(states, actions, old_logp)`."""
+    found: dict[ast.expr, Value] = {}
+    for one in ratios:
+        function = program.names(one.file).function_of(one.old)
+        if isinstance(one.old, ast.Name) and function is not None and one.old.id in all_parameters(function):
+            found |= {value.node: value for value in origins(Value(one.old, one.file), program)}
+    for value in found.values():
+        outer = program.names(value.file).function_of(value.node)
+        is_outside = all(program.names(one.file).function_of(one.old) is not outer for one in ratios)
+        if is_outside and isinstance(value.node, ast.Call) and _has_graph(value.node, value.file, program):
+            yield value.node, value.file, value.node
 
 
 def _kept(ratios: Sequence[_Ratio], program: Program) -> list[Kept]:
