@@ -12,6 +12,7 @@ from explainer.source.program import Program
 from explainer.source.value.binding import Value
 from explainer.source.value.origin import KEEP, origins
 
+_DEPTH = 8
 _LENGTHS = re.compile(r"len|size|n_tok|valid", re.IGNORECASE)
 _PAD = re.compile(r"pad", re.IGNORECASE)
 _WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
@@ -19,12 +20,14 @@ _WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.
 _BEFORE, _BEHIND = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
 
 
-def shows_tokens(value: Value, program: Program) -> bool | None:
+def shows_tokens(value: Value, program: Program, depth: int = 0) -> bool | None:
     """Whether a mask is true on tokens; False where it is true on padding, None where the program does not say.
 
     Read of comparisons: positions with lengths, `arange(n) < lengths`, and ids with the number of the padding, `ids != pad_id`.
     """
-    found = {_sense(one, program) for one in _made(value, program)}
+    if depth > _DEPTH:
+        return None
+    found = {_sense(one, program, depth + 1) for one in _made(value, program)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -44,7 +47,7 @@ def _entries(name: str, program: Program) -> Iterator[Value]:
                     yield from origins(Value(held, file), program)
 
 
-def _sense(value: Value, program: Program) -> bool | None:
+def _sense(value: Value, program: Program, depth: int) -> bool | None:
     node, is_flipped = value.node, False
     while not isinstance(node, ast.Compare):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Invert, ast.Not)):
@@ -57,13 +60,13 @@ def _sense(value: Value, program: Program) -> bool | None:
         else:
             break
     if node is not value.node and dotted_name(node):
-        inner = shows_tokens(replace(value, node=node), program)
+        inner = shows_tokens(replace(value, node=node), program, depth)
         return inner if inner is None else inner != is_flipped
-    sense = _of_comparison(replace(value, node=node), program)
+    sense = _of_comparison(replace(value, node=node), program, depth)
     return sense if sense is None else sense != is_flipped
 
 
-def _of_comparison(value: Value, program: Program) -> bool | None:
+def _of_comparison(value: Value, program: Program, depth: int) -> bool | None:
     node, file, names = value.node, value.file, program.names(value.file)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
         operator, sides = _WORDS.get(node.func.attr), (node.func.value, node.args[0])
@@ -77,7 +80,7 @@ def _of_comparison(value: Value, program: Program) -> bool | None:
         is_of_lengths = _LENGTHS.search(file.segment(other)) is not None
         return (operator in _BEFORE) == left if is_of_lengths else None
     if operator in (ast.NotEq, ast.Eq) and _is_padding(sides[1]):
-        of_mask = shows_tokens(replace(value, node=sides[0]), program)  # `mask == 0` of a mask
+        of_mask = shows_tokens(replace(value, node=sides[0]), program, depth)  # `mask == 0` of a mask
         return operator is ast.NotEq if of_mask is None else of_mask is (operator is ast.NotEq)
     return None
 

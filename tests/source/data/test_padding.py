@@ -29,6 +29,7 @@ SOURCES = {
     "positions and another number": ("mask = torch.arange(n) < half", None),
     "two positions": ("mask = torch.arange(n)[None] <= torch.arange(n)[:, None]", None),
     "one of two": ("mask = ids == 0\nif flip:\n    mask = ids != 0", None),
+    "made of itself": ("def f(mask):\n    mask = ~mask\n    return f(mask)", None),
     "a class": ("mask = labels == 3", None),
 }
 
