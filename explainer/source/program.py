@@ -126,12 +126,9 @@ class Program:
         return marked or best
 
 
-def _column(source: SourceFile, line: int, mark: tuple[int, int]) -> int | None:
+def _column(source: SourceFile, line: int, mark: tuple[int, int]) -> int:
     """Where a mark begins, in the bytes by which `ast` counts."""
-    lines = source.text.splitlines()
-    if line > len(lines):
-        return None
-    text = lines[line - 1]
+    text = source.line(line)
     indentation = len(text) - len(text.lstrip())
     return len(text[: indentation + mark[0]].encode())
 

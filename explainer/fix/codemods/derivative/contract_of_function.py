@@ -20,6 +20,7 @@ from explainer.source.value.lineage import statements_of
 from explainer.source.value.origin import origins
 from explainer.source.value.provenance import provenance_of
 
+_MAX_ARGUMENTS = 12  # of a function whose gradients are told apart by name
 _FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 _RESHAPES = frozenset(
     ("view", "reshape", "unsqueeze", "expand", "expand_as", "view_as", "reshape_as", "permute", "transpose", "squeeze",
@@ -105,13 +106,13 @@ def _nones_by_name(
     """
     names = _inputs(pair[0])
     of = [next((at for at, name in enumerate(names) if _is_named_after(one, name)), None) for one in parts]
-    if any(_is_none(one) for one in parts) or all(at is None for at in of):
+    if any(_is_none(one) for one in parts) or all(at is None for at in of) or len(names) > _MAX_ARGUMENTS:
         return []
+    trained = {at for at in range(len(names)) if _are_trained({at}, owner, program)}
     for chosen in combinations(range(len(names)), len(parts)):
-        left = set(range(len(names))) - set(chosen)
         fits = all(at in (None, place) for at, place in zip(of, chosen, strict=True))
-        if fits and not _are_trained(left, owner, program):
-            return list(_with_nones(parts, sorted(left), file))
+        if fits and trained <= set(chosen):
+            return list(_with_nones(parts, [at for at in range(len(names)) if at not in chosen], file))
     return []
 
 
