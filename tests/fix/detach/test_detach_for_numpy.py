@@ -179,3 +179,32 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "detach_for_numpy", after, again) == after
+
+
+METRIC = """import numpy as np
+import torch
+def auc(scores, targets):
+    scores = np.asarray(scores)
+    return float(scores.mean())
+class Module:
+    def summarise(self):
+        logits = torch.cat([z for z, _ in self.history])
+        value = auc(logits[:, 1], 0)
+        USE
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "is_cured"),
+    [
+        ("self.log('auc', value)", True),
+        ("print(f'auc {value:.3f}')", True),
+        ("return value", False),
+        ("self.loss = value * 2", False),
+    ],
+)
+def test_what_is_only_told(tmp_path, use: str, is_cured: bool) -> None:
+    """The source does not say that the history has a graph; what is computed with stays as it is."""
+    source = METRIC.replace("USE", use)
+    after = rewritten(tmp_path, "detach_for_numpy", source, "np.asarray")
+    assert changed_lines(source, after) == (["value = auc(logits[:, 1].detach(), 0)"] if is_cured else [])

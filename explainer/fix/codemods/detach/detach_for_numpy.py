@@ -28,6 +28,9 @@ from explainer.source.value.resolve import resolver_of
 _MOVES = frozenset({"cpu", "to", "float", "double", "half", "contiguous"})
 _SCALARS = frozenset({"mean", "sum", "item", "norm", "cross_entropy", "mse_loss", "nll_loss", "l1_loss", "backward"})
 _DATA = "a data set makes values, and nothing trains the module that computes these"
+_TELLS = frozenset(
+    {"print", "log", "log_dict", "log_metrics", "info", "debug", "warning", "write", "add_scalar", "set_postfix"}
+)
 _FILLS = frozenset({"append", "extend", "insert"})
 
 
@@ -60,6 +63,55 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield _proposal(value, node, file, context)
         if found:
             return
+        yield from _for_a_metric(statement, file, context)
+
+
+def _for_a_metric(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """What callers hand to a function that makes an array of it, and only tell: `self.log("auc", roc_auc(scores, y))`.
+
+    For values of which the source does not say where they come from, as those of a history that a class keeps.
+    """
+    function = context.program.names(file).function_of(statement)
+    calls = resolver_of(context.program).calls_of(function, file) if function is not None else []
+    if function is None or not calls or not all(_is_only_told(call, where) for where, call in calls):
+        return
+    for value, _ in _operands(statement, file, context):
+        if not isinstance(value, ast.Name) or value.id not in parameters_of(function):
+            continue
+        handed = [
+            (where, argument)
+            for where, call in calls
+            for name, argument in arguments_of(call, function)
+            if name == value.id
+        ]
+        if handed:
+            why = "hands a tensor that requires grad to a function that makes an array of it, for what is only told"
+            edits = tuple(put_method(where, argument, ".detach()") for where, argument in handed)
+            yield Proposal(edits=edits, culprit=culprit_of(*handed[0], why), belief=1.6)
+
+
+def _is_only_told(call: ast.Call, file: SourceFile) -> bool:
+    """Whether what a call gives is printed or logged, by itself or by its name, and is nothing that is computed with."""
+    statement = file.statement(call)
+    if isinstance(statement, ast.Expr):
+        return _is_told(call, file)
+    names = list(bound_names(statement)) if isinstance(statement, ast.Assign) else []
+    if len(names) != 1:
+        return False
+    scope = scope_of(call, file)
+    reads = [one for one in walk(scope) if isinstance(one, ast.Name) and one.id == names[0]]
+    reads = [one for one in reads if isinstance(one.ctx, ast.Load)]
+    return bool(reads) and all(_is_told(one, file) for one in reads)
+
+
+def _is_told(node: ast.expr, file: SourceFile) -> bool:
+    """Whether the nearest call around an expression prints or logs it."""
+    for above in file.around(node):
+        if isinstance(above, ast.Call):
+            return (dotted_name(above.func) or "").rpartition(".")[2] in _TELLS
+        if isinstance(above, ast.stmt):
+            return False
+    return False
 
 
 def _data(statement: ast.stmt, file: SourceFile, context: Context) -> list[Proposal] | None:
