@@ -238,3 +238,30 @@ def evaluate(net, rows):
 """
     after = rewritten(tmp_path, "no_grad_as_block", source)
     assert changed_lines(source, after)[:1] == ([block] if block else [])
+
+
+CAUGHT = """def evaluate(rows):
+    torch.set_grad_enabled(False)
+    total = score(net(rows))
+    torch.set_grad_enabled(True)
+    return total
+for rows in (x, x):
+    CALL
+    net(x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "is_cured"),
+    [
+        ("try:\n        evaluate(rows)\n    except ValueError:\n        pass", True),
+        ("try:\n        evaluate(rows)\n    finally:\n        print(rows)", False),
+        ("evaluate(rows)", False),
+    ],
+)
+def test_an_exception_that_a_caller_catches(tmp_path, call: str, is_cured: bool) -> None:
+    """It leaves grad mode off as a `return` does; where nobody catches it nothing comes behind it."""
+    source = HEAD + CAUGHT.replace("CALL", call)
+    after = rewritten(tmp_path, "no_grad_as_block", source, "backward")
+    wanted = ["with torch.no_grad():", "total = score(net(rows))"]
+    assert [one.strip() for one in changed_lines(source, after)] == (wanted if is_cured else [])

@@ -14,9 +14,11 @@ from explainer.fix.rewrite import indented, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state
-from explainer.source.name import Names
+from explainer.source.name import Function, Names
+from explainer.source.program import Program
 from explainer.source.tree import children, walk
 from explainer.source.value.lineage import block_of
+from explainer.source.value.resolve import resolver_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -31,7 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         names = context.program.names(file)
         for node in file.walk():
             if isinstance(node, ast.Expr) and _switch(node, names) is False:
-                yield from _block(node, file, names)
+                yield from _block(node, file, context.program)
 
 
 def _switch(node: ast.AST, names: Names) -> bool | None:
@@ -40,7 +42,8 @@ def _switch(node: ast.AST, names: Names) -> bool | None:
     return grad_state(node.value, names) if is_call else None  # type: ignore[attr-defined]
 
 
-def _block(off: ast.Expr, file: SourceFile, names: Names) -> Iterator[Proposal]:
+def _block(off: ast.Expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    names = program.names(file)
     block = block_of(off, file)
     later = list(block[block.index(off) + 1 :])
     on = next((one for one in later if _restores(one, names)), None)
@@ -55,20 +58,30 @@ def _block(off: ast.Expr, file: SourceFile, names: Names) -> Iterator[Proposal]:
     ways = [way for each in covered for way in _ways_out(each)]
     if on is None and (not inner or not any(not _follows(inner, way, file) for way in ways)):
         return  # one switch that is never undone is another case; one undone on each way out is right
-    if not any(not _follows(inner, way, file) for way in ways) or not covered or _is_no_block(covered, inner, names):
+    is_left = any(not _follows(inner, way, file) for way in ways)
+    is_raised = not is_left and on is not None and function is not None and _is_caught(function, file, program)
+    if not (is_left or is_raised) or not covered or _is_no_block(covered, inner, names):
         return
     spelled = spell(names, "torch.no_grad")
     if spelled.partition(".")[0] not in names.imports:
         return
     spare = [one for one in inner if _is_spare(one, file)]
     gone = [one for one in (*spare, on) if isinstance(one, ast.stmt)]
+    leaves = f"line {_first_line(ways, inner, file)}" if is_left else "an exception that a caller catches"
     edits: list[Edit] = [edit_of(file, off, f"with {spelled}():"), *indented(file, covered, spare)]
     yield Proposal(
         edits=(*edits, *(remove_statement(file, one) for one in gone)),
-        culprit=culprit_of(
-            file, off, f"switches grad mode off, and line {_first_line(ways, inner, file)} leaves it off"
-        ),
+        culprit=culprit_of(file, off, f"switches grad mode off, and {leaves} leaves it off"),
         belief=2.2,
+    )
+
+
+def _is_caught(function: Function, file: SourceFile, program: Program) -> bool:
+    """Whether a caller goes on behind what the function raises: its call stands in the body of a `try`."""
+    return any(
+        isinstance(above, ast.Try) and above.handlers and any(node is call for one in above.body for node in walk(one))
+        for where, call in resolver_of(program).calls_of(function, file)
+        for above in where.around(call)
     )
 
 
