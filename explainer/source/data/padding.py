@@ -13,8 +13,11 @@ from explainer.source.value.binding import Value
 from explainer.source.value.origin import KEEP, origins
 
 _DEPTH = 8
-_LENGTHS = re.compile(r"len|size|n_tok|valid", re.IGNORECASE)
+_LENGTHS = re.compile(
+    r"lengths?\b|lens\b|(?<![a-z])(?:x|src|tgt|seq|text|input|valid|token|audio)_?len\b|n_tokens", re.IGNORECASE
+)
 _PAD = re.compile(r"pad", re.IGNORECASE)
+_IDS = re.compile(r"ids?\b|token|seq|word|char|code|src|tgt|text|input|mask", re.IGNORECASE)
 _WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
 _WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
 _BEFORE, _BEHIND = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
@@ -79,10 +82,14 @@ def _of_comparison(value: Value, program: Program, depth: int) -> bool | None:
         other = sides[1] if left else sides[0]
         is_of_lengths = _LENGTHS.search(file.segment(other)) is not None
         return (operator in _BEFORE) == left if is_of_lengths else None
-    if operator in (ast.NotEq, ast.Eq) and _is_padding(sides[1]):
-        of_mask = shows_tokens(replace(value, node=sides[0]), program, depth)  # `mask == 0` of a mask
-        return operator is ast.NotEq if of_mask is None else of_mask is (operator is ast.NotEq)
-    return None
+    if operator not in (ast.NotEq, ast.Eq):
+        return None
+    is_other = operator is ast.NotEq
+    of_mask = shows_tokens(replace(value, node=sides[0]), program, depth) if _is_zero(sides[1]) else None
+    if of_mask is not None:  # `mask == 0` of a mask
+        return of_mask is is_other
+    is_ids = _PAD.search(dotted_name(sides[1]) or "") or (_is_zero(sides[1]) and _IDS.search(file.segment(sides[0])))
+    return is_other if is_ids else None
 
 
 def _is_position(node: ast.expr, names: Names) -> bool:
@@ -97,7 +104,6 @@ def _is_position(node: ast.expr, names: Names) -> bool:
     return True
 
 
-def _is_padding(node: ast.expr) -> bool:
-    """The number of the padding: `pad_id`, `tokenizer.pad_token_id`, and 0, which it is where nothing is said."""
-    is_zero = isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
-    return is_zero or _PAD.search(dotted_name(node) or "") is not None
+def _is_zero(node: ast.expr) -> bool:
+    """0, the number of the padding where nothing is said of it."""
+    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)

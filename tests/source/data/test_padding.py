@@ -13,7 +13,7 @@ from tests.fix.rewriting import write
 
 SOURCES = {
     "positions below lengths": ("mask = torch.arange(n)[None, :] < lengths[:, None]", True),
-    "lengths above positions": ("mask = sizes.unsqueeze(1) > torch.arange(n).expand(4, n)", True),
+    "lengths above positions": ("mask = lens.unsqueeze(1) > torch.arange(n).expand(4, n)", True),
     "positions from lengths on": ("mask = torch.arange(n) >= x_len[:, None]", False),
     "as methods": ("mask = torch.arange(n).lt(lengths[:, None])", True),
     "ids that are no padding": ("mask = ids != tokenizer.pad_token_id", True),
@@ -27,9 +27,11 @@ SOURCES = {
     "by a key of the batch": ("def collate(rows):\n    return {'mask': torch.arange(4) < lengths}", True),
     "nothing is known": ("mask = load(path)", None),
     "positions and another number": ("mask = torch.arange(n) < half", None),
+    "positions and a prefix": ("mask = torch.arange(n) < prefix_len", None),
     "two positions": ("mask = torch.arange(n)[None] <= torch.arange(n)[:, None]", None),
     "one of two": ("mask = ids == 0\nif flip:\n    mask = ids != 0", None),
     "made of itself": ("def f(mask):\n    mask = ~mask\n    return f(mask)", None),
+    "0 of something else": ("mask = (labels[:, None] - labels[None]) != 0", None),
     "a class": ("mask = labels == 3", None),
 }
 

@@ -13,6 +13,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.seen import seen
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(
@@ -36,7 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         length = next(lengths, None)
         if not masks or length is None:
             continue
-        is_kept = all(isinstance(one, ast.Attribute) for one in masks)
+        is_kept = all((dotted_name(one) or "").startswith("self.") for one in masks)
         yield Proposal(
             edits=tuple(edit_of(file, one, f"{file.segment(one)}[..., : {length}, : {length}]") for one in masks),
             culprit=culprit_of(file, masks[0], "is made for the longest text, and this one is shorter"),
