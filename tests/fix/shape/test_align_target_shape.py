@@ -59,7 +59,7 @@ WRONG = {
         + "def fit(crit):\n    return crit(out, y)\nprint(fit(nn.BCEWithLogitsLoss()))\nfit(crit=nn.BCEWithLogitsLoss())\n",
         "crit(out, y)",
         COLUMN,
-        ["    return crit(out.squeeze(-1), y)"],
+        ["return crit(out.squeeze(-1), y)"],
     ),
     "images beside rows": (
         HEAD + "loss = F.binary_cross_entropy(out, y)\n",
