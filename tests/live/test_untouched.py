@@ -220,3 +220,26 @@ def test_parameters_without_values_of_their_own() -> None:
         optimizer.param_groups[0]["params"][1].sum().backward()
         optimizer.step()
     assert float(optimizer.param_groups[0]["params"][1].detach().sum()) == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize("has_closure", [False, True], ids=["a plain step", "a step with a closure"])
+def test_data_that_are_made_before_the_first_step(has_closure: bool) -> None:
+    """What made NaN of them is told, also where the step begins before its backward, as each of Lightning's does."""
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        rows = torch.cat([torch.randn(6, 2), torch.ones(6, 1)], 1)
+        rows = (rows - rows.mean(0)) / rows.std(0)
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def closure():
+            net(rows).sum().backward()
+
+        if has_closure:
+            optimizer.step(closure)
+        else:
+            closure()
+            optimizer.step()
+        bad = tracer.first_bad or tracer.explain(None, "")["not_finite"]
+    assert (bad["operation"], bad["kind"]) == ("div", "nan")

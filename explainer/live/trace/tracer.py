@@ -470,7 +470,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             with self._torch._C.DisableTorchFunction():  # noqa: SLF001 - what is computed to look is not the program's
                 if is_bad:
                     self.look_at_values(bad, ends_infinite=is_infinite)
-                else:
+                elif (
+                    not has_closure or self.finite.may_have_stepped
+                ):  # the first closure is yet to read what was made of data
                     self.forget()
         if not has_closure:
             self._local.depth = 1
