@@ -7,12 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.value.binding import Value
 from explainer.source.value.origin import KEEP, origins
 
 _DEPTH = 8
+_HIDE = frozenset({"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"})
+_LOW = re.compile(r"-\s*(?:float\()?[\"']?(?:math\.|torch\.|np\.)?inf|[\"']-inf|-\s*1e\d|finfo")
+_FUSED = "torch.nn.functional.scaled_dot_product_attention"
 _LENGTHS = re.compile(
     r"lengths?\b|lens\b|(?<![a-z])(?:x|src|tgt|seq|text|input|valid|token|audio)_?len\b|n_tokens", re.IGNORECASE
 )
@@ -32,6 +36,19 @@ def shows_tokens(value: Value, program: Program, depth: int = 0) -> bool | None:
         return None
     found = {_sense(one, program, depth + 1) for one in _made(value, program)}
     return found.pop() if len(found) == 1 else None
+
+
+def inverted_masks(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, bool]]:
+    """The masks of a call that mean the reverse of what it takes, and whether they are true on the tokens."""
+    is_fused = program.names(file).is_call(call, _FUSED)
+    masks = [one.value for one in call.keywords if one.arg in _HIDE or (is_fused and one.arg == "attn_mask")]
+    is_filled = isinstance(call.func, ast.Attribute) and call.func.attr in ("masked_fill", "masked_fill_")
+    if is_filled and len(call.args) == 2 and _LOW.search(file.segment(call.args[1])):
+        masks.append(call.args[0])
+    for one in masks:
+        is_shown = shows_tokens(Value(one, file), program)
+        if is_shown is not None and is_shown != is_fused:
+            yield one, is_shown
 
 
 def _made(value: Value, program: Program) -> Iterator[Value]:

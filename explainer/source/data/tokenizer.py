@@ -14,7 +14,7 @@ from explainer.source.value.binding import Value
 from explainer.source.value.callee import callees_of
 from explainer.source.value.resolve import resolver_of
 
-_NAMES = re.compile(r"tok(?:enizer|eniser)?$|processing_class$", re.IGNORECASE)
+NAMES = re.compile(r"tok(?:enizer|eniser)?$|processing_class$", re.IGNORECASE)
 _LIBRARIES = frozenset({"transformers", "tokenizers", "trl", "unsloth", "modelscope"})
 _OTHERS = frozenset({"tiktoken", "sentencepiece", "mistral_common"})  # whose `encode` adds none, or says so otherwise
 _LOADERS = frozenset({"from_pretrained", "from_file", "from_str", "from_buffer"})
@@ -47,7 +47,7 @@ def _adds_tokens(node: ast.expr, file: SourceFile, program: Program) -> bool:
     known = {_is_made_so(one, program) for one in made} or {None}
     if False in known:
         return False
-    is_named = _NAMES.search((dotted_name(node) or "").rpartition(".")[2]) is not None
+    is_named = NAMES.search((dotted_name(node) or "").rpartition(".")[2]) is not None
     imported = {meant.partition(".")[0] for one in program.parsed() for meant in program.names(one).imports.values()}
     return None not in known or (is_named and bool(imported & _LIBRARIES) and not imported & _OTHERS)
 

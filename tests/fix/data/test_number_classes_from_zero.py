@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
 
 USE = "y = [TABLE[name] for name in names]\nloss = model(x, labels=y).loss\n"
 TARGET = {"fields": {"target": "3"}}
@@ -50,3 +51,13 @@ def test_others_stay(tmp_path: pathlib.Path, table: str) -> None:
     """Tables that begin at 0 or elsewhere, and those of which nothing says that they number classes."""
     source = source_of(table)
     assert rewritten(tmp_path, "number_classes_from_zero", source, "loss =", **TARGET) == source
+
+
+def test_a_default_of_0_in_another_file(tmp_path: pathlib.Path) -> None:
+    """What the table lacks has number 0 there: the model lacks a class."""
+    (tmp_path / "data.py").write_text("from train import CODES\n\n\ndef number(name):\n    return CODES.get(name, 0)\n")
+    source = "import data\n" + source_of(CURED["by hand"][0])
+    program = write(tmp_path, {"data.py": (tmp_path / "data.py").read_text(), "train.py": source})
+    incident = failed({"train.py": line_of(source, "loss =")})
+    found = find_codemod("number_classes_from_zero")(Context(program=program, incident=incident, **TARGET))
+    assert list(found) == []

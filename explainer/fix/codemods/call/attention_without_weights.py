@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.codemods.finite.sense_of_mask import inverted_masks
 from explainer.fix.rewrite import add_argument
+from explainer.source.data.padding import inverted_masks
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.value.flow import flow_of

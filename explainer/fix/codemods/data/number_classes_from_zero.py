@@ -15,6 +15,7 @@ from explainer.model.patch import Edit
 from explainer.source.data.code_table import is_looked_up
 from explainer.source.file import SourceFile
 from explainer.source.name import bound_names, dotted_name
+from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _CLASSES = re.compile(
@@ -34,7 +35,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             names = [one.rpartition(".")[2] for one in bound_names(statement)]
             edits = _from_zero(statement.value, names[0], int(target), file) if len(names) == 1 else ()
-            if edits and is_looked_up(names[0], context.program) and not _has_zero(names[0], file):
+            if edits and is_looked_up(names[0], context.program) and not _has_zero(names[0], context.program):
                 yield Proposal(
                     edits=tuple(edits),
                     culprit=culprit_of(file, statement, "numbers the classes from 1, and the loss takes them from 0"),
@@ -42,12 +43,13 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
 
 
-def _has_zero(table: str, file: SourceFile) -> bool:
+def _has_zero(table: str, program: Program) -> bool:
     """Whether what the table lacks is numbered 0: `TABLE.get(name, 0)`."""
     return any(
         isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "get"
         and len(one.args) == 2 and isinstance(one.args[1], ast.Constant) and one.args[1].value == 0
         and (dotted_name(one.func.value) or "").rpartition(".")[2] == table
+        for file in program.parsed()
         for one in file.walk()
     )  # fmt: skip
 

@@ -6,15 +6,14 @@ Counted in characters it is several times as long as all of the tokens, and no l
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.source.data.tokenizer import NAMES
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 
-_TOKENIZER = re.compile(r"(?:^|[._])tok(?:enizer|eniser)?$|processing_class$", re.IGNORECASE)
 _METHODS = frozenset({"encode", "encode_plus", "tokenize"})
 _KEPT = frozenset({"add_special_tokens"})
 _AT_THE_END = "right where the tokenizer puts nothing behind a text, as an end of the sequence"
@@ -56,7 +55,7 @@ def _is_tokenizer(call: ast.Call) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in _METHODS:
         func = func.value
-    return _TOKENIZER.search(dotted_name(func) or "") is not None
+    return NAMES.search((dotted_name(func) or "").rpartition(".")[2]) is not None
 
 
 def _measured(call: ast.Call) -> str | None:

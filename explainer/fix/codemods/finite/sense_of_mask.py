@@ -7,19 +7,11 @@ train on the padding alone.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
-from explainer.source.data.padding import shows_tokens
-from explainer.source.file import SourceFile
-from explainer.source.program import Program
-from explainer.source.value.binding import Value
-
-_HIDE = frozenset({"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"})
-_LOW = re.compile(r"-\s*(?:float\()?[\"']?(?:math\.|torch\.|np\.)?inf|[\"']-inf|-\s*1e\d|finfo")
-_FUSED = "torch.nn.functional.scaled_dot_product_attention"
+from explainer.source.data.padding import inverted_masks
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -42,16 +34,3 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(file, mask, f"is {has}, and what it is given to takes one that is {takes}"),
             belief=2.6,
         )
-
-
-def inverted_masks(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, bool]]:
-    """The masks of a call that mean the reverse of what it takes, and whether they are true on the tokens."""
-    is_fused = program.names(file).is_call(call, _FUSED)
-    masks = [one.value for one in call.keywords if one.arg in _HIDE or (is_fused and one.arg == "attn_mask")]
-    is_filled = isinstance(call.func, ast.Attribute) and call.func.attr in ("masked_fill", "masked_fill_")
-    if is_filled and len(call.args) == 2 and _LOW.search(file.segment(call.args[1])):
-        masks.append(call.args[0])
-    for one in masks:
-        is_shown = shows_tokens(Value(one, file), program)
-        if is_shown is not None and is_shown != is_fused:
-            yield one, is_shown
