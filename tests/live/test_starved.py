@@ -362,3 +362,30 @@ def test_a_gradient_that_is_read_before_the_first_step() -> None:
 def test_frozen_parameters_are_not_starved() -> None:
     """A frozen part has no gradient to be cut off from."""
     assert [one for one in traced(cut_student(frozen=True, cut=False)) if one.kind == "starving-cut"] == []
+
+
+def written_student(*, cleared: bool) -> Callable[[], None]:
+    """A program whose optimizer owns what computes a network's weights; these are copied, or go into the loss and are cleared."""
+    maker, net = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1, bias=False)
+
+    def train() -> None:
+        optimizer = torch.optim.SGD(maker.parameters(), lr=0.1)
+        made = maker(torch.randn(3)).view(1, 3)
+        with torch.no_grad():
+            net.weight.copy_(made)
+        x = torch.randn(4, 3)
+        loss = (x @ made.t() if cleared else net(x)).square().mean()
+        loss.backward()
+        if cleared:
+            optimizer.zero_grad()
+        print(float(maker.weight.grad.norm()))  # type: ignore[union-attr]
+
+    return train
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_no_parameter_has_a_gradient_behind_a_backward(cleared: bool) -> None:
+    """Values that are copied leave the graph behind; gradients that were cleared had a way."""
+    found = [one.says for one in traced(written_student(cleared=cleared)) if one.kind == "starving-cut"]
+    says = "`copy_` keeps 2 parameters of the optimizer from ever getting a gradient"
+    assert found == ([] if cleared else [says])

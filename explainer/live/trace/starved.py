@@ -62,6 +62,7 @@ class Starved:
         self._held: dict[int, Any] = {}  # the function that made the model may be over when it is asked for
         self._optimizers: list[weakref.ref[Any]] = []
         self.has_flat = False  # whether an operation with a gradient of 0 took what a graph computes
+        self._is_cut_or_cleared = False  # no parameter has a gradient behind a backward
 
     @property
     def has_stepped(self) -> bool:
@@ -72,12 +73,17 @@ class Starved:
         """An optimizer is being made."""
         self._optimizers.append(weakref.ref(optimizer))
 
-    def saw_none(self) -> None:
-        """The program failed of a gradient that is None: it may be one of its parameters', while others have theirs."""
+    def saw_none(self, *, has_backward: bool) -> None:
+        """The program failed of a gradient that is None: it may be one of its parameters', while others have theirs.
+
+        Where none has one behind a backward, that has reached none of them, or they were cleared since.
+        """
         made = [one for kept in self._optimizers if (one := kept()) is not None]
         owned = [one for each in made for group in each.param_groups for one in group["params"]]
         if all(one.grad is None for one in owned):
-            return  # no backward has come by, or another one gives them theirs
+            if not has_backward:
+                return
+            self._is_cut_or_cleared = True
         for one in owned:
             known = self._owned.setdefault(id(one), _Owned(weakref.ref(one), _total(one)))
             if one.grad is None:
@@ -169,6 +175,8 @@ class Starved:
             if not is_zero and operation.took_grad and self._is_into_alias(number, operation, takers):
                 found.setdefault((operation.place, operation.name), operation)
                 continue
+            if self._is_cut_or_cleared and operation.gave_grad and number not in takers:
+                return {}  # a loss, by which it may well have had its gradient
             is_cut = operation.took_grad and not operation.gave_grad and not operation.in_segment
             if (operation.name in FLAT and operation.took_grad) if is_zero else is_cut:
                 key = operation.place, operation.name

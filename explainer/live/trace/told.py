@@ -29,7 +29,7 @@ def told_of(
     told["fault"] = tracer.fault or tracer.new_leaves.fault or tracer.lost_leaves.fault
     told["grown"] = tracer.growth.told()
     if "NoneType" in message:
-        tracer.starved.saw_none()
+        tracer.starved.saw_none(has_backward=bool(tracer.graphs.passes))
     if loss is None:
         told.update(_silent(tracer))
     else:

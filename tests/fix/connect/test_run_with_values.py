@@ -41,6 +41,10 @@ LOADS = {
         "",
         "with torch.no_grad():\n            for name, p in net.named_parameters():\n                p.copy_(weights[name])",
     ),
+    "under other names": (
+        "",
+        "for name, p in net.named_parameters():\n            p.data = weights[name.lower()]",
+    ),
     "by name": ("", 'net.weight.data = weights["weight"]\n        net.bias.data = weights["bias"]'),
     "by name, under no_grad": (
         "",
@@ -71,7 +75,9 @@ def test_what_computes_the_weights_trains(helper: str, load: str, tmp_path: path
     assert proposal is not None
     after = splice(text, proposal.edits)
     each = '{"weight": weights["weight"], "bias": weights["bias"]}'
-    called = CALLED.replace("weights", each) if "net.bias" in load else CALLED
+    of_each = "{name: weights[name.lower()] for name, _ in net.named_parameters()}"
+    given = each if "net.bias" in load else of_each if "lower" in load else "weights"
+    called = CALLED.replace("weights", given)
     assert [one for one in diff_lines(text, after) if one[0] == "+"] == [called]
     exec(compile(after, "after", "exec"), space)  # noqa: S102
     assert all(one is not None and torch.isfinite(one).all() for one in space["grads"])

@@ -396,3 +396,43 @@ def test_the_share_of_each_in_a_row_of_data(rows: str, head: str, quotient: str,
     assert changed == ([after] if after else [])
     if proposal is not None:
         exec(compile(splice(source, proposal.edits) or "", "after", "exec"), {})  # noqa: S102
+
+
+NORMS = """import torch
+torch.manual_seed(0)
+gain = torch.nn.Parameter(torch.ones(3))
+x = torch.nn.Embedding(4, 3, padding_idx=0)(torch.tensor([[0, 1], [2, 3]]))
+
+
+def norm(x):
+    HEAD
+    return OUT
+
+
+loss = norm(x).sum()
+if not torch.isfinite(loss):
+    raise RuntimeError("the loss is not finite")
+loss.backward()
+assert gain.grad.isfinite().all()
+"""
+ROOTED = {
+    "in one": (
+        "", "gain * x / x.pow(2).mean(-1, keepdim=True).sqrt()",
+        "return gain * x / x.pow(2).mean(-1, keepdim=True).clamp_min(1e-12).sqrt()",
+    ),
+    "by a name": (
+        "rms = torch.sqrt((x * x).mean(-1, keepdim=True))", "gain * x / rms",
+        "rms = torch.sqrt((x * x).mean(-1, keepdim=True).clamp_min(1e-12))",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("head", "out", "wanted"), ROOTED.values(), ids=ROOTED)
+def test_a_quotient_by_a_root(head: str, out: str, wanted: str, tmp_path) -> None:
+    """The floor stands below the root, whose slope at 0 is infinite as well."""
+    pytest.importorskip("torch")
+    source = NORMS.replace("HEAD", head or "pass").replace("OUT", out)
+    after = rewritten(tmp_path, "guard_argument", source, options={"kinds": ["quotient"]})
+    assert changed_lines(source, after) == [wanted]
+    exec(compile(after, "after", "exec"), {})  # noqa: S102

@@ -77,13 +77,20 @@ def _load(statement: ast.stmt, file: SourceFile) -> _Load | None:
     net, written = dotted_name(owner.value), _written(statement)
     if net is None or written is None or written[0] != names[1]:
         return None
-    value = written[1]
-    values = (
-        dotted_name(value.value) if isinstance(value, ast.Subscript) and dotted_name(value.slice) == names[0] else None
-    )
     above = file.parents.get(loop)
     whole = above if isinstance(above, ast.With) and len(above.body) == 1 else loop
-    return _Load(file, (whole,), net, values, frozenset((values,))) if values is not None else None
+    name, value = names[0], written[1]
+    values = dotted_name(value.value) if isinstance(value, ast.Subscript) else None
+    if name is None or values is None or not isinstance(value, ast.Subscript):
+        return None
+    text = values if dotted_name(value.slice) == name else _of_each(name, value, net, file)
+    return _Load(file, (whole,), net, text, frozenset((values,))) if text is not None else None
+
+
+def _of_each(name: str, value: ast.Subscript, net: str, file: SourceFile) -> str | None:
+    """Values that stand under other names, `weights[name.replace(".", "_")]`, under those of the parameters."""
+    read = {one.id for one in walk(value.slice) if isinstance(one, ast.Name)}
+    return f"{{{name}: {file.segment(value)} for {name}, _ in {net}.named_parameters()}}" if read == {name} else None
 
 
 def _by_name(statement: ast.stmt, file: SourceFile) -> _Load | None:

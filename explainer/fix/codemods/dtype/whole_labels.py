@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument, put_method, spell, with_method
 from explainer.model.patch import Edit
+from explainer.source.data.label_put import LabelPut, label_puts
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names
 from explainer.source.program import Program
@@ -22,21 +22,11 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, scope_of
 
 _FACT = "live_class_targets"
-_KEYS = frozenset({"labels", "label", "label_ids"})
 _FLOAT_NAMES = ("float", "float16", "float32", "float64", "f4", "f8")
 _ARRAYS = ("numpy.array", "numpy.asarray")
 _TENSORS = ("torch.tensor", "torch.as_tensor")
-_SHOWN = frozenset({"log", "log_metrics", "log_dict", "dump", "dumps", "writerow", "print", "info", "format"})
 _DEPTH = 4
 _WHY = "makes labels that are no integers, which transformers takes for rows of probabilities"
-
-
-class _Put(NamedTuple):
-    """What is put under a label's key, and the function in which it is."""
-
-    file: SourceFile
-    node: ast.expr
-    within: Function | ast.Lambda | None
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -44,12 +34,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if context.incident.fact(_FACT) is None:
         return
     program = context.program
-    keys = _KEYS | set(_renamed(program))
     made = [
-        (one, edit)
-        for file in program.parsed()
-        for one in _puts(file, keys)
-        if (edit := _integer(one.node, one, program, _DEPTH)) is not None
+        (one, edit) for one in label_puts(program) if (edit := _integer(one.node, one, program, _DEPTH)) is not None
     ]
     for file in dict.fromkeys(one.file for one, _ in made):
         edits = [edit for one, edit in made if one.file is file]
@@ -57,44 +43,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(edits=tuple(dict.fromkeys(edits)), culprit=culprit_of(file, first.node, _WHY), belief=2.0)
 
 
-def _renamed(program: Program) -> Iterator[str]:
-    """The columns that are renamed to a label's name: `data.rename_column("stars", "labels")`."""
-    for file in program.parsed():
-        for node in file.walk():
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 2:
-                old, new = (getattr(one, "value", None) for one in node.args)
-                if node.func.attr == "rename_column" and isinstance(old, str) and new in _KEYS:
-                    yield old
-
-
-def _puts(file: SourceFile, keys: frozenset[str] | set[str]) -> Iterator[_Put]:
-    """What a dictionary, or an entry that is written, holds under one of the keys."""
-    for node in file.walk():
-        pairs: list[tuple[object, ast.expr]] = []
-        if isinstance(node, ast.Dict) and not _is_shown(node, file):
-            pairs = [(getattr(key, "value", None), one) for key, one in zip(node.keys, node.values, strict=True)]
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            pairs = [(getattr(node.targets[0].slice, "value", None), node.value)]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-            pairs = [(one.arg, one.value) for one in node.keywords]
-        yield from (_Put(file, one, _within(one, file)) for key, one in pairs if key in keys)
-
-
-def _is_shown(node: ast.Dict, file: SourceFile) -> bool:
-    """Whether a dictionary goes to a log or a file, and is no row."""
-    above = file.parents.get(node)
-    func = above.func if isinstance(above, ast.Call) else None
-    return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", None)) in _SHOWN
-
-
-def _within(node: ast.expr, file: SourceFile) -> Function | ast.Lambda | None:
-    above = file.parents.get(node)
-    while above is not None and not isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        above = file.parents.get(above)
-    return above
-
-
-def _integer(node: ast.expr, put: _Put, program: Program, depth: int) -> Edit | None:
+def _integer(node: ast.expr, put: LabelPut, program: Program, depth: int) -> Edit | None:
     """The edit that makes whole numbers of one expression; None where it is not known what it is."""
     names = program.names(put.file)
     if isinstance(node, ast.Name) and depth:
@@ -184,7 +133,7 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float"
 
 
-def _is_of_row(node: ast.expr, put: _Put, program: Program) -> bool:
+def _is_of_row(node: ast.expr, put: LabelPut, program: Program) -> bool:
     """Whether an expression computes with one entry of the row that a data set's `map` hands over, `row["stars"] - 1`, or gets."""
     within = put.within
     if within is None or not within.args.args or not isinstance(node, (ast.Subscript, ast.BinOp)):
@@ -197,7 +146,7 @@ def _is_of_row(node: ast.expr, put: _Put, program: Program) -> bool:
     return is_entry and not any(isinstance(one, ast.Call) for one in walk(node)) and _is_mapped_by_row(within, program)
 
 
-def _is_of_frame(node: ast.expr, put: _Put, program: Program) -> bool:
+def _is_of_frame(node: ast.expr, put: LabelPut, program: Program) -> bool:
     """Whether an expression computes a column of a table that pandas has read: `table["grade"] - 1`, floats where one is missing."""
     names = program.names(put.file)
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "astype":

@@ -150,7 +150,7 @@ def _is_left_alone(hazard: Hazard, hazards: Sequence[Hazard], known: frozenset[a
         return True
     roots = {one.node for one in hazards if one.kind == ROOT}
     value = definition_of(hazard.argument, hazard.file, program) or hazard.argument
-    return any(node in roots for node in walk(value))
+    return value not in roots and any(node in roots for node in walk(value))
 
 
 def _is_reached(hazard: Hazard, program: Program) -> bool:
@@ -261,6 +261,8 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
             yield insert_after(hazard.file, statement, f"{name} = {name}.masked_fill({name}.isinf(), 0)")
         elif dotted_name(hazard.argument) is not None or _is_sum(hazard.argument):
             yield put_method(hazard.file, hazard.node, f".masked_fill({hazard.file.segment(hazard.argument)} == 0, 0)")
+    elif hazard.kind == QUOTIENT and (rooted := _rooted(hazard, context)) is not None:
+        yield put_method(hazard.file, rooted, _GUARDS[ROOT])
     elif hazard.kind in (QUOTIENT, DEVIATION):
         is_cast = not hazard.sign.not_negative and _is_mean_of_cast(hazard, context)
         is_count = hazard.sign.counts or is_cast or _is_by_count(hazard, context)
@@ -268,6 +270,14 @@ def _edits(hazard: Hazard, context: Context) -> Iterator[Edit]:
     else:
         argument = _inner_base(hazard.argument) if hazard.kind == POWER else hazard.argument
         yield put_method(hazard.file, argument, _GUARDS[hazard.kind])
+
+
+def _rooted(hazard: Hazard, context: Context) -> ast.expr | None:
+    """`m` of `x / m.sqrt()`: a floor below the root guards the quotient, and the root's own slope as well."""
+    root = definition_of(hazard.argument, hazard.file, context.program) or hazard.argument
+    roots = find_hazards(context.program, frozenset({hazard.file.statement(root)}))
+    found = [one.argument for one in roots if one.kind == ROOT and one.node is root]
+    return found[0] if found else None
 
 
 def _is_sum(node: ast.expr) -> bool:
