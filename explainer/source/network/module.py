@@ -22,6 +22,7 @@ _PLAIN = frozenset(
     {"ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Softmax", "Flatten", "Identity", "SiLU", "MaxPool2d", "LeakyReLU"}
 )
 _MODULES = ("torch.nn.", "lightning.", "pytorch_lightning.")
+_NO_MODULES = ("DataModule", "Callback", "Trainer")  # of Lightning too
 _LIBRARIES = ("transformers.", "torchvision.models.", "timm.", "diffusers.", "sentence_transformers.")
 _CONTAINERS = ("torch.nn.ModuleDict", "torch.nn.ModuleList", "torch.nn.Sequential")
 _MAX_BASES = 8
@@ -84,7 +85,8 @@ def is_of_library(value: Value, program: Program) -> bool:
 def inherits_module(owner: ast.ClassDef, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether a class is a module by its bases, as far as the program shows them: torch's, Lightning's, or one of its own."""
     for base in owner.bases if depth <= _MAX_BASES else ():
-        if (program.names(file).qualified(base) or "").startswith(_MODULES):
+        called = program.names(file).qualified(base) or ""
+        if called.startswith(_MODULES) and not called.endswith(_NO_MODULES):
             return True
         above = resolver_of(program).find_class(base, file)
         if above is not None and inherits_module(above[1], above[0], program, depth + 1):

@@ -133,6 +133,28 @@ def fit(loader, opt):
         "autograd.grad",
         ["real.requires_grad_(True)"],
     ),
+    "what a hook differentiates by": (
+        HEAD
+        + """def solve(x):
+    z = net(x)
+    point = z.detach()
+    image = net(torch.cat([point, point[:, :1]], 1))
+
+    def implicit(grad):
+        def adjoint(g):
+            return torch.autograd.grad(image, point, g, retain_graph=True)[0]
+
+        return adjoint(grad)
+
+    z.register_hook(implicit)
+    return z
+
+
+solve(x).sum().backward()
+""",
+        "torch.autograd.grad",
+        ["point = z.detach().requires_grad_(True)"],
+    ),
     "frozen parameters in the list": (
         HEAD
         + """out = net(x).sum()

@@ -276,3 +276,54 @@ def test_what_processes_are_handed(tmp_path: pathlib.Path, handed: str) -> None:
     assert changed_lines(source, after) == ["with torch.no_grad():"] + ["vectors = encoder(clips)"]
     trained = source.replace("    vectors", "    optimizer = torch.optim.SGD(encoder.parameters(), 0.1)\n    vectors")
     assert [one.edits for one in proposed(trained, tmp_path, SENT, at)] == [()]
+
+
+HELD = """import lightning as L
+from encoder import Encoder
+
+
+class Clips(Dataset):
+    def __init__(self, clips, tags):
+        self.features = Encoder().embed(clips)
+        self.tags = tags
+
+    def __len__(self):
+        return len(self.tags)
+
+    def __getitem__(self, i):
+        return self.features[i], self.tags[i]
+
+
+class Data(L.LightningDataModule):
+    def setup(self, stage=None):
+        self.rows = Clips(clips, tags)
+
+    def train_dataloader(self):
+        return DataLoader(self.rows, batch_size=4)
+
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def training_step(self, batch, _):
+        return nn.functional.cross_entropy(self.head(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+L.Trainer(max_epochs=1).fit(Net(), datamodule=Data())
+"""
+
+
+def test_a_data_module_trains_nothing(tmp_path: pathlib.Path) -> None:
+    """Lightning's data module is no module, though the trainer is handed it: its encoder serves the data."""
+    source = (
+        HEAD.replace("    def forward", "    def embed(self, x):\n        return self.layers(x)\n\n    def forward")
+        + HELD
+    )
+    (proposal,) = proposed(source.replace("from encoder import Encoder\n", ""), tmp_path, AGAIN, at="L.Trainer(")
+    assert [one.new for one in proposal.edits] != []
+    assert proposal.culprit.code == "self.features = Encoder().embed(clips)"

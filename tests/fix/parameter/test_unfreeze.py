@@ -25,6 +25,29 @@ class Model(nn.Module):
 
 model = Model()
 """
+DISTILLED = """import torch
+from torch import nn
+
+
+class Distill(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.teacher = nn.Linear(4, 3)
+        self.student = nn.Linear(4, 3)
+        for p in self.parameters():
+            p.requires_grad = False
+
+    def loss(self, x):
+        return (self.student(x) - self.teacher(x)).square().mean()
+
+    def optimizer(self):
+        return torch.optim.SGD(PARTS.parameters(), lr=0.1)
+
+
+model = Distill()
+loss = model.loss(torch.randn(2, 4))
+loss.backward()
+"""
 RIGHT = {
     "a backbone": (
         HEAD
@@ -148,6 +171,18 @@ loss.backward()
 """,
         "loss.backward()",
         ["model.head[1].requires_grad_(True)"],
+    ),
+    "a part that no optimizer gets": (
+        DISTILLED.replace("PARTS", "self.student"),
+        "loss.backward()",
+        ["for p in self.teacher.parameters():"],
+    ),
+    "parts that optimizers get": (
+        DISTILLED.replace("PARTS", "self.student").replace(
+            "        for p", "        self.old = nn.Linear(4, 3)\n        for p"
+        ),
+        "loss.backward()",
+        ["self.student.requires_grad_(True)"],
     ),
     "a helper": (
         HEAD

@@ -125,3 +125,39 @@ def test_the_last_batch_goes_through(name: str, tmp_path: pathlib.Path) -> None:
     assert new(torch.randn(sizes(3))).requires_grad
     full = torch.randn(sizes(5))
     assert torch.equal(old(full), new(full))
+
+
+GIVEN = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, batch_size=5):
+        super().__init__()
+        self.batch_size = batch_size
+        self.cells = nn.ModuleList(nn.GRUCell(i, 8) for i in (4, 8))
+
+    def start(self, x):
+        return [x.new_zeros(self.batch_size, 8) for _ in self.cells]
+
+    def forward(self, x):
+        states = self.start(x)
+        for t in range(x.size(1)):
+            h = x[:, t]
+            for i, cell in enumerate(self.cells):
+                states[i] = h = cell(h, states[i])
+        return h
+"""
+
+
+@pytest.mark.torch
+def test_a_method_that_gets_the_batch(tmp_path: pathlib.Path) -> None:
+    """Its own tensor has the size, in the dimension in which the live one had it."""
+    torch = pytest.importorskip("torch")
+    message = "Input batch size 3 doesn't match hidden0 batch size 5"
+    seen = {"x": "[3, 6, 4] float32", "h": "[3, 4] float32"}
+    after = rewritten(tmp_path, "state_of_batch", GIVEN, "cell(h", message=message, tensors=seen)
+    assert changed_lines(GIVEN, after) == ["return [x.new_zeros(x.size(0), 8) for _ in self.cells]"]
+    space: dict = {}
+    exec(after, space)  # noqa: S102
+    assert space["Net"]()(torch.randn(3, 6, 4)).shape == (3, 8)

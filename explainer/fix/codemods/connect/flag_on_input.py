@@ -16,7 +16,7 @@ from explainer.fix.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
@@ -71,7 +71,7 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
     name, file = dotted_name(wanted.node), wanted.file
     if name is None or "." in name or depth > 4:
         return
-    scope = scope_of(wanted.node, file)
+    scope = _scope_of_name(name, wanted.node, file)
     bound = [one for one in bounds_of(scope) if one.name == name and one.statement.lineno <= wanted.node.lineno]  # type: ignore[attr-defined]
     only = bound[0] if len(bound) == 1 else None
     handed = _handed_on(wanted, output, context) if not bound else None
@@ -79,7 +79,7 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
         yield from _flagged(*handed, context, depth + 1)
     elif only is not None and isinstance(only.statement, (ast.For, ast.AsyncFor)):
         yield from _before_its_run(name, only.statement, file)  # what a loader brings requires no grad
-    elif provenance_of(context.program).trace(wanted).live:
+    elif provenance_of(context.program).trace(wanted).live or (only is not None and _is_flagged(only.node)):
         return
     elif only is not None and isinstance(only.statement, ast.Assign) and only.pick is None and not only.fills:
         if isinstance(only.node, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -95,6 +95,21 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
                 culprit=culprit_of(file, first, _why(name)),
                 belief=1.8,
             )
+
+
+def _scope_of_name(name: str, node: ast.expr, file: SourceFile) -> ast.AST:
+    """The scope that binds a name: round the function that reads it, where that is a closure such as a hook."""
+    scope = scope_of(node, file)
+    while isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and name not in {
+        *all_parameters(scope),
+        *(one.name for one in bounds_of(scope)),
+    }:
+        scope = scope_of(scope, file)
+    return scope
+
+
+def _is_flagged(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_"
 
 
 def _before_its_run(name: str, loop: ast.For | ast.AsyncFor, file: SourceFile) -> Iterator[Proposal]:

@@ -71,7 +71,7 @@ def _concerns_training(freeze: Freeze, context: Context) -> bool:
         for call, file in files.items()
         if isinstance(call, ast.Call) and (found := resolver.find_class(call.func, file)) is not None
     }
-    return not trained or bool(made & trained) or bool(classes & trained_classes)
+    return not trained or bool(made & trained) or bool(classes & trained_classes) or bool(_listed(freeze, context))
 
 
 def _classes(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.ClassDef]]:
@@ -84,6 +84,16 @@ def _classes(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.Cla
 def _parts(freeze: Freeze, context: Context) -> list[str]:
     found = _classes(freeze, context)
     return parts_of(found[0][1], found[0][0], context.program) if len(found) == 1 else []
+
+
+def _listed(freeze: Freeze, context: Context) -> list[str]:
+    """The parts of the frozen module whose parameters an optimizer gets."""
+    found = _classes(freeze, context)
+    if len(found) != 1:
+        return []
+    (file, owner), trained = found[0], trained_constructors(context.program)
+    values = {one: context.program.names(file).attribute_value(owner, one) for one in _parts(freeze, context)}
+    return [name for name, value in values.items() if value in trained]
 
 
 def _spared(freeze: Freeze, context: Context) -> Iterator[Proposal]:
@@ -169,9 +179,13 @@ def _is_made(value: ast.expr, file: SourceFile, context: Context) -> bool:
 
 
 def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
-    """The loop takes the one part that is no head; with several such parts the head is switched on again."""
-    parts = _parts(freeze, context)
-    body = [one for one in parts if not HEAD.search(one)]
+    """The loop takes the one part that is no head; with several such parts the head is switched on again.
+
+    Where an optimizer gets some of the parts, it is they that should train.
+    """
+    parts, listed = _parts(freeze, context), _listed(freeze, context)
+    listed = listed if len(listed) < len(parts) else []  # all of them say nothing
+    body = [one for one in parts if (one not in listed if listed else not HEAD.search(one))]
     made = resolver_of(context.program).constructors_of(Value(freeze.owner, freeze.file))
     if not parts and made and all(_is_transformers(one, context) for one in made):
         body, parts = ["base_model"], ["base_model", "head"]
@@ -181,8 +195,9 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
         for file, owner in _written(freeze, context):
             yield _proposal(freeze, (edit_of(file, owner, f"{file.segment(owner)}.{body[0]}"),), 1.5)
     elif dotted_name(freeze.owner) is not None:
-        head = f"{dotted_name(freeze.owner)}.{head_of(parts)}"
-        yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, f"{head}.requires_grad_(True)"),), 1.0)
+        on = listed or [head_of(parts) or parts[-1]]
+        heads = [f"{dotted_name(freeze.owner)}.{one}.requires_grad_(True)" for one in on]
+        yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, "\n".join(heads)),), 1.0)
 
 
 def _is_transformers(made: Value, context: Context) -> bool:

@@ -20,7 +20,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.network.recurrent import RECURRENT, first_size
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, all_parameters, find_calls
+from explainer.source.value.binding import Value, all_parameters, bind_call, find_calls
 from explainer.source.value.lineage import definitions, scope_of
 from explainer.source.value.resolve import resolver_of
 
@@ -46,7 +46,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             if axis is None or given is None:
                 continue
             for value in _made(Value(call.args[1], file), program, 0):
-                edits = _edits(value, (file, call), f"{given}.size({axis})", program)
+                edits = _of_parameter(value, (file, call), context) or _edits(
+                    value, (file, call), f"{given}.size({axis})", program
+                )
                 if edits:
                     why = "makes the state for the batch size of the settings; the last batch of an epoch is smaller"
                     yield Proposal(edits=edits, culprit=culprit_of(value.file, value.node, why), belief=2.0)
@@ -135,6 +137,23 @@ def _made(value: Value, program: Program, depth: int) -> Iterator[Value]:
 def _is_of_a_tensor(node: ast.expr) -> bool:
     """Whether a size was read off a tensor, `x.size(0)` or `x.shape`: then it is no setting."""
     return any(isinstance(one, ast.Attribute) and one.attr in ("size", "shape") for one in walk(node))
+
+
+def _of_parameter(value: Value, at: tuple[SourceFile, ast.Call], context: Context) -> tuple[Edit, ...]:
+    """The size of a tensor that the method gets already: `x.size(0)` in `def start(self, x)`, where the batch came so."""
+    program, rows = context.program, batches_of(message_of(context))
+    maker, user = program.names(value.file).function_of(value.node), program.names(at[0]).function_of(at[1])
+    calls = resolver_of(program).calls_of(maker, value.file) if maker is not None else []
+    if rows is None or maker is None or maker is user or len(calls) != 1:
+        return ()
+    file, call = calls[0]
+    if program.names(file).function_of(call) is not user:
+        return ()
+    for name, bound in bind_call(call, maker, Value(call, file)).items():
+        tensor = seen(bound.node, context)
+        if tensor is not None and rows[0] in tensor.shape:
+            return (edit_of(value.file, value.node, f"{name}.size({tensor.shape.index(rows[0])})"),)
+    return ()
 
 
 def _edits(value: Value, at: tuple[SourceFile, ast.Call], size: str, program: Program) -> tuple[Edit, ...]:
