@@ -436,3 +436,37 @@ def test_a_quotient_by_a_root(head: str, out: str, wanted: str, tmp_path) -> Non
     after = rewritten(tmp_path, "guard_argument", source, options={"kinds": ["quotient"]})
     assert changed_lines(source, after) == [wanted]
     exec(compile(after, "after", "exec"), {})  # noqa: S102
+
+
+SCORES = """import torch
+torch.manual_seed(0)
+scores = torch.nn.Linear(3, 4)(torch.randn(8, 3))
+HEAD
+loss = FUNCTION.square().mean()
+if not torch.isfinite(loss):
+    raise RuntimeError("the loss is not finite")
+"""
+OF_NEGATIVE = {
+    "a logarithm": ("", "torch.log(scores)", []),
+    "a root": ("", "scores.sqrt()", []),
+    "a difference": (
+        "scores = scores.square()", "(scores.mean(1) - 1.0).sqrt()", ["loss = (scores.mean(1) - 1.0).clamp_min(1e-12).sqrt().square().mean()"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("head", "function", "wanted"), OF_NEGATIVE.values(), ids=OF_NEGATIVE)
+def test_what_is_negative_gets_no_floor(head: str, function: str, wanted: list[str], tmp_path) -> None:
+    """The trace saw NaN, which only a negative number gives: what was to be positive is not the edit's to say."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    source = SCORES.replace("HEAD", head).replace("FUNCTION", function)
+    program = write(tmp_path, {"train.py": source})
+    with pytest.raises(RuntimeError, match="not finite") as raised, gradfix.trace(finite=True):
+        exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(source, "raise")}), getattr(raised.value, TRACED))
+    proposal = best("guard_argument", program, incident=incident, options={"kinds": ["log", "root"]})
+    changed = changed_lines(source, splice(source, proposal.edits) or "") if proposal is not None else []
+    assert changed == wanted

@@ -88,6 +88,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         is_proved = is_proved or _is_share(hazard, context)
         if hazard.kind == LOG and _is_of_exponentials(hazard, context.program):
             continue
+        if hazard.kind in (LOG, ROOT) and is_nan_of_finite and _is_of_negative(hazard, traced):
+            continue
         if hazard.kind in kinds and (is_proved or not _is_left_alone(hazard, hazards, known, context.program)):
             function = context.program.names(hazard.file).function_of(hazard.node)
             groups.setdefault((hazard.file.path, function, hazard.kind), []).append(hazard)
@@ -105,6 +107,16 @@ def _is_of_exponentials(hazard: Hazard, program: Program) -> bool:
     names = program.names(hazard.file)
     found = LogSpace(hazard.node, hazard.file, program).log(hazard.argument)
     return found is not None and any(argument_of(one, names, "exp") is not None for one in found.scores)
+
+
+def _is_of_negative(hazard: Hazard, traced: Sequence[ast.stmt]) -> bool:
+    """Whether the logarithm or root that a trace saw make NaN is of what the source lets be negative: a floor would hide that.
+
+    A difference may be so by rounding only, `E[x ** 2] - E[x] ** 2`.
+    """
+    is_rounded = isinstance(hazard.argument, ast.BinOp) and isinstance(hazard.argument.op, ast.Sub)
+    is_seen = hazard.file.statement(hazard.node) in traced[:1]
+    return is_seen and not hazard.sign.not_negative and not is_rounded
 
 
 def _proposal(group: Sequence[Hazard], edits: tuple[Edit, ...], context: Context) -> Proposal:
