@@ -226,6 +226,8 @@ def _left_off(context: Context) -> Iterator[Proposal]:
         ]
         if len(switches) != 1 or grad_state(switches[0].value, names) is not False or _has_backward(function):
             continue
+        if any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk_scope(function)):
+            continue  # a decorator ends where a generator is made
         torch = next((alias for alias, target in names.imports.items() if target == "torch"), None)
         if torch is not None:
             yield Proposal(

@@ -1,0 +1,100 @@
+"""Context managers that switch gradients off, and are left by an exception that a caller catches."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.mending import run
+from tests.fix.rewriting import changed_lines, rewritten
+
+PROGRAM = """import contextlib
+import torch
+from torch import nn
+net = nn.Linear(2, 1)
+
+
+@contextlib.contextmanager
+def scoring(model):
+    BEFORE
+    yield model
+    BEHIND
+
+
+def check(x):
+    with scoring(net) as model:
+        if x is None:
+            raise ValueError("nothing to score")
+        return model(x).sum()
+
+
+def report(x):
+    try:
+        return check(x)
+    except ValueError:
+        return None
+
+
+for x in (torch.ones(3, 2), FAILING):
+    report(x)
+    loss = net(torch.ones(3, 2)).sum()
+    loss.backward()
+"""
+RESTORED = ["try:", "yield model", "finally:"]
+MANAGERS = {
+    "grad mode": (
+        "was = torch.is_grad_enabled()\n    torch.set_grad_enabled(False)",
+        "torch.set_grad_enabled(was)\n    print('scored')",
+        [*RESTORED, "torch.set_grad_enabled(was)", "print('scored')"],
+    ),
+    "flags": (
+        "model.requires_grad_(False)",
+        "model.requires_grad_(True)",
+        [*RESTORED, "model.requires_grad_(True)"],
+    ),
+    "grad mode that is never switched on": (
+        "torch.set_grad_enabled(False)", "print('scored')", ["with torch.no_grad():", "yield model", "print('scored')"],
+    ),
+}  # fmt: skip
+
+
+def source_of(before: str, behind: str, failing: str = "None") -> str:
+    return PROGRAM.replace("BEFORE", before).replace("BEHIND", behind).replace("FAILING", failing)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("before", "behind", "wanted"), MANAGERS.values(), ids=MANAGERS)
+def test_it_puts_back_on_every_way_out(tmp_path: pathlib.Path, before: str, behind: str, wanted: list[str]) -> None:
+    """The program fails behind the exception that was caught, and goes on with the edit; a second time nothing is left."""
+    pytest.importorskip("torch")
+    import torch
+
+    source = source_of(before, behind)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        run(source, tmp_path / "train.py")
+    torch.set_grad_enabled(True)
+    after = rewritten(tmp_path, "finally_of_manager", source, "loss.backward()")
+    found = [line.strip() for line in after.splitlines()]
+    assert [found[found.index(wanted[0]) + at] for at in range(len(wanted))] == wanted
+    run(after, tmp_path / "after.py")
+    assert rewritten(tmp_path, "finally_of_manager", after, "loss.backward()") == after
+
+
+LEFT = {
+    "nobody catches": source_of(*MANAGERS["grad mode"][:2]).replace("except ValueError:\n        return None", "finally:\n        pass"),
+    "no gradients are switched": source_of("model.eval()", "model.train()"),
+    "no context manager": source_of(*MANAGERS["grad mode"][:2]).replace("@contextlib.contextmanager\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", LEFT.values(), ids=LEFT)
+def test_others_stay(tmp_path: pathlib.Path, source: str) -> None:
+    """Where no exception is caught the program ends with it; other generators are not for a `with`."""
+    assert changed_lines(source, rewritten(tmp_path, "finally_of_manager", source, "loss.backward()")) == []
+
+
+def test_no_decorator_on_a_generator(tmp_path: pathlib.Path) -> None:
+    """`no_grad` on a context manager would end where that is made."""
+    source = source_of(*MANAGERS["grad mode"][:2])
+    assert rewritten(tmp_path, "enable_grad", source, "loss.backward()").count("@torch.no_grad()") == 0
