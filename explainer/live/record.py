@@ -91,9 +91,9 @@ class Recorder:
         self._is_ended = True
         self.write()
 
-    def end_rank(self) -> None:
-        """The last writing of a forked rank; the exception that ends it is on its way."""
-        if self.place.rank is None or self.place.is_helper:
+    def end_child(self) -> None:
+        """The last writing of a forked rank, or of a worker that has trained; the exception that ends it is on its way."""
+        if self.place.is_helper or (self.place.rank is None and not self.parts.get("steps")):
             return  # what failed in it is written already
         error = sys.exc_info()[1]
         if error is not None:
@@ -165,7 +165,7 @@ class Recorder:
         """A child that multiprocessing has forked leaves by `os._exit`, past `atexit`, and runs its own finalizers first."""
         util = sys.modules.get("multiprocessing.util")
         if util is not None:
-            util.register_after_fork(self, lambda one: util.Finalize(None, one.end_rank, exitpriority=-100))
+            util.register_after_fork(self, lambda one: util.Finalize(None, one.end_child, exitpriority=-100))
 
     def _chain_hooks(self) -> None:
         previous, in_thread = sys.excepthook, threading.excepthook

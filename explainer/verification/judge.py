@@ -287,7 +287,12 @@ def _doubts(
     is_whole = ended.status == 0 and not any(one.is_stopped for one in processes)
     # A program that ran to its own end went past the failure, also where it makes no further step.
     is_past = is_whole or not past or sum(made.values()) > sum(before for _, before in past)
+    # Which of several workers trains what is not the same in two runs, and the optimizers of each are counted by themselves.
+    most = max(made.values(), default=0)
+    is_shared_out = is_whole and sum(1 for one in processes if one.steps and not one.rank) > 1
     for name, before in past:
+        if is_shared_out and most >= max(count for _, count in past):
+            return
         enough = before * LEAST_SHARE if is_silent and is_whole else before
         if made.get(name, 0) < enough or not is_past:
             yield f"{plain_name(name)} had made {before} steps when it failed, and made {made.get(name, 0)} now"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 
 import pytest
 
@@ -51,3 +52,37 @@ def test_a_capture_is_left_alone(tmp_path: pathlib.Path) -> None:
     assert (proof.verdict, proof.reasons) == ("green", ())
     (process,) = proof.processes
     assert (dict(process.steps), len(process.losses), len(process.rows)) == ({"0 SGD": 4}, 3, 3)
+
+
+FOLDS = """from concurrent.futures import ProcessPoolExecutor
+
+import torch
+
+
+def fit(fold):
+    torch.set_num_threads(1)
+    net = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3 + fold):
+        loss = net(torch.randn(4, 3)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as pool:
+        print(*pool.map(fit, range(3)))
+"""
+
+
+def test_workers_that_train_tell_their_steps(tmp_path: pathlib.Path) -> None:
+    """A pool's workers leave past `atexit`, and have no rank."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(FOLDS)
+    proof = verify_command(
+        (sys.executable, "train.py"), str(tmp_path), Watch(steps=2, past=(("0 SGD", 4), ("1 SGD", 5)))
+    )
+    assert (proof.verdict, proof.reasons) == ("green", ())
+    assert sum(count for one in proof.processes for _, count in one.steps) == 12
