@@ -26,6 +26,21 @@ RIGHT = {
 """,
         "",
     ),
+    "metrics": (
+        HEAD
+        + """class Net(nn.Module):
+    def forward(self, labels=None, **sensors):
+        return {"loss": sensors["flow"].sum()}
+
+
+def score(prediction):
+    return {"accuracy": 0.5}
+
+
+Trainer(model=Net(), train_dataset=rows, compute_metrics=score).train()
+""",
+        "",
+    ),
     "columns that the forward takes": (
         HEAD
         + """class Net(nn.Module):

@@ -16,6 +16,8 @@ from explainer.model.patch import Edit
 from explainer.model.verification import DROPPED
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.value.binding import Value, parameters_of, reaching, scope_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
@@ -50,15 +52,29 @@ def propose(context: Context) -> Iterator[Proposal]:
     wanted, asked = _forward_names(context), _asked_for(context)
     if any(_is_transformed(file) for file in context.program.parsed()):
         return
+    results = set(_results(context.program))
     for file in context.program.parsed():
         for node in file.walk():
-            if isinstance(node, ast.Dict):
+            if isinstance(node, ast.Dict) and node not in results:
                 yield from _renamed(node, file, wanted, asked)
             elif isinstance(node, ast.Call):
                 yield from _unlabelled(node, file, context)
         if not wanted:
             yield from _given_a_name(file, asked)
             yield from _left_over(file, context)
+
+
+def _results(program: Program) -> Iterator[ast.AST]:
+    """What stands in a forward, and in what a Trainer is given as `compute_metrics`: their dictionaries are no rows."""
+    named = {
+        dotted_name(one.value)
+        for file in program.parsed()
+        for one in file.walk()
+        if isinstance(one, ast.keyword) and one.arg == "compute_metrics"
+    }
+    for _, function in program.functions():
+        if function.name in {*named, "compute_metrics", "forward"}:
+            yield from walk(function)
 
 
 def _asked_for(context: Context) -> set[str]:
