@@ -92,3 +92,26 @@ def test_through_parameters_and_attributes(tmp_path: pathlib.Path) -> None:
     """`len(WORDS)` and `len(words)` are one count by what both are given."""
     after = rewritten(tmp_path, "row_of_marker", HIDDEN, at="return self.words(y)")
     assert changed_lines(HIDDEN, after) == ["self.words = nn.Embedding(num_embeddings=len(words) + 1, embedding_dim=8)"]
+
+
+CONFIGURED = """from transformers import BertConfig, BertForMaskedLM
+VOCAB = 60
+ids[hidden] = MARKER
+model = BertForMaskedLM(BertConfig(hidden_size=8, vocab_size=VOCAB))
+model(input_ids=ids, labels=labels)
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "seen", "wanted"),
+    [
+        ("VOCAB", "60 of 60, from 5", ["model = BertForMaskedLM(BertConfig(hidden_size=8, vocab_size=VOCAB + 1))"]),
+        ("VOCAB", "71 of 60, from 5", []),
+        ("4", "60 of 60, from 5", []),
+    ],
+)
+def test_a_vocabulary_of_transformers(marker: str, seen: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """The configuration has the count; another number than the first beyond it is no marker."""
+    source = CONFIGURED.replace("MARKER", marker)
+    after = rewritten(tmp_path, "row_of_marker", source, "model(input_ids", facts={"live_refused_index": seen})
+    assert changed_lines(source, after) == wanted

@@ -2,11 +2,13 @@
 
 Guidance without a classifier drops labels (`y.masked_fill(drop, num_classes)`), masked and autoregressive models write a mask
 or a start code behind the last one. The marker is the very number that counts the table's rows, so that its row is one too many.
+So it is where a model of transformers has the table, and its configuration the count: `vocab_size=n + 1`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,7 +19,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, find_calls
 from explainer.source.value.integer import integer_of
 from explainer.source.value.resolve import resolver_of
 
@@ -27,6 +29,7 @@ _FILLS = {"masked_fill": 1, "masked_fill_": 1, "full": 1, "full_like": 1, "new_f
 _WHOLE = frozenset({"full", "new_full", "fill_"})
 _INTEGERS = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 _NAMED = ("value", "fill_value")
+_FIRST_BEYOND = re.compile(r"(\d+) of \1, from \d+$")
 _DEPTH = 6
 _FEWEST = 2  # as many rows, or the number says nothing
 
@@ -36,7 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for file, statement in list(raised_at(context))[:1]:
-        for where, made in _tables(statement, file, context.program):
+        for where, made in _tables(statement, file, context.program) or list(_settings(context)):
             rows = _rows(made)
             marker = _written(Value(rows, where), context.program) if rows is not None else None
             if rows is None or marker is None:
@@ -65,8 +68,19 @@ def _tables(statement: ast.stmt, file: SourceFile, program: Program) -> list[tup
     return list(found.values())
 
 
+def _settings(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The configurations of transformers' models that count a vocabulary, where the live id was the first beyond it."""
+    live = context.incident.fact("live_refused_index")
+    if live is None or not _FIRST_BEYOND.match(live.value):
+        return
+    for file, call in find_calls(context.program):
+        called = context.program.names(file).qualified(call.func) or ""
+        if called.startswith("transformers.") and any(one.arg == "vocab_size" for one in call.keywords):
+            yield file, call
+
+
 def _rows(made: ast.Call) -> ast.expr | None:
-    named = next((one.value for one in made.keywords if one.arg == "num_embeddings"), None)
+    named = next((one.value for one in made.keywords if one.arg in ("num_embeddings", "vocab_size")), None)
     return named if named is not None else made.args[0] if made.args else None
 
 
