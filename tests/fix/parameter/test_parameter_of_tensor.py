@@ -9,6 +9,7 @@ import pytest
 
 from explainer.fix.splice import splice
 from explainer.model.incident import LogLine
+from tests.fix.mending import mended, run
 from tests.fix.rewriting import best, changed_lines, failed, write
 
 SOURCE = """import torch
@@ -55,3 +56,38 @@ def test_what_becomes_a_parameter(tmp_path: pathlib.Path, made: str, after: str 
     changed = splice(program.files[path].text, proposal.edits)
     assert changed is not None
     assert changed_lines(source, changed) == [f"self.scale = {after}"]
+
+
+EMPTY = """import torch
+from torch import nn
+
+
+class Adapter(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.a = torch.randn(3, 2) * 0.02
+        self.b = torch.zeros(2, 3, requires_grad=True)
+        self.mean = torch.zeros(3)
+        FLAG
+
+    def forward(self, x):
+        return self.layer(x) + x @ self.a @ self.b
+
+
+net = Adapter(nn.Linear(3, 3).requires_grad_(False))
+optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("flag", ["self.a.requires_grad_()", "self.a.requires_grad = True"])
+def test_all_of_them_where_an_optimizer_gets_none(tmp_path: pathlib.Path, flag: str) -> None:
+    """Those that a statement flags too; a tensor without a flag is none of them."""
+    pytest.importorskip("torch")
+    source = EMPTY.replace("FLAG", flag)
+    after = mended("parameter_of_tensor", source, tmp_path)
+    assert changed_lines(source, after) == [
+        "self.a = nn.Parameter(torch.randn(3, 2) * 0.02)", "self.b = nn.Parameter(torch.zeros(2, 3))",
+    ]  # fmt: skip
+    assert len(run(after, tmp_path / "after.py")["optimizer"].param_groups[0]["params"]) == 2
