@@ -53,3 +53,24 @@ def test_what_needs_no_rows_stays(tmp_path: pathlib.Path) -> None:
     helper = HEAD + ADD + LOAD + TRAIN + "\n\ndef fit(model, n):\n    model.resize_token_embeddings(n)\n"
     for source in (none, two, helper):
         assert rewritten(tmp_path, "resize_for_tokens", source) == source
+
+
+BUILT = """import torch
+from torch import nn
+from transformers import BertConfig
+
+tokenizer.add_tokens(["<name>"])
+config = BertConfig(vocab_size=tokenizer.vocab_size)
+table = nn.Embedding(tokenizer.vocab_size, 8)
+noise = torch.randint(0, tokenizer.vocab_size, (4,))
+other = BertConfig(vocab_size=config.vocab_size)
+"""
+
+
+def test_a_model_that_is_built_for_the_tokenizer(tmp_path: pathlib.Path) -> None:
+    """Its rows are counted with the tokens that were added; what else reads the old count keeps it."""
+    after = rewritten(tmp_path, "resize_for_tokens", BUILT)
+    assert changed_lines(BUILT, after) == [
+        "config = BertConfig(vocab_size=len(tokenizer))", "table = nn.Embedding(len(tokenizer), 8)",
+    ]  # fmt: skip
+    assert rewritten(tmp_path, "resize_for_tokens", after) == after

@@ -1,11 +1,16 @@
-"""A model gets rows for the tokens that were added to its tokenizer: `model.resize_token_embeddings(len(tokenizer))`."""
+"""A model gets rows for the tokens that were added to its tokenizer: `model.resize_token_embeddings(len(tokenizer))`.
+
+A model that is built for the tokenizer is built for all of it: `vocab_size=len(tokenizer)`, for `tokenizer.vocab_size` counts no
+token that was added.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -15,18 +20,44 @@ from explainer.source.value.resolve import resolver_of
 
 _ADDS = frozenset({"add_tokens", "add_special_tokens"})
 _RESIZE = "resize_token_embeddings"
+_TOKENIZER = re.compile(r"tok(?!en_?ids?$|ens$)", re.IGNORECASE)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each block that adds tokens and loads one model, where nothing resizes one."""
     if not context.has_failed or any(_RESIZE in file.attributes for file in context.program.parsed()):
         return
+    yield from _built(context.program)
     for file in context.program.parsed():
         for name in _ADDS:
             for node in file.attributes.get(name, ()):
                 call = file.parents.get(node)
                 if isinstance(call, ast.Call) and call.func is node and dotted_name(node.value):
                     yield from _resized(call, file, dotted_name(node.value) or "", context.program)
+
+
+def _built(program: Program) -> Iterator[Proposal]:
+    """One edit for each file that counts the rows of what it builds by `tokenizer.vocab_size`."""
+    for file in program.parsed():
+        built = [
+            one
+            for one in file.attributes.get("vocab_size", ())
+            if _TOKENIZER.search((dotted_name(one.value) or "").rpartition(".")[2]) and _builds(one, file)
+        ]
+        if built:
+            yield Proposal(
+                edits=tuple(edit_of(file, one, f"len({file.segment(one.value)})") for one in built),
+                culprit=culprit_of(file, built[0], "counts no tokens that were added to the tokenizer"),
+                belief=2.4,
+            )
+
+
+def _builds(read: ast.Attribute, file: SourceFile) -> bool:
+    """Whether a count is what a call is given: the rows of a table, or a setting of a configuration."""
+    above = file.parents.get(read)
+    called = dotted_name(above.func) or "" if isinstance(above, ast.Call) else ""
+    is_named = isinstance(above, ast.keyword) and above.arg in ("vocab_size", "num_embeddings")
+    return is_named or (called.endswith("Embedding") and isinstance(above, ast.Call) and above.args[0] is read)
 
 
 def _resized(call: ast.Call, file: SourceFile, tokenizer: str, program: Program) -> Iterator[Proposal]:
