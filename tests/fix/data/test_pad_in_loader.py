@@ -7,7 +7,9 @@ import pathlib
 import pytest
 
 from tests.fix.mending import mended, run
-from tests.fix.rewriting import changed_lines
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import changed_lines, failed, line_of, write
 
 PROGRAM = """import torch
 from torch import nn
@@ -47,6 +49,11 @@ CURED = {
         "return nn.utils.rnn.pad_sequence([torch.as_tensor(row[0]) for row in rows], batch_first=True), "
         "torch.utils.data.default_collate([row[1] for row in rows])",
     ),
+    "a mask": (
+        IDS, "{'ids': ids, 'mask': ids > 0}", "nn.Embedding(9, 2, padding_idx=8)",
+        'return {"ids": nn.utils.rnn.pad_sequence([row["ids"] for row in rows], batch_first=True, padding_value=8), '
+        '"mask": nn.utils.rnn.pad_sequence([row["mask"] for row in rows], batch_first=True)}',
+    ),
     "a code of padding": (
         IDS, "ids, i % 2", "nn.Embedding(9, 2, padding_idx=8)",
         f"return {PAD[:-1]}, padding_value=8), torch.utils.data.default_collate([row[1] for row in rows])",
@@ -82,3 +89,15 @@ def test_others_stay(tmp_path: pathlib.Path, ids: str, table: str) -> None:
     pytest.importorskip("torch")
     source = source_of(ids, "ids, i % 2", table)
     assert mended("pad_in_loader", source, tmp_path) == source
+
+
+def test_labels_that_are_rows(tmp_path: pathlib.Path) -> None:
+    """First they are taken for numbers, as most are; the next try pads them with what the loss leaves out."""
+    source = source_of(IDS, "ids, ids % 2", TABLE)
+    message = "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1"
+    incident = failed({"train.py": line_of(source, "for batch")}, message)
+    context = Context(program=write(tmp_path, {"train.py": source}), incident=incident)
+    first, second = (splice(source, one.edits) or "" for one in find_codemod("pad_in_loader")(context))
+    labels = "nn.utils.rnn.pad_sequence([row[1] for row in rows], batch_first=True, padding_value=-100)"
+    assert "default_collate([row[1]" in first
+    assert f"return {PAD}, {labels}" in second

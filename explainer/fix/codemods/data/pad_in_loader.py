@@ -26,6 +26,7 @@ from explainer.source.value.resolve import resolver_of
 _SHAPES = re.compile(r"stack expects each tensor to be equal size, but got \[(\d+)\] at entry \d+ and \[(\d+)\]")
 _LISTS = "each element in list of batch should be of equal size"
 _LABELS = re.compile(r"label|target|tag|^y|class", re.IGNORECASE)
+_MASK = re.compile(r"mask", re.IGNORECASE)
 _PAD = re.compile(r"pad", re.IGNORECASE)
 _NAME = "pad_batch"
 _CALLS = ("torch.nn.utils.rnn.pad_sequence", "torch.utils.data.default_collate", "torch.as_tensor")
@@ -45,12 +46,12 @@ def propose(context: Context) -> Iterator[Proposal]:
     ((file, row),) = rows
     parts = _parts(row)
     tensors = [at for at, (_, value) in enumerate(parts) if not _is_number(value)]
-    labels = [at for at in tensors if (at == len(parts) - 1 and at > 0) or _LABELS.search(_said(parts[at]))]
+    labels = [at for at in tensors if _is_label(at, parts)]
     where = loaders[0].file
     for padded in dict.fromkeys([tuple(at for at in tensors if at not in labels), tuple(tensors)]):
         if not padded or any(one.file is not where for one in loaders):
             continue
-        fills = {at: (-100 if at in labels else code) for at in padded}
+        fills = {at: -100 if at in labels else 0 if _MASK.search(_said(parts[at])) else code for at in padded}
         if -100 in fills.values() and not _leaves_out(program):
             continue
         made = _columns(parts, fills, row, program.names(where), is_list=_LISTS in message)
@@ -103,6 +104,11 @@ def _parts(row: ast.expr) -> list[tuple[str, ast.expr]]:
 
 def _said(part: tuple[str, ast.expr]) -> str:
     return part[0] if not part[0].isdigit() else (dotted_name(part[1]) or "").rpartition(".")[2]
+
+
+def _is_label(at: int, parts: Sequence[tuple[str, ast.expr]]) -> bool:
+    """Whether a part is a label: by what it is called, or as the last of a tuple."""
+    return bool(_LABELS.search(_said(parts[at]))) or (parts[at][0].isdigit() and 0 < at == len(parts) - 1)
 
 
 def _is_number(node: ast.expr) -> bool:

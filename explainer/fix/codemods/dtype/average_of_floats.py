@@ -34,7 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if isinstance(one, ast.Name) and one.id in walked and one not in set(walk(kept))
         ]
         values = [one for one in read if (tensor := seen(one, context)) is not None and tensor.is_integer]
-        if len({one.id for one in values}) != 1 or file.statement(statement) not in inner.body:
+        if len({one.id for one in values}) != 1 or statement not in inner.body:
             continue
         value, target = values[0].id, file.segment(kept)
         text = f"if not {value}.is_floating_point():\n    {target}.copy_({value})\n    continue"
