@@ -27,7 +27,7 @@ _NEVER = "switches grad mode off, and nothing behind the `yield` switches it on"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each manager of the program that switches gradients off."""
+    """An edit for each manager of the program that switches off what the rule's option says: "grad mode", or the "flags" of parameters."""
     if not context.has_failed:
         return
     program = context.program
@@ -38,9 +38,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         before, bare, behind = function.body[:at], function.body[at], function.body[at + 1 :]
         switch = next((one for one in before if _switches_off(one, file, program)), None)
-        if switch is None or any(_yields(one) for one in behind):
-            continue
         is_grad_mode = isinstance(switch, ast.Expr) and grad_state(switch.value, names) is False
+        is_asked = context.options.get("switches") == ("grad mode" if is_grad_mode else "flags")
+        if switch is None or not is_asked or any(_yields(one) for one in behind):
+            continue
         if is_grad_mode and not any(_sets_mode(one, names) for one in behind):
             edits = _in_block(file, function, switch, names)
             if edits:
