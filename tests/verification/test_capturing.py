@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 
@@ -82,7 +81,7 @@ def test_workers_that_train_tell_their_steps(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(FOLDS)
     proof = verify_command(
-        (sys.executable, "train.py"), str(tmp_path), Watch(steps=2, past=(("0 SGD", 4), ("1 SGD", 5)))
+        (forked.python(), "train.py"), str(tmp_path), Watch(steps=2, past=(("0 SGD", 4), ("1 SGD", 5)))
     )
     assert (proof.verdict, proof.reasons) == ("green", ())
     assert sum(count for one in proof.processes for _, count in one.steps) == 12
