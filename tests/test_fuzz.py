@@ -89,14 +89,14 @@ def answer(text: str, catalog) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_mutated_logs(catalog, rng: random.Random) -> None:
     """Cut, mixed and broken logs are answered."""
     answer(mutate(rng), catalog)
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=30), max_size=60))
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_pieces_in_any_order(catalog, pieces: list[str]) -> None:
     """The pieces of tracebacks in any order are answered."""
     answer("".join(pieces), catalog)
