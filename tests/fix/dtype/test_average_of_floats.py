@@ -24,6 +24,10 @@ LOOPS = {
         "for a, b in zip(kept.values(), net.state_dict().values()):\n    a.mul_(0.9).add_(b, alpha=0.1)\n",
         "a.copy_(b)",
     ),
+    "by a name of the state": (
+        "state = net.state_dict()\nfor name, value in state.items():\n    kept[name].mul_(0.9).add_(value, alpha=0.1)\n",
+        "kept[name].copy_(value)",
+    ),
     "lerp": (
         "for name, value in net.state_dict().items():\n    kept[name].lerp_(value, 0.1)\n",
         "kept[name].copy_(value)",
@@ -50,4 +54,12 @@ def test_another_dtype_stays(tmp_path: pathlib.Path) -> None:
     """Where the value is no integer, its loop is not what is wrong."""
     pytest.importorskip("torch")
     source = HEAD.replace("value.clone()", "value.long()") + LOOPS["by name"][0]
+    assert mended("average_of_floats", source, tmp_path) == source
+
+
+@pytest.mark.torch
+def test_a_sum_of_data_stays(tmp_path: pathlib.Path) -> None:
+    """A loop over rows of integers averages what is meant to be averaged: a copy would be another number."""
+    pytest.importorskip("torch")
+    source = "import torch\nmean = torch.zeros(2, dtype=torch.long)\nfor row in torch.ones(3, 2).long():\n    mean.mul_(0.9).add_(row, alpha=0.1)\n"
     assert mended("average_of_floats", source, tmp_path) == source

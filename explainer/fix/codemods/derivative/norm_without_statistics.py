@@ -35,12 +35,12 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     if any(program.names(file).is_call(call, _REPLACE) for file, call in find_calls(program)):
         return
+    norm = next(((path, one) for path, one in find_calls(program) if _is_norm(one, path, program)), None)
     done: set[ast.stmt] = set()
     for file, name, statement in _models(program):
         if statement not in done:
             done.add(statement)
             text = f"{spell(program.names(file), _REPLACE)}({name})"
-            norm = next(((path, one) for path, one in find_calls(program) if _is_norm(one, path, program)), None)
             where, made = norm or (file, statement)
             culprit = culprit_of(where, made, _WHY)
             yield Proposal(edits=(insert_after(file, statement, text),), culprit=culprit, belief=1.5)

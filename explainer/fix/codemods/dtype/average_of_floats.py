@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import raised_at
 from explainer.fix.seen import seen
+from explainer.source.file import SourceFile
 from explainer.source.name import bound_names
 from explainer.source.tree import walk
 from explainer.source.value.lineage import loops_of
+from explainer.source.value.sign import definition_of
 
+_STATES = frozenset({"state_dict", "buffers", "named_buffers"})
 _WRITES = frozenset({"mul_", "lerp_", "add_", "sub_", "div_"})
 
 
@@ -34,7 +37,11 @@ def propose(context: Context) -> Iterator[Proposal]:
             if isinstance(one, ast.Name) and one.id in walked and one not in set(walk(kept))
         ]
         values = [one for one in read if (tensor := seen(one, context)) is not None and tensor.is_integer]
-        if len({one.id for one in values}) != 1 or statement not in inner.body:
+        if (
+            len({one.id for one in values}) != 1
+            or statement not in inner.body
+            or not _is_of_state(inner, file, context)
+        ):
             continue
         value, target = values[0].id, file.segment(kept)
         text = f"if not {value}.is_floating_point():\n    {target}.copy_({value})\n    continue"
@@ -42,6 +49,15 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield Proposal(
             edits=(insert_before(file, statement, text),), culprit=culprit_of(file, statement, why), belief=2.0
         )
+
+
+def _is_of_state(loop: ast.For, file: SourceFile, context: Context) -> bool:
+    """Whether a loop walks the state or the buffers of a module, itself or by a name."""
+    walked = [one for one in walk(loop.iter) if isinstance(one, ast.expr)]
+    behind = [made for one in walked if (made := definition_of(one, file, context.program)) is not None]
+    return any(
+        isinstance(one, ast.Attribute) and one.attr in _STATES for each in (*walked, *behind) for one in walk(each)
+    )
 
 
 def _written(statement: ast.stmt) -> ast.expr | None:
