@@ -90,3 +90,9 @@ def crash_frames(file: SourceFile, context: Context) -> dict[int, int]:
         if is_file(frame.file, file) and frame.line is not None:
             found.setdefault(frame.line, depth)
     return found
+
+
+def is_in_crash(node: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether the traceback names a line of an expression."""
+    frames = crash_frames(file, context)
+    return any(line in frames for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))

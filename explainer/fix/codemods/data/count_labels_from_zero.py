@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
@@ -28,10 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for loss in find_losses(context.program):
-        frames = crash_frames(loss.file, context)
-        if not loss.takes_classes or not any(
-            line in frames for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1)
-        ):
+        if not loss.takes_classes or not is_in_crash(loss.call, loss.file, context):
             continue
         made = list(origins(Value(node=loss.target, file=loss.file), context.program))
         if made and all(_counts_from_one(one, context.program.names(one.file), context) for one in made):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
@@ -55,14 +55,8 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _is_own_loss(context: Context) -> bool:
     """Whether the traceback goes through a loss that the program computes."""
-    return any(
-        loss.takes_classes
-        and any(
-            line in crash_frames(loss.file, context)
-            for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1)
-        )
-        for loss in find_losses(context.program)
-    )
+    losses = (one for one in find_losses(context.program) if one.takes_classes)
+    return any(is_in_crash(one.call, one.file, context) for one in losses)
 
 
 def _reads_label(node: ast.expr) -> bool:

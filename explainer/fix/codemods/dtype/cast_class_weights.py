@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.rewrite import put_method, spell
 from explainer.source.loss.loss import Loss, find_losses
@@ -23,8 +23,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """Edits for the weights of each loss of classes that the traceback names."""
     wanted, found = (str(context.fields.get(f"{side}_dtype")) for side in ("expected", "found"))
     for loss in find_losses(context.program) if context.has_failed else ():
-        frames = crash_frames(loss.file, context)
-        is_named = any(line in frames for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1))
+        is_named = is_in_crash(loss.call, loss.file, context)
         if not loss.takes_classes or not is_named or "weight" not in loss.options:
             continue
         if wanted in _HALF:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.blame import crash_frames, is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import put_method, spell, with_method
@@ -105,8 +105,7 @@ def _together(losses: Sequence[Loss], context: Context) -> Iterator[Proposal]:
 
 
 def _is_named(loss: Loss, context: Context) -> bool:
-    frames = crash_frames(loss.file, context)
-    return any(line in frames for line in range(loss.call.lineno, (loss.call.end_lineno or 0) + 1))
+    return is_in_crash(loss.call, loss.file, context)
 
 
 def _is_in_backward(context: Context) -> bool:
