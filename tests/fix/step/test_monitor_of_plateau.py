@@ -33,3 +33,39 @@ def test_the_metric_to_watch(tmp_path: pathlib.Path, logs: str, returns: str, wa
     source = SOURCE.replace("LOGS", logs).replace("RETURNS", returns)
     after = rewritten(tmp_path, "monitor_of_plateau", source, "trainer.fit", message=SAID)
     assert changed_lines(source, after) == ([f"return {wanted}"] if wanted else [])
+
+
+TRAINER = """class Lit(L.LightningModule):
+    def training_step(self, batch, index):
+        self.log("train/loss", a)
+    def validation_step(self, batch, index):
+        VALIDATION
+    def configure_optimizers(self):
+        scheduler = ReduceLROnPlateau(opt, mode="MODE")
+        return {"optimizer": opt, "lr_scheduler": scheduler}
+trainer = L.Trainer(callbacks=[CALLBACKS])
+trainer.fit(Lit())
+"""
+
+
+@pytest.mark.parametrize(
+    ("validation", "mode", "callbacks", "wanted"),
+    [
+        ('self.log("val/mae", a)', "min", "", "val/mae"),
+        ('self.log("mae", a)', "min", "", "mae"),
+        ('self.log("val/mae", a); self.log("val/rmse", b)', "min", "", None),
+        ('self.log("val/mae", a); self.log("val/rmse", b)', "min", 'EarlyStopping(monitor="val/rmse")', "val/rmse"),
+        ('self.log("val/mae", a); self.log("val/r2", b)', "min", 'ModelCheckpoint(monitor="val/r2", mode="max")', "val/mae"),
+        ('self.log_dict({"val_loss": a, "val_acc": b})', "max", "", "val_acc"),
+        ('self.log_dict({"val_loss": a, "val_acc": b})', "min", "", "val_loss"),
+        ('self.log("val_acc", a)', "min", "", None),
+    ],
+)  # fmt: skip
+def test_what_validation_logs(
+    tmp_path: pathlib.Path, validation: str, mode: str, callbacks: str, wanted: str | None
+) -> None:
+    """A loss of training is not watched where the validation logs anything; a callback says what the author goes by."""
+    source = TRAINER.replace("VALIDATION", validation).replace("MODE", mode).replace("CALLBACKS", callbacks)
+    after = rewritten(tmp_path, "monitor_of_plateau", source, "trainer.fit", message=SAID)
+    line = f'return {{"optimizer": opt, "lr_scheduler": scheduler, "monitor": "{wanted}"}}'
+    assert changed_lines(source, after) == ([line] if wanted else [])

@@ -1,20 +1,29 @@
 """A scheduler that waits for a plateau is told which metric to watch: `"monitor": "val_loss"` beside `"lr_scheduler"`.
 
-Only where one loss of the validation is logged under a name that is written; without one, where one loss is logged at all.
+What a callback of the program watches in the same direction, else the one loss, or the one error, that the validation logs under
+a name that is written. What is logged in training is watched only where no validation logs anything.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _VALIDATION = ("val", "valid", "dev", "eval")
+_HOOKS = ("validation_", "on_validation_")
+_FALLS = re.compile(
+    r"(?:^|[^a-z])(?:mae|mse|rmse|mape|err|error|nll|bpc|wer|cer|ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE
+)
+_RISES = re.compile(r"(?:^|[^a-z])(?:acc|accuracy|f1|auc|auroc|map|iou|miou|dice|bleu|r2)(?:[^a-z]|$)", re.IGNORECASE)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -54,18 +63,62 @@ def _place(node: ast.Dict) -> ast.Dict | None:
 
 
 def _metric(context: Context) -> str | None:
-    """The one loss that is logged, of the validation where there is one."""
-    names = {
-        node.args[0].value
-        for file in context.program.parsed()
-        for node in file.walk()
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "log" and node.args
-        and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-    }  # fmt: skip
-    losses = [one for one in names if "loss" in one.lower()]
-    validated = [one for one in losses if one.lower().startswith(_VALIDATION)]
-    found = validated or losses
-    return found[0] if len(found) == 1 else None
+    """What is to be watched; None where the program does not say it."""
+    program = context.program
+    mode = _mode(program)
+    logged = tuple(_logged(program))
+    watched = {name for name, way in _watched(program) if way == mode}
+    if len(watched) == 1:
+        return watched.pop()
+    validated = {name for name, is_validation in logged if is_validation}
+    candidates = validated or {name for name, _ in logged}
+    if mode == "max":
+        return _only(one for one in candidates if _RISES.search(one))
+    losses = [one for one in candidates if "loss" in one.lower()]
+    return _only(losses or [one for one in validated if _FALLS.search(one)])
+
+
+def _only(names: Iterable[str]) -> str | None:
+    found = set(names)
+    return found.pop() if len(found) == 1 else None
+
+
+def _mode(program: Program) -> str:
+    """Whether the scheduler waits for a number to fall ("min") or to rise ("max")."""
+    for call in _calls(program):
+        if (dotted_name(call.func) or "").rpartition(".")[2] == "ReduceLROnPlateau":
+            given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "mode")]
+            return next((str(one.value) for one in given if isinstance(one, ast.Constant)), "min")
+    return "min"
+
+
+def _watched(program: Program) -> Iterator[tuple[str, str]]:
+    """What the callbacks of the program watch, and in which direction."""
+    for call in _calls(program):
+        given = {one.arg: one.value.value for one in call.keywords if isinstance(one.value, ast.Constant)}
+        if isinstance(given.get("monitor"), str):
+            yield str(given["monitor"]), str(given.get("mode", "min"))
+
+
+def _logged(program: Program) -> Iterator[tuple[str, bool]]:
+    """The names under which something is logged, and whether the validation does it."""
+    for file in program.parsed():
+        for call in file.walk():
+            if not isinstance(call, ast.Call) or not call.args or not isinstance(call.func, ast.Attribute):
+                continue
+            first = call.args[0]
+            keys = [first] if call.func.attr == "log" else []
+            if call.func.attr == "log_dict" and isinstance(first, ast.Dict):
+                keys = [key for key in first.keys if key is not None]
+            function = program.names(file).function_of(call)
+            is_hook = function is not None and function.name.startswith(_HOOKS)
+            for key in keys:
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, is_hook or key.value.lower().startswith(_VALIDATION)
+
+
+def _calls(program: Program) -> Iterator[ast.Call]:
+    return (node for file in program.parsed() for node in file.walk() if isinstance(node, ast.Call))
 
 
 def _added(node: ast.Dict, metric: str, file: SourceFile) -> Edit:
