@@ -38,6 +38,18 @@ def test_losses_that_tell_nothing(rate: float, steps: int) -> None:
     assert grown(rate, steps) is None
 
 
+def test_a_loss_that_explodes_at_once() -> None:
+    """Two losses are enough where the second is a million times the first."""
+    told = grown(1000.0, 2)
+    assert told is not None
+    assert told[0] == 4.0
+
+
+def test_what_comes_behind_the_first_nan() -> None:
+    """A run that goes on for long with NaN still tells how it came to that."""
+    assert grown(1e12, 200) is not None
+
+
 def test_derivatives_within_a_loss() -> None:
     """What `autograd.grad` starts from is no loss: the course is that of the losses alone."""
     tracer, undo = tracing.arm(torch)

@@ -16,6 +16,7 @@ MAX_KEPT = 32
 LEAST = 4  # losses before there is a course to speak of
 LATELY = 5  # a diverging loss may come back once
 GROWN = 100.0  # against the median of what came before
+AT_ONCE = 1e6  # from one loss to the next: no course is needed
 LARGE = 10.0  # a loss near 0 may grow a hundredfold and be fine
 
 
@@ -37,6 +38,8 @@ class Growth:
     def told(self) -> tuple[float, float] | None:
         """The least of the latest finite losses and the last of them, where they have grown out of proportion."""
         values = [abs(one) for one in numbers_of(self._torch, list(self._values)) if math.isfinite(one)]
+        if len(values) > 1 and values[-1] > max(LARGE, AT_ONCE * min(values[-LATELY:-1])):
+            return min(values[-LATELY:-1]), values[-1]
         if len(values) < LEAST:
             return None
         before, last = sorted(values[:-1]), values[-1]
