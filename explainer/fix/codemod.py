@@ -67,8 +67,12 @@ class Context:
 
     @property
     def frames(self) -> Sequence[Frame]:
-        """The user's own frames of all exceptions, outermost first, then those of the forward pass that anomaly mode names."""
-        found = [frame for record in self.incident.exceptions for frame in record.frames if frame.library is None]
+        """The user's own frames of all exceptions, outermost first, then those of the forward pass that anomaly mode names.
+
+        What only repeats a worker's exception stands where it waited for the worker: outside of that.
+        """
+        records = sorted(self.incident.exceptions, key=lambda one: not one.is_handed_on)
+        found = [frame for record in records for frame in record.frames if frame.library is None]
         return [*found, *(frame for frame in self.incident.forward_frames if frame.library is None)]
 
 

@@ -14,8 +14,6 @@ from explainer.source.loop.backward import Backward
 from explainer.source.loop.update import Update
 
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
-_REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")
-_HANDS_ON = ("concurrent/futures/_base.py", "multiprocessing/pool.py")
 _FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _CELL_STATE = re.compile(r"Input batch size (\d+) doesn't match hidden\d? ?batch size (\d+)")
 
@@ -31,13 +29,7 @@ def crash_places(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
 def _records(context: Context) -> list[ExceptionRecord]:
     """The exceptions, the last one first, and behind all others those that repeat what a worker raised."""
     last_first = context.incident.exceptions[::-1]
-    return sorted(last_first, key=_is_repeated)
-
-
-def _is_repeated(record: ExceptionRecord) -> bool:
-    """Whether an exception was raised elsewhere, in a worker of a loader or a pool, and only handed on here."""
-    last = record.frames[-1].file.replace("\\", "/") if record.frames else ""
-    return _REPEATED.match(record.message) is not None or last.endswith(_HANDS_ON)
+    return sorted(last_first, key=lambda one: one.is_handed_on)
 
 
 def raised_at(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:

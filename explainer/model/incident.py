@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from explainer.model.rank import RankStory
 from explainer.model.trace import TracedLine
 
 SEEN = "seen in the live program: "  # what a line of the log begins with that no program has printed
+_REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")
+_HANDS_ON = ("concurrent/futures/_base.py", "multiprocessing/pool.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,12 @@ class ExceptionRecord:
     log_line: int | None = None
     is_complete: bool = True
     from_traceback: bool = True
+
+    @property
+    def is_handed_on(self) -> bool:
+        """Whether it was raised elsewhere, in a worker of a loader or a pool or in a process, and only repeated here."""
+        last = self.frames[-1].file.replace("\\", "/") if self.frames else ""
+        return self.link == "reraised" or _REPEATED.match(self.message) is not None or last.endswith(_HANDS_ON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

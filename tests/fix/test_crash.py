@@ -34,6 +34,7 @@ def test_a_worker_comes_before_those_that_wait(outer: str, wanted: list[int], tm
     context = Context(program=write(tmp_path, {"train.py": SOURCE}), incident=incident)
     assert [one.lineno for _, one in crash_places(context)] == wanted
     assert [one.lineno for _, one in raised_at(context)] == wanted
+    assert [one.line for one in reversed(context.frames)] == wanted
 
 
 @pytest.mark.parametrize(

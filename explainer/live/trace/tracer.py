@@ -523,7 +523,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if self.finite is not None:
             sums = [one.detach().sum() for one in roots if hasattr(one, "detach") and not one.is_meta]
             self._losses.extend(sums)
-            if not inputs and self.first_bad is None:  # a derivative that a loss is made of is none; nor what comes behind NaN
+            if not inputs and self.first_bad is None:  # no derivative that a loss is made of, nothing behind a NaN
                 self.growth.saw(sums)
         if len(roots) == 1 and hasattr(roots[0], "numel"):
             self.dead_terms.saw_backward(roots[0])

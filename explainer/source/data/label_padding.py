@@ -32,11 +32,15 @@ _IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """A collator by its name in transformers. `is_by_token`: there is one label for each token of the input."""
+    """A collator by its name in transformers. `is_by_token`: there is one label for each token of the input.
+
+    `pads_labels`: labels are sequences; else a row has one label, or one for each class, and the inputs alone are padded.
+    """
 
     name: str
     takes_model: bool = False
     is_by_token: bool = True
+    pads_labels: bool = True
 
 
 def collator_for(model: ast.expr | None, file: SourceFile, program: Program) -> Collator | None:
@@ -87,6 +91,8 @@ def _of_class(name: str) -> Collator | None:
         return Collator("DataCollatorForSeq2Seq")
     if name in _ENCODER_DECODER:
         return Collator("DataCollatorForSeq2Seq", takes_model=True, is_by_token=False)
+    if name.endswith("ForSequenceClassification"):
+        return Collator("DataCollatorWithPadding", is_by_token=False, pads_labels=False)
     return None
 
 

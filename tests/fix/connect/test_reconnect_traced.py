@@ -10,7 +10,7 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, TracedLine
-from tests.fix.rewriting import best, diff_lines, failed, line_of, write
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, write
 from tests.fix.detach.test_copy_what_is_saved import run
 
 TOP = "import torch\nimport numpy as np\nfrom torch import nn\ntorch.manual_seed(0)\nnet = nn.Linear(4, 4)\nx = torch.randn(6, 4)\n"
@@ -47,6 +47,28 @@ def test_the_traced_cut_goes(pool: str, added: list[str], tmp_path: pathlib.Path
     assert [one for one in diff_lines(text, after) if one[0] == "+"] == added
     expected = run(tmp_path, "right", TOP + RIGHT)
     assert all(map(torch.allclose, run(tmp_path, "fixed", after), expected))
+
+
+DECISIONS = {
+    "a probability": ("p = torch.sigmoid(net(x))\nhard = (p > 0.5).float()\n", "hard = p"),
+    "in place": ("hard = (torch.sigmoid(net(x)) > 0.5).float()\n", "hard = torch.sigmoid(net(x))"),
+    "of what is no probability": ("h = net(x)\nhard = (h > 0.5).float()\n", None),
+    "behind another layer": ("h = net(torch.sigmoid(net(x)))\nhard = (h > 0.5).float()\n", None),
+}
+
+
+@pytest.mark.parametrize(("made", "line"), DECISIONS.values(), ids=DECISIONS)
+def test_a_decision_gives_way_to_its_probability(made: str, line: str | None, tmp_path: pathlib.Path) -> None:
+    """Only for what is a probability: another threshold has other soft forms."""
+    text = f"{TOP}{made}loss = 1 - hard.mean()\nloss.backward()\n"
+    traced = TracedLine(kind=CUT, operation="gt", file=str(tmp_path / "train.py"), line=line_of(text, "> 0.5"))
+    context = Context(
+        program=write(tmp_path, {"train.py": text}),
+        incident=replace(failed(), traced=(traced,)),
+        options={"steps": True},
+    )
+    found = list(find_codemod("reconnect_traced")(context))
+    assert [changed_lines(text, splice(text, one.edits)) for one in found] == ([[line]] if line else [])
 
 
 def lines(text: str, words: str, folder: pathlib.Path, **given: object) -> list:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
 
 LABELS = (
     "Unable to create tensor, you should probably activate truncation and/or padding with 'padding=True' 'truncation=True' to "
@@ -75,6 +79,9 @@ def _own(loss: str) -> str:
     )
 
 
+CLASSIFIED = HEAD.replace("ForTokenClassification", "ForSequenceClassification") + (
+    "rows = rows.map(lambda row: {**tokenizer(row['text'], truncation=True), 'labels': row['stars']})\n"
+)
 RIGHT = {
     "another failure": (HEAD + ALIGNED + TRAINER, "it failed"),
     "the inputs are ragged, beside a collator that pads them": (HEAD + ALIGNED + TRAINER, INPUTS),
@@ -96,6 +103,15 @@ RIGHT = {
     "a processor of images": (
         HEAD.replace("AutoTokenizer", "AutoImageProcessor") + ALIGNED + TRAINER,
         LABELS,
+    ),
+    "texts beside the collator that pads them": (
+        CLASSIFIED
+        + "Trainer(model=model, train_dataset=rows, data_collator=DataCollatorWithPadding(tokenizer)).train()\n",
+        ROWS,
+    ),
+    "tensors of several lengths that the program stacks": (
+        CLASSIFIED + "Trainer(model=model, train_dataset=rows).train()\n",
+        "stack expects each tensor to be equal size, but got [9] at entry 0 and [19] at entry 1",
     ),
     "ragged rows beside a tokenizer that pads": (HEAD + ALIGNED + TRAINER, ROWS),
     "a decoder whose labels are another text": (
@@ -170,6 +186,19 @@ WRONG = {
         + TRAINER.replace("rows,", "rows, data_collator=pad,"),
         LABELS,
         [REPLACED, "pad = DataCollatorForTokenClassification(tokenizer)"],
+    ),
+    "texts in a trainer without a tokenizer": (
+        CLASSIFIED + "Trainer(model=model, train_dataset=rows).train()\n",
+        ROWS,
+        ["Trainer(model=model, train_dataset=rows, data_collator=DataCollatorWithPadding(tokenizer)).train()"],
+    ),
+    "texts in loaders": (
+        CLASSIFIED + "train = DataLoader(rows, batch_size=8, shuffle=True)\nvalid = DataLoader(held, batch_size=8)\n",
+        ROWS,
+        [
+            "train = DataLoader(rows, batch_size=8, shuffle=True, collate_fn=DataCollatorWithPadding(tokenizer))",
+            "valid = DataLoader(held, batch_size=8, collate_fn=DataCollatorWithPadding(tokenizer))",
+        ],
     ),
     "no tokenizer given to the trainer": (
         HEAD + ALIGNED + "Trainer(model=model, train_dataset=rows).train()\n",
@@ -249,3 +278,18 @@ def test_faults_are_cured(tmp_path, source: str, message: str, wanted: list[str]
     after = rewritten(tmp_path, "pad_labels_in_collator", source, at, message=message)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "pad_labels_in_collator", after, message=message) == after
+
+
+def test_what_a_collator_of_torch_refuses(tmp_path: pathlib.Path) -> None:
+    """It says of tensors what many a line of a program says too: only where it stood in the collator is it known whose they are."""
+    text = CLASSIFIED + "for batch in DataLoader(rows.with_format('torch'), batch_size=8):\n    pass\n"
+    said = "stack expects each tensor to be equal size, but got [9] at entry 0 and [19] at entry 1"
+    program = write(tmp_path, {"train.py": text})
+    at = {
+        str(tmp_path / "train.py"): line_of(text, "for batch"),
+        "/site-packages/torch/utils/data/_utils/collate.py": 271,
+    }
+    (proposal,) = find_codemod("pad_labels_in_collator")(Context(program=program, incident=failed(at, message=said)))
+    assert changed_lines(text, splice(text, proposal.edits)) == [
+        "for batch in DataLoader(rows.with_format('torch'), batch_size=8, collate_fn=DataCollatorWithPadding(tokenizer)):"
+    ]

@@ -1,7 +1,8 @@
 """Takes out the cut that a trace saw on the way to the loss, where the source alone does not show that a tensor comes by.
 
 `torch.tensor([float(x) for x in losses])` in a helper may be given numbers: that these were tensors which required grad is
-what the trace adds. The line is read as in `reconnect_graph`, which follows the loss itself.
+what the trace adds. The line is read as in `reconnect_graph`, which follows the loss itself. With `options["steps"]` the
+hard decisions of the line give way to what they decide on: of several losses that a name may stand for, one takes them.
 """
 
 from __future__ import annotations
@@ -22,25 +23,29 @@ from explainer.fix.uncut import uncut
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, STARVING_CUT
 from explainer.source.file import SourceFile
-from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, VALUE, Cut, cut_of
+from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, LIBRARY, STEP, VALUE, Cut, cut_of
 from explainer.source.graph.write import is_container
+from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
-from explainer.source.value.binding import all_parameters
+from explainer.source.value.binding import Value, all_parameters
+from explainer.source.value.resolve import resolver_of
 
 _VALUES = frozenset((DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY))
 _ON_PURPOSE = re.compile(
     r"target|teacher|label|baseline|old|ema|momentum|advantage|next|prev|frozen|reference|ref_|anchor|log|print|metric",
     re.IGNORECASE,
 )
-
-
+_PROBABILITY = re.compile(r"sigmoid|softmax|prob")
 _ONE_OF = "several lines keep the same parameters from training: which of them is not meant is the author's to say"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each traced line that takes values out of the graph."""
     is_of_terms, is_of_states = bool(context.options.get("terms")), bool(context.options.get("states"))
+    if context.options.get("steps"):
+        yield from _softened(context)
+        return
     # A term of the loss changes the gradients of all that goes into it, and the other fix says so.
     seen = set() if is_of_terms else {statement for _, _, statement in traced_statements(DEAD_TERM, context)}
     for kind in (DEAD_TERM,) if is_of_terms else (CUT_STATE,) if is_of_states else (CUT, STARVING_CUT):
@@ -71,6 +76,33 @@ def propose(context: Context) -> Iterator[Proposal]:
                     applicability="display" if is_one_of else None,
                     because=_ONE_OF if is_one_of else None,
                 )
+
+
+def _softened(context: Context) -> Iterator[Proposal]:
+    """An edit for each traced line whose hard decisions are all of probabilities, which are their soft form."""
+    for line, file, statement in traced_statements(CUT, context):
+        cuts = list(_cuts(statement, file, context.program, frozenset((STEP,))))
+        edits = _uncut(cuts, context.program)
+        if edits and all(_is_of_probability(one, context.program) for one in cuts):
+            yield Proposal(edits=edits, culprit=culprit_of(file, statement, line.says), belief=1.5)
+
+
+def _is_of_probability(cut: Cut, program: Program) -> bool:
+    if not isinstance(cut.node, ast.Compare):
+        return False
+    decided = Value(cut.node.left, cut.file)
+    made = [decided, *resolver_of(program).behind(decided)]
+    return any(_PROBABILITY.search(_made_by(one.node)) for one in made)
+
+
+def _made_by(node: ast.AST) -> str:
+    """The name of a value, or of the call that makes it, whatever views are taken of it: `sigmoid` of `torch.sigmoid(x)[:, 0]`."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        inner = node.value if isinstance(node, ast.Subscript) else node.func
+        if isinstance(inner, ast.Attribute) and (_PROBABILITY.search(inner.attr) or isinstance(inner.value, ast.Name)):
+            return inner.attr
+        node = inner.value if isinstance(inner, ast.Attribute) else inner
+    return (dotted_name(node.func if isinstance(node, ast.Call) else node) or "").rpartition(".")[2]
 
 
 def _is_write(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
@@ -109,12 +141,12 @@ def _is_idle(statement: ast.stmt, edits: tuple[Edit, ...], file: SourceFile) -> 
     return isinstance(left, ast.Expr) and isinstance(left.value, (ast.Name, ast.Attribute))
 
 
-def _cuts(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[Cut]:
+def _cuts(statement: ast.stmt, file: SourceFile, program: Program, kinds: frozenset[str] = _VALUES) -> Iterator[Cut]:
     queue: list[ast.AST] = [statement]
     while queue:
         node = queue.pop(0)
         cut = cut_of(node, file, program) if isinstance(node, ast.expr) else None
-        if cut is not None and cut.kind in _VALUES:
+        if cut is not None and cut.kind in kinds:
             yield cut
         queue.extend(one for one in children(node) if not isinstance(one, ast.stmt))
 

@@ -1,7 +1,8 @@
-"""Gives a Trainer, or a loader, the collator that pads labels too: `DataCollatorForTokenClassification(tokenizer)`.
+"""Gives a Trainer, or a loader, the collator that pads what its model takes: `DataCollatorForTokenClassification(tokenizer)`.
 
-`DataCollatorWithPadding`, the Trainer's own choice beside a tokenizer, pads only what the tokenizer made. Which collator it
-is follows from the model's head; labels get -100 where they are padded, so a loss of one's own has to ignore that.
+`DataCollatorWithPadding`, the Trainer's own choice beside a tokenizer, pads only what the tokenizer made: right for a model that
+classifies whole texts. Which collator it is follows from the model's head; labels get -100 where they are padded, so a loss of
+one's own has to ignore that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.import_line import imported
 from explainer.fix.rewrite import add_argument
 from explainer.fix.setting_edit import set_value
+from explainer.model.incident import ExceptionRecord
 from explainer.model.patch import Edit
 from explainer.source.data.label_padding import (
     Collator,
@@ -37,6 +39,10 @@ _PADS_INPUTS = ("transformers.DataCollatorWithPadding", "transformers.data.data_
 _PADS_NOTHING = ("transformers.default_data_collator", "transformers.DefaultDataCollator")
 _LABELS = re.compile(r"Unable to create tensor, you should probably activate.{0,200}`labels` in this case", re.DOTALL)
 _ROWS = re.compile(r"expected sequence of length \d+ at dim \d+ \(got \d+\)")
+_COLLATED = re.compile(
+    r"stack expects each tensor to be equal size|each element in list of batch should be of equal size"
+)
+_COLLATE = ("data_collator.py", "_utils/collate.py")
 _KEPT = frozenset({"padding", "max_length", "pad_to_multiple_of"})
 
 
@@ -52,19 +58,25 @@ class _Site:
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the Trainer, or for all loaders of a loop of one's own, whose collator leaves the labels as they are."""
-    messages = [one.message for one in context.incident.exceptions]
-    is_padded = any(_LABELS.search(one) for one in messages)
-    if not is_padded and not any(_ROWS.search(one) for one in messages):
+    is_padded = any(_LABELS.search(one.message) for one in context.incident.exceptions)
+    if not is_padded and not any(_is_ragged(one) for one in context.incident.exceptions):
         return
     program = context.program
     for file in program.parsed():
         frames = crash_frames(file, context)
         found = [one for one in _sites(file, program) if is_padded or _pads_nothing(one, program)]
-        edited = [(one, edits) for one in found if (edits := _edits(one, program))]
+        edited = [(one, edits) for one in found if (edits := _edits(one, program, only_labels=is_padded))]
         if edited:
             yield _proposal(edited, frames)
         for call in _pads(file, frames) if is_padded else ():
             yield from _own_collate(call, file, program)
+
+
+def _is_ragged(record: ExceptionRecord) -> bool:
+    """Whether rows of several lengths were to become one tensor: where it says no more than that, in a library's collator."""
+    where = record.frames[-1].file.replace("\\", "/") if record.frames else ""
+    is_collated = where.endswith(_COLLATE) and _COLLATED.search(record.message) is not None
+    return is_collated or _ROWS.search(record.message) is not None
 
 
 def _proposal(edited: list[tuple[_Site, tuple[Edit, ...]]], frames: dict[int, int]) -> Proposal:
@@ -75,7 +87,9 @@ def _proposal(edited: list[tuple[_Site, tuple[Edit, ...]]], frames: dict[int, in
         culprit=culprit_of(
             first.file,
             first.given or first.call,
-            "is a collator that does not pad the labels" if first.given else "gets no collator that pads the labels",
+            "is a collator that does not pad all that the model takes"
+            if first.given
+            else "gets no collator that pads what the model takes",
         ),
         belief=2.5 if near else 2.0,
     )
@@ -110,8 +124,8 @@ def _sites(file: SourceFile, program: Program) -> Iterator[_Site]:
             model = named.get("model") or (node.args[0] if node.args else None)
             if model is not None and _loss_ignores(node, named, file, program):
                 yield _Site(file, node, model, named.get("data_collator"))
-        elif names.is_call(node, *LOADERS) and "collate_fn" in named and _is_ignored(file, program):
-            yield _Site(file, node, None, named["collate_fn"])
+        elif names.is_call(node, *LOADERS) and len(node.args) < 7 and _is_ignored(file, program):
+            yield _Site(file, node, None, named.get("collate_fn"))
 
 
 def _is_ignored(file: SourceFile, program: Program) -> bool:
@@ -139,31 +153,33 @@ def _loss_ignores(call: ast.Call, named: dict[str | None, ast.expr], file: Sourc
 
 
 def _pads_nothing(site: _Site, program: Program) -> bool:
-    """Whether a call has a collator that pads nothing: by name, or, in a Trainer without a tokenizer, by leaving it out."""
+    """Whether a call has a collator that pads nothing: by name, or by leaving it out, as in a Trainer without a tokenizer."""
     names = program.names(site.file)
     if site.given is not None:
         made = site.given.func if isinstance(site.given, ast.Call) else site.given
         return names.qualified(made) in _PADS_NOTHING
-    return site.model is not None and not _tokenizer_given(site)
+    return not _tokenizer_given(site)
 
 
 def _tokenizer_given(site: _Site) -> ast.expr | None:
     return next((one.value for one in site.call.keywords if one.arg in ("processing_class", "tokenizer")), None)
 
 
-def _edits(site: _Site, program: Program) -> tuple[Edit, ...]:
+def _edits(site: _Site, program: Program, *, only_labels: bool) -> tuple[Edit, ...]:
     """What gives one call the right collator; nothing where the model, the tokenizer or the collator is not known."""
     collator = collator_for(site.model, site.file, program)
-    if collator is None or not is_label_of_each_token(collator, program):
+    if collator is None or not is_label_of_each_token(collator, program) or (only_labels and not collator.pads_labels):
         return ()
     if site.given is not None:
         return _edits_of_given(site, site.given, collator, program)
     tokenizer = _tokenizer(site, program)
-    if tokenizer is None or site.model is None:
+    if tokenizer is None or (site.model is None and only_labels):
         return ()
     name, imports = imported(site.file, "transformers", collator.name)
-    model = f", model={site.file.segment(site.model)}" if collator.takes_model and dotted_name(site.model) else ""
-    return (*imports, add_argument(site.file, site.call, f"data_collator={name}({tokenizer}{model})"))
+    is_named = collator.takes_model and site.model is not None and dotted_name(site.model)
+    model = f", model={site.file.segment(site.model)}" if is_named and site.model is not None else ""
+    argument = "collate_fn" if site.model is None else "data_collator"
+    return (*imports, add_argument(site.file, site.call, f"{argument}={name}({tokenizer}{model})"))
 
 
 def _of_registry(site: _Site, given: ast.expr, collator: Collator, program: Program) -> tuple[Edit, ...]:
@@ -192,6 +208,8 @@ def _edits_of_given(site: _Site, given: ast.expr, collator: Collator, program: P
     for one in resolver_of(program).constructors_of(Value(given, site.file)) or [Value(given, site.file)]:
         name, imports = imported(one.file, "transformers", collator.name)
         called = program.names(one.file).qualified(one.node.func if isinstance(one.node, ast.Call) else one.node)
+        if called in _PADS_INPUTS and not collator.pads_labels:
+            return ()
         if called in _PADS_INPUTS and isinstance(one.node, ast.Call) and len(one.node.args) < 2:
             return (*imports, edit_of(one.file, one.node.func, name))
         tokenizer = _tokenizer(site, program) if called in _PADS_NOTHING and one.file is site.file else None
