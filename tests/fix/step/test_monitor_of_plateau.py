@@ -69,3 +69,24 @@ def test_what_validation_logs(
     after = rewritten(tmp_path, "monitor_of_plateau", source, "trainer.fit", message=SAID)
     line = f'return {{"optimizer": opt, "lr_scheduler": scheduler, "monitor": "{wanted}"}}'
     assert changed_lines(source, after) == ([line] if wanted else [])
+
+
+STAGES = """class Lit(L.LightningModule):
+    def shared(self, batch, stage):
+        self.log(f"{stage}/loss", a)
+    def training_step(self, batch, index):
+        return self.shared(batch, "train")
+    def validation_step(self, batch, index):
+        self.shared(batch, stage="valid")
+    def configure_optimizers(self):
+        return {"optimizer": opt, "lr_scheduler": ReduceLROnPlateau(opt)}
+trainer.fit(Lit())
+"""
+
+
+def test_a_name_that_is_made_of_the_stage(tmp_path: pathlib.Path) -> None:
+    """Training and validation log by one method, which their steps tell what they are."""
+    after = rewritten(tmp_path, "monitor_of_plateau", STAGES, "trainer.fit", message=SAID)
+    assert changed_lines(STAGES, after) == [
+        'return {"optimizer": opt, "lr_scheduler": ReduceLROnPlateau(opt), "monitor": "valid/loss"}'
+    ]

@@ -14,9 +14,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.resolve import resolver_of
 
 _VALIDATION = ("val", "valid", "dev", "eval")
 _HOOKS = ("validation_", "on_validation_")
@@ -110,11 +112,26 @@ def _logged(program: Program) -> Iterator[tuple[str, bool]]:
             keys = [first] if call.func.attr == "log" else []
             if call.func.attr == "log_dict" and isinstance(first, ast.Dict):
                 keys = [key for key in first.keys if key is not None]
-            function = program.names(file).function_of(call)
-            is_hook = function is not None and function.name.startswith(_HOOKS)
             for key in keys:
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    yield key.value, is_hook or key.value.lower().startswith(_VALIDATION)
+                for name, function in _written(key, file, program):
+                    is_hook = function is not None and function.name.startswith(_HOOKS)
+                    yield name, is_hook or name.lower().startswith(_VALIDATION)
+
+
+def _written(key: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[str, Function | None]]:
+    """What a name is at run time, and the hook that logs by it: `f"{stage}_loss"` is what each caller makes of it."""
+    function = program.names(file).function_of(key)
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        yield key.value, function
+    elif isinstance(key, ast.JoinedStr) and function is not None:
+        for where, call in resolver_of(program).calls_of(function, file):
+            given = dict(arguments_of(call, function))
+            parts = [
+                given.get(ast.unparse(one.value)) if isinstance(one, ast.FormattedValue) else one for one in key.values
+            ]
+            words = [one.value if isinstance(one, ast.Constant) else None for one in parts]
+            if None not in words:
+                yield "".join(map(str, words)), program.names(where).function_of(call)
 
 
 def _calls(program: Program) -> Iterator[ast.Call]:
