@@ -20,6 +20,7 @@ ASKED = {"asked": "9", "total": "8"}
         ("epochs=1, steps_per_epoch=len(loader)", "for e in range(epochs):\n for x in loader:\n  s.step()", "epochs=epochs, steps_per_epoch=len(loader)"),
         ("total_steps=len(loader)", "for e in range(1, epochs + 1):\n for x in loader:\n  s.step()", "total_steps=(epochs + 1 - 1) * len(loader)"),
         ("total_steps=8", "for e in range(epochs):\n for i, x in enumerate(loader):\n  if (i + 1) % every == 0:\n   s.step()", "total_steps=epochs * (len(loader) // every)"),
+        ("epochs=epochs, steps_per_epoch=n // every", "for e in range(epochs):\n for i in range(0, n, every):\n  s.step()", "epochs=epochs, steps_per_epoch=len(range(0, n, every))"),
         # What the steps depend on is not written.
         ("total_steps=8", "while left:\n for x in loader:\n  s.step()", None),
         ("total_steps=8", "for e in range(epochs):\n for x in loader:\n  if x.any():\n   s.step()", None),
@@ -29,7 +30,7 @@ ASKED = {"asked": "9", "total": "8"}
     ],
 )  # fmt: skip
 def test_loops(tmp_path: pathlib.Path, made: str, loops: str, wanted: str | None) -> None:
-    source = f"{HEAD}loader, epochs, every = make()\ns = OneCycleLR(o, {made})\n{loops}\n"
+    source = f"{HEAD}loader, epochs, every, n = make()\ns = OneCycleLR(o, {made})\n{loops}\n"
     after = rewritten(tmp_path, "steps_of_schedule", source, "s.step()", fields=ASKED)
     assert changed_lines(source, after) == ([f"s = OneCycleLR(o, {wanted})"] if wanted else [])
 
@@ -81,3 +82,14 @@ def test_the_count_is_told_where_the_loops_cannot_be_counted(tmp_path: pathlib.P
     assert found is not None
     assert not found.edits
     assert found.culprit.line == line_of(source, "total_steps=8")
+
+
+def test_numbers_that_get_their_names_together(tmp_path: pathlib.Path) -> None:
+    source = (
+        f"{HEAD}epochs, size = 4, 16\ns = OneCycleLR(o, epochs=epochs, steps_per_epoch=100 // size)\n"
+        "for e in range(epochs):\n    for i in range(0, 100, size):\n        s.step()\n"
+    )
+    after = rewritten(tmp_path, "steps_of_schedule", source, "s.step()", fields=ASKED)
+    assert changed_lines(source, after) == [
+        "s = OneCycleLR(o, epochs=epochs, steps_per_epoch=len(range(0, 100, size)))"
+    ]

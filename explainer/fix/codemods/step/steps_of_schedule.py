@@ -94,10 +94,17 @@ def _origin(value: Value, program: Program) -> Value | None:
     A constant that has a name is left to what else reads it.
     """
     behind = [one for one in resolver_of(program).behind(value) if not isinstance(one.node, (ast.Name, ast.Attribute))]
-    named = [one for one in behind if isinstance(one.file.parents.get(one.node), (ast.Assign, ast.AnnAssign))]
+    named = [one for one in behind if _is_assigned(one)]
     if not behind or (named and isinstance(named[0].node, ast.Constant)) or any(one.pick is not None for one in behind):
         return value
     return behind[0] if len(behind) == 1 else None
+
+
+def _is_assigned(value: Value) -> bool:
+    """Whether a name stands for it, by itself or in `epochs, size = 4, 16`."""
+    above = value.file.parents.get(value.node)
+    above = value.file.parents.get(above) if isinstance(above, ast.Tuple) else above
+    return isinstance(above, (ast.Assign, ast.AnnAssign))
 
 
 def _is_known(length: _Length, where: Value) -> bool:
@@ -199,22 +206,24 @@ def _words(text: str) -> list[str]:
 
 
 def _length(node: ast.expr, file: SourceFile, divisor: str) -> _Length | None:
-    """`epochs` of `range(epochs)`, `len(loader)` of `enumerate(loader)`; cut by what an accumulation takes together."""
+    """`epochs` of `range(epochs)`, `len(range(0, n, size))` of the same, `len(loader)` of `enumerate(loader)`; cut by what an accumulation takes together."""
     while isinstance(node, ast.Call) and node.args and _called(node) in _WRAPPERS - {"trange"}:
         node = node.args[0]
     if isinstance(node, ast.Call) and _called(node) in ("range", "trange"):
         low, *rest = node.args[:2] if node.args else (None, None)
-        if low is None or len(node.args) > 2:
+        if low is None:
             return None
         text = file.segment(low) if not rest or rest[0] is None else f"({file.segment(rest[0])} - {file.segment(low)})"
+        if len(node.args) > 2:
+            text = f"len(range({', '.join(map(file.segment, node.args))}))"
         text = f"({text})" if not rest and isinstance(low, ast.BinOp) else text
     elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         text = f"len({file.segment(node)})"
     else:
         return None
     text = f"({text} // {divisor})" if divisor else text
-    read = frozenset(one.id for one in walk(ast.parse(text, mode="eval")) if isinstance(one, ast.Name)) - {"len"}
-    return _Length(text, read, node, file)
+    read = {one.id for one in walk(ast.parse(text, mode="eval")) if isinstance(one, ast.Name)}
+    return _Length(text, frozenset(read - {"len", "range"}), node, file)
 
 
 def _called(node: ast.Call) -> str:
