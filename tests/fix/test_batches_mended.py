@@ -56,7 +56,7 @@ WRONG = {
         "out = attention(rows, rows, rows, key_padding_mask=padding)[0]",
         "attention(rows, rows, rows, attn_mask=padding[:, None].expand(3, 5, 5).repeat_interleave(2, 0))[0]",
     ),
-    "an embedding of floats": ("index_of_gather", "out = table(ids)", "out = table(ids.long())", "table.weight[[1, 3]]"),
+    "an embedding of floats": ("whole_index", "out = table(ids)", "out = table(ids.long())", "table.weight[[1, 3]]"),
     "a state without layers": (
         "layers_of_state",
         "rnn = nn.GRU(4, 6, 2, batch_first=True)\nh0 = torch.zeros(3, 6)\nout = rnn(rows, h0)[0].shape",

@@ -9,8 +9,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from tests.fix.mending import is_mended, mended, run  # noqa: E402
-from tests.fix.rewriting import changed_lines  # noqa: E402
+from tests.fix.mending import is_mended, mended  # noqa: E402
 
 HEAD = """import torch
 torch.manual_seed(0)
@@ -48,11 +47,6 @@ WRONG = {
         "out = torch.zeros(6, 3).scatter_add_(-1, action.unsqueeze(-1), floats.unsqueeze(-1))",
         "torch.eye(3)[action] * floats[:, None]",
     ),
-    "an index of floats": (
-        "out = q.gather(1, floats.unsqueeze(1))",
-        "out = q.gather(1, floats.unsqueeze(1).long())",
-        "q.gather(1, floats.long()[:, None])",
-    ),
 }
 
 
@@ -68,16 +62,3 @@ def test_one_value_is_picked_for_each(tmp_path: pathlib.Path, body: str, line: s
 def test_nothing_is_guessed(tmp_path: pathlib.Path, body: str) -> None:
     """Along another axis than the last, or of more axes than one."""
     assert mended("index_of_gather", f"{HEAD}{body}\n", tmp_path) == f"{HEAD}{body}\n"
-
-
-def test_all_tables_of_a_line_are_asked_by_whole_numbers(tmp_path: pathlib.Path) -> None:
-    """With one of them alone the line fails at the next; what is no table keeps its floats."""
-    body = (
-        "users, items = torch.nn.Embedding(3, 2), torch.nn.Embedding(3, 4)\nprice, head = column, torch.nn.Linear(1, 1)\n"
-        "places = floats * 1\nout = torch.cat([users(floats), items(places), head(price)], 1)"
-    )
-    after = mended("index_of_gather", f"{HEAD}{body}\n", tmp_path)
-    assert changed_lines(f"{HEAD}{body}\n", after) == [
-        "out = torch.cat([users(floats.long()), items(places.long()), head(price)], 1)"
-    ]
-    run(after, tmp_path / "after.py")

@@ -1,14 +1,12 @@
 """`q.gather(1, action.unsqueeze(1)).squeeze(1)` for `q.gather(1, action)`: the index has the axes of what it picks from.
 
-Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`; of `rows.scatter_(1, labels.unsqueeze(1), 1.0)`. An
-index of floats becomes whole numbers, also those of embeddings.
+Of token log-probabilities too: `logp.gather(-1, labels.unsqueeze(-1)).squeeze(-1)`; of `rows.scatter_(1, labels.unsqueeze(1), 1.0)`.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
@@ -19,15 +17,11 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
 from explainer.source.value.number import number_of
-from explainer.source.value.resolve import resolver_of
 
 _FEWER = "Index tensor must have the same number of dimensions as input tensor"
 _FEWER_WRITTEN = "Index tensor must have the same number of dimensions as self tensor"
 _WRITES = frozenset({"scatter_", "scatter", "scatter_add_", "scatter_add"})
-_FLOATS = "gather(): Expected dtype int"
-_IDS = "argument #1 'indices' to have one of the following scalar types: Long"
 _DROPS = frozenset({"squeeze", "flatten", "view", "reshape"})
 
 
@@ -35,46 +29,12 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each `gather` of the line that raised."""
     message = message_of(context)
     for file, statement in list(raised_at(context))[:1]:
-        if _IDS in message:
-            yield from _whole(statement, file, context)
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
             if _FEWER_WRITTEN in message:
                 yield from _written(call, file, context)
             told = _told(call, file, context.program)
-            if told is None:
-                continue
-            source, axis, index = told
-            if _FLOATS in message:
-                why = "picks by an index of floats"
-                yield Proposal(
-                    edits=(put_method(file, index, ".long()"),), culprit=culprit_of(file, call, why), belief=2.0
-                )
-            elif _FEWER in message:
-                yield from _of_more_axes(call, (source, axis, index), statement, file, context)
-
-
-def _whole(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """What tables of embeddings are asked for by floats that were seen; of several in one statement all that are such tables."""
-    found: list[tuple[bool, Proposal]] = []
-    for call in (one for one in walk(statement) if isinstance(one, ast.Call) and one.args):
-        tensor = seen(call.args[0], context)
-        if tensor is not None and tensor.dtype.startswith("float"):
-            culprit = culprit_of(file, call, f"asks a table for rows by {tensor.dtype}")
-            edits = (put_method(file, call.args[0], ".long()"),)
-            found.append((_is_table(call, file, context), Proposal(edits=edits, culprit=culprit, belief=2.2)))
-    tables = [one for is_table, one in found if is_table]
-    if len(tables) > 1:
-        every = tuple(dict.fromkeys(edit for one in tables for edit in one.edits))
-        yield replace(tables[0], edits=every, belief=2.3)
-    yield from (one for _, one in found)
-
-
-def _is_table(call: ast.Call, file: SourceFile, context: Context) -> bool:
-    made = resolver_of(context.program).constructors_of(Value(call.func, file))
-    called = [
-        context.program.names(one.file).qualified(one.node.func) or "" for one in made if isinstance(one.node, ast.Call)
-    ]
-    return bool(called) and all(one.startswith("torch.nn.Embedding") for one in called)
+            if told is not None and _FEWER in message:
+                yield from _of_more_axes(call, told, statement, file, context)
 
 
 def _written(call: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
