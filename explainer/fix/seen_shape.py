@@ -22,6 +22,11 @@ _SAME = frozenset(
      "logical_not", "ne", "eq", "gt", "lt", "ge", "le", "cpu", "cuda", "type_as")
 )  # fmt: skip
 _REDUCING = frozenset(("sum", "mean", "amax", "amin", "std", "var", "norm", "logsumexp", "prod", "any", "all"))
+_ROWS = frozenset(("torch.nn.Linear", "torch.nn.Embedding"))
+_KEEPS = frozenset(
+    ("ReLU", "SiLU", "GELU", "Tanh", "Sigmoid", "Mish", "ELU", "LeakyReLU", "Softplus", "Hardswish", "Dropout", "LayerNorm",
+     "BatchNorm1d", "Identity")
+)  # fmt: skip
 _CONVOLUTIONS = {"torch.nn.Conv1d": 1, "torch.nn.Conv2d": 2, "torch.nn.Conv3d": 3}
 
 
@@ -144,13 +149,31 @@ def _reduced(shape: Shape | None, node: ast.Call, file: SourceFile, context: Con
     return (*shape[:at], *shape[at + 1 :])
 
 
+def is_row_of_layer(node: ast.expr, file: SourceFile, context: Context) -> bool:
+    """Whether a call runs what ends in a linear layer or is a table of embeddings: rows of features, not images."""
+    return isinstance(node, ast.Call) and _kind_of(node, file, context) in _ROWS
+
+
+def _kind_of(node: ast.Call, file: SourceFile, context: Context) -> str:
+    """The class of torch of which a layer that is called is; of linear layers and activations in a row that of the first."""
+    made = resolver_of(context.program).constructors_of(Value(node.func, file))
+    if len(made) != 1 or not isinstance(made[0].node, ast.Call):
+        return ""
+    names = context.program.names(made[0].file)
+    kind = names.qualified(made[0].node.func) or ""
+    if kind != "torch.nn.Sequential":
+        return kind
+    parts = [names.qualified(one.func) or "" if isinstance(one, ast.Call) else "" for one in made[0].node.args]
+    is_plain = all(one in _ROWS or one.removeprefix("torch.nn.") in _KEEPS for one in parts)
+    return next((one for one in parts if one in _ROWS), "") if is_plain else ""
+
+
 def _of_layer(node: ast.Call, file: SourceFile, context: Context) -> Shape | None:
     """What a layer of torch makes of a tensor that was seen: its channels are not known, nor how many pixels are left."""
     given = seen(node.args[0], context) if len(node.args) == 1 else None
-    made = resolver_of(context.program).constructors_of(Value(node.func, file)) if given is not None else []
-    if given is None or len(made) != 1 or not isinstance(made[0].node, ast.Call):
+    if given is None:
         return None
-    kind = context.program.names(made[0].file).qualified(made[0].node.func) or ""
+    kind = _kind_of(node, file, context)
     if kind in _CONVOLUTIONS and len(given.shape) == _CONVOLUTIONS[kind] + 2:
         return (given.shape[0], None, *([SPATIAL] * _CONVOLUTIONS[kind]))
     if kind == "torch.nn.Linear" and given.shape:

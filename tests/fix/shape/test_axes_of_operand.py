@@ -35,6 +35,21 @@ WRONG = {
         "out = conv(images) + wide[:, :, None, None]",
         "conv(images) + wide.view(5, 7, 1, 1)",
     ),
+    "a layer of what was computed on the way": (
+        "out = conv(images) + linear(code * 2)",
+        "out = conv(images) + linear(code * 2)[:, :, None, None]",
+        "conv(images) + linear(code * 2).view(5, 7, 1, 1)",
+    ),
+    "a small network of it": (
+        "out = net(code.exp()) * conv(images)",
+        "out = net(code.exp())[:, :, None, None] * conv(images)",
+        "net(code.exp()).view(5, 7, 1, 1) * conv(images)",
+    ),
+    "a layer beside images that were seen": (
+        "features = conv(images)\n    out = features + linear(code)",
+        "out = features + linear(code)[:, :, None, None]",
+        "conv(images) + linear(code).view(5, 7, 1, 1)",
+    ),
     "a code beside a linear layer": (
         "out = linear(rows) + wide",
         "out = linear(rows) + wide[:, None, :]",
@@ -87,7 +102,7 @@ NAMES = {
     "t": "torch.arange(5)", "scores": "torch.rand(5, 2, 6, 6)",
     "labels": "torch.ones(5, 6, 6).long()",
 }  # fmt: skip
-LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\n\n\n"
+LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\nnet = nn.Sequential(nn.Linear(4, 9), nn.SiLU(), nn.Linear(9, 7))\n\n\n"
 
 
 def program(body: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand
-from explainer.fix.seen_shape import Shape, are_one, seen_shape
+from explainer.fix.seen_shape import SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
@@ -104,21 +104,34 @@ def _clash(
 ) -> _Clash | None:
     """Two operands that the message may speak of, where the smaller one fits the other's axes in one way."""
     left, right = (seen_shape(one, file, context) for one in pair)
+    sizes, dimension = refused
+    if left is None and right is not None and is_row_of_layer(pair[0], file, context):
+        left = _row_beside(right, sizes[0])
+    elif right is None and left is not None and is_row_of_layer(pair[1], file, context):
+        right = _row_beside(left, sizes[1])
     if left is None or right is None or len(left) == len(right):
         return None
-    sizes, dimension = refused
     rank = max(len(left), len(right))
     orders = (sizes, sizes[::-1]) if isinstance(node, ast.Call) else (sizes,)  # `masked_fill` names the mask first
     at = dimension - rank
     if not any(_says(left, first, at) and _says(right, second, at) for first, second in orders):
         return None
     part, small, large = (pair[0], left, right) if len(left) < len(right) else (pair[1], right, left)
+    if at == -1 and small and small[-1] is None:
+        small = (*small[:-1], sizes[0] if small is left else sizes[1])
     if part is pair[0] and isinstance(node, ast.AugAssign):
         return None  # what is written in place keeps its shape
     ways = [kept for kept in itertools.combinations(range(rank), len(small)) if _fits(small, large, kept)]
     if len(ways) > 1 and _hides_keys(node):
         ways = [kept for kept in ways if kept[-1] == rank - 1 and kept[0] == 0]
+    if len(ways) > 1 and rank > 3 and is_row_of_layer(part, file, context):
+        ways = [kept for kept in ways if kept == (0, 1)]  # the features of a sample are channels, not rows of pixels
     return _Clash(part, ways[0], rank) if small and len(ways) == 1 else None
+
+
+def _row_beside(images: Shape, size: int) -> Shape | None:
+    """The shape of a row of features for each sample, beside what a convolution made of the samples."""
+    return (images[0], size) if SPATIAL in images else None
 
 
 def _says(shape: Shape, size: int, at: int) -> bool:
