@@ -26,6 +26,10 @@ WRONG = {
         "def slope(u, x):\n    return torch.autograd.grad(u, x, create_graph=True)[0]\n\ndef residual(net, xt):\n    xt = xt.clone().requires_grad_(True)\n    return slope(net(xt), xt)\n",
         ["-    return torch.autograd.grad(u, x, create_graph=True)[0]", "+    return torch.autograd.grad(u.sum(), x, create_graph=True)[0]"],
     ),
+    "what a network was run on, before it has its flag": (
+        "def penalty(critic, real, fake):\n    mixed = 0.5 * real + 0.5 * fake\n    out = critic(mixed)\n    return autograd.grad(out, mixed, create_graph=True)[0].norm()\n",
+        ["-    return autograd.grad(out, mixed, create_graph=True)[0].norm()", "+    return autograd.grad(out.sum(), mixed, create_graph=True)[0].norm()"],
+    ),
     "a flag of its own": (
         "def score(net, x):\n    x.requires_grad = True\n    out = net(x)\n    return torch.autograd.grad(out, x)[0]\n",
         ["-    return torch.autograd.grad(out, x)[0]", "+    return torch.autograd.grad(out.sum(), x)[0]"],
@@ -37,6 +41,7 @@ RIGHT = {
     "reduced": "def f(net, x):\n    x.requires_grad_(True)\n    return torch.autograd.grad(net(x).sum(), x)[0]\n",
     "of parameters": "def f(net, x):\n    loss = net(x)\n    return torch.autograd.grad(loss, list(net.parameters()))[0]\n",
     "of what one of the callers trains": "def slope(u, x):\n    return torch.autograd.grad(u, x)[0]\n\ndef f(net, x):\n    x = x.clone().requires_grad_(True)\n    return slope(net(x), x), slope(net(x), net.weight)\n",
+    "of weights that a network is run with": "def f(net, x, weights):\n    out = functional_call(net, weights, x)\n    return torch.autograd.grad(out, weights)[0]\n",
     "of weights by name": "def f(net, x, weights):\n    return torch.autograd.grad(net(x), weights)[0]\n",
 }
 

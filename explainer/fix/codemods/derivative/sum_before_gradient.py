@@ -39,7 +39,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             is_weighted = len(node.args) > 2 or "grad_outputs" in given
             if output is None or source is None or is_weighted or _is_reduced(output):
                 continue
-            if isinstance(output, (ast.List, ast.Tuple)) or not _is_input(source, statement, file, context.program):
+            is_known = _is_input(source, statement, file, context.program) or _is_fed(
+                source, output, statement, file, context.program
+            )
+            if isinstance(output, (ast.List, ast.Tuple)) or not is_known:
                 continue
             why = f"`{file.segment(output)}` has one value for each sample, and `grad` takes one number"
             yield Proposal(edits=(put_method(file, output, ".sum()"),), culprit=culprit_of(file, node, why), belief=2.0)
@@ -64,6 +67,20 @@ def _is_input(node: ast.expr, at: ast.stmt, file: SourceFile, program: Program, 
     given = [one for one in resolver_of(program).behind(Value(node, file)) if isinstance(one.node, ast.expr)]
     return bool(given) and all(
         _is_input(one.node, one.file.statement(one.node), one.file, program, depth + 1) for one in given
+    )
+
+
+def _is_fed(source: ast.expr, output: ast.expr, at: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a network was run on it to give the output: `out = critic(mixed)`."""
+    name, out, scope = dotted_name(source), dotted_name(output), scope_of(at, file, program)
+    if name is None or scope is None:
+        return False
+    made = [value_of(one, out) for one in definitions(out, at, scope)] if out is not None else [output]
+    return bool(made) and all(
+        isinstance(one, ast.Call)
+        and any(dotted_name(given) == name for given in one.args)
+        and not (dotted_name(one.func) or "").endswith("functional_call")
+        for one in made
     )
 
 
