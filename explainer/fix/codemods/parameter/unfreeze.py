@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
@@ -16,12 +17,16 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.freeze import Freeze, find_freezes, frozen_constructors
+from explainer.source.network.idle_adapter import find_idle_adapters
 from explainer.source.network.module import HEAD, head_of, is_module, parts_of, trained_constructors
 from explainer.source.network.shared_module import alias_of
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, scope_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
+_NEW_HEAD = re.compile(
+    r"For\w*(?:Classification|QuestionAnswering|MultipleChoice|Prediction|Detection|Segmentation|CTC)"
+)
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 
 
@@ -33,6 +38,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     yield from _flags_of_modules(context)
     if any(one.name == "live_shared_modules" for one in context.incident.facts):
         return  # what is frozen is meant to be; the other model needs modules of its own
+    if context.program.once(find_idle_adapters):
+        return  # an adapter was to train beside it
     for freeze in find_freezes(context.program):
         if freeze.is_on or not _concerns_training(freeze, context) or alias_of(freeze, context.program) is not None:
             continue
@@ -201,8 +208,9 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
 
 
 def _is_transformers(made: Value, context: Context) -> bool:
+    """Whether a model of transformers has a head that is trained for each task: not one whose head is the language's."""
     called = context.program.names(made.file).qualified(made.node.func) if isinstance(made.node, ast.Call) else None
-    return (called or "").startswith("transformers.") and "For" in (called or "")
+    return (called or "").startswith("transformers.") and _NEW_HEAD.search(called or "") is not None
 
 
 def _written(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.expr]]:
