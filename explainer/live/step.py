@@ -237,6 +237,8 @@ class Watcher:
         self._recorder.parts.setdefault("uses", self.skipped.used() + self.segments.used())
         if self._steps and (last := self._recorder.last_losses.at_the_end()):
             self._recorder.parts["last_loss"] = last
+        elif self._steps and (count := self._recorder.last_losses.not_a_number()):
+            self._recorder.parts["nan_losses"] = count
         for optimizer in self._keep:
             owned = [one.detach() for one in parameters_of(optimizer)]
             floating = [
@@ -254,6 +256,7 @@ class Watcher:
     def _count(self, optimizer: Any) -> None:
         key = self._key(optimizer)
         self._steps[key] = self._steps.get(key, 0) + 1
+        self._recorder.last_losses.stepped()
         self.early_clips.after_step(optimizer)
 
     def _tell(self, key: str) -> None:

@@ -391,7 +391,8 @@ class ProcessReport:
     `autocast` lists device types and dtypes under which autocast was entered; `uses` holds "checkpoint" where activation
     checkpointing ran, "checkpoint without inputs" where no input of a segment that was to train required grad, and "compile" where torch.compile made code.
     `left_out` numbers the losses, from 0, that were not finite and that no step was made with.
-    `last_loss` is "inf", "-inf" or "nan" where the last losses of a run were not finite.
+    `last_loss` is "inf", "-inf" or "nan" where the last losses of a run were not finite; else `nan_losses` counts those that a step
+    was made with.
     `skipped` names optimizers that GradScaler kept from their last steps.
     `traced` is what the tracer saw by the end, here as in `Failure` as it came: `verification.traced` reads it.
     """
@@ -410,6 +411,7 @@ class ProcessReport:
     step_seconds: float | None = None
     not_finite: tuple[str, ...] = ()
     last_loss: str = ""
+    nan_losses: int = 0
     skipped: tuple[Skipped, ...] = ()
     unowned: tuple[Unowned, ...] = ()
     misscaled: tuple[Misscaled, ...] = ()

@@ -155,6 +155,8 @@ def _faults(process: ProcessReport) -> Iterator[str]:
         yield f"the loss of backward {bad + 1} is {process.losses[bad]}"
     elif process.last_loss:
         yield f"the loss is {process.last_loss} at the end"
+    elif process.nan_losses and not process.not_finite:
+        yield f"{process.nan_losses} of {sum(made for _, made in process.steps)} steps were made with a loss that is NaN"
     row = next((one for one in process.rows if one.norm is None), None)
     if row is not None:
         names = [one.name for one in process.parameters if one.bad]

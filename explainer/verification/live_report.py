@@ -91,6 +91,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         step_seconds=raw.get("step_seconds"),
         not_finite=tuple(raw.get("not_finite", ())),
         last_loss=str(raw.get("last_loss", "")),
+        nan_losses=int(raw.get("nan_losses", 0)),
         skipped=tuple(Skipped(**one) for one in raw.get("skipped", ())),
         unowned=tuple(_unowned(one) for one in raw.get("unowned", ())),
         early_clips=tuple(EarlyClip(**one) for one in raw.get("early_clips", ())),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import find_losses, loss_at
 from explainer.source.loss.made import SAME, Made, made_of
-from explainer.source.loss.weighting import ONE, is_scalar
+from explainer.source.loss.weighting import DRAW, ONE, is_scalar
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -53,6 +53,8 @@ def reduction_of(node: ast.expr, at: tuple[str | None, ast.stmt], file: SourceFi
     (how,) = hows
     told = next((why for each, why in votes if each == how), None)
     said = "the weights add up to 1" if how == SUM else "the mean of the weights is 1"
+    if DRAW in made.weights:
+        said = "the weights correct a draw by priority, whose mean then stands for that of an even one"
     return Told(how=how, why=told or said)
 
 

@@ -1,11 +1,14 @@
 """What weights add up to: `w / w.sum()` is 1 in all, `w / w.mean()` one for each element; and what is one number, no weight.
 
+Of a draw by priority, `(n * p) ** -beta`, they correct the draw: their mean stands for that of an even one.
+
 Read from the flow of values, through names, attributes, helpers and callables of the program. What is not seen is not known.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,6 +21,7 @@ from explainer.source.value.resolve import resolver_of
 
 ONE = "one"
 COUNT = "count"
+DRAW = "draw"
 _DEPTH = 8
 _SAME = frozenset(
     {"detach", "to", "float", "double", "half", "clone", "view", "reshape", "squeeze", "unsqueeze", "flatten", "cpu", "cuda"}
@@ -25,6 +29,7 @@ _SAME = frozenset(
 )  # fmt: skip
 _WRAPS = frozenset({"tensor", "as_tensor", "from_numpy", "Parameter", "FloatTensor", "asarray", "array"})
 _KEEP_NUMBER = _SAME | {"exp", "abs", "clamp", "sqrt", "log", "neg", "softplus", "sigmoid"}
+_OF_DRAW = re.compile(r"(?:^|_)(?:is_weights?|isw|importance\w*)$", re.IGNORECASE)
 _NUMBERS = frozenset({"float", "int", "len", "round", "min", "max", "abs"})
 _COUNTS = frozenset({"size", "numel", "dim"})
 _REDUCE = frozenset({"sum", "mean", "max", "min", "item", "norm", "std", "var", "numel", "nelement", "size", "dim"})
@@ -131,12 +136,14 @@ def _is_single(args: list[ast.expr]) -> bool:
 
 
 def total_of(value: Value, program: Program, depth: int = 0) -> str | None:
-    """What weights add up to: `ONE`, or `COUNT` where their mean is 1; None where that is not known."""
+    """What weights add up to: `ONE`, or `COUNT` where their mean is 1; `DRAW` of a draw by priority; None where that is not known."""
     node = value.node
     if depth > _DEPTH or value.is_element:
         return None
+    if _is_of_draw(node) or (isinstance(node, (ast.Name, ast.Attribute)) and _OF_DRAW.search(dotted_name(node) or "")):
+        return DRAW
     if isinstance(node, ast.BinOp):
-        return _of_quotient(value, program)
+        return _of_quotient(value, program, depth)
     if isinstance(node, ast.Call):
         return _of_call(node, value, program, depth)
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(value.pick, int) and value.pick < len(node.elts):
@@ -147,6 +154,14 @@ def total_of(value: Value, program: Program, depth: int = 0) -> str | None:
     if behind and isinstance(behind[0].statement, ast.AugAssign):
         return _of_update(behind[0].statement, behind[0], program)
     return _same(total_of(one, program, depth + 1) for one in behind)
+
+
+def _is_of_draw(node: ast.expr) -> bool:
+    """`(n * p) ** -beta`, of which the largest is made 1 or not."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(node.right, ast.UnaryOp):
+        power = dotted_name(node.right.operand) or ""
+        return isinstance(node.right.op, ast.USub) and "beta" in power.rpartition(".")[2]
+    return False
 
 
 def _same(found: Iterator[str | None]) -> str | None:
@@ -161,8 +176,10 @@ def _of_update(statement: ast.AugAssign, value: Value, program: Program) -> str 
     return _divided([statement.target], [replace(value, node=statement.value)], value, program)
 
 
-def _of_quotient(value: Value, program: Program) -> str | None:
+def _of_quotient(value: Value, program: Program, depth: int) -> str | None:
     above, below = factors_of(value.node)
+    if len(above) == len(below) == 1 and getattr(getattr(below[0], "func", None), "attr", "") in ("max", "amax"):
+        return total_of(replace(value, node=above[0]), program, depth + 1)
     return _divided(above, [replace(value, node=one) for one in below], value, program)
 
 

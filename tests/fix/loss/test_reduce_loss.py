@@ -256,6 +256,19 @@ def step(model, batch, w):
 """,
         ".mean()",
     ),
+    "weights that correct a draw by priority": (
+        """
+class Replay:
+    def sample(self, n, beta):
+        w = (self.size * self.p[index]) ** -beta
+        return index, torch.as_tensor(w / w.max()), self.rows[index]
+def learn(model, replay: Replay):
+    index, weights, batch = Replay().sample(32, 0.4)
+    loss = weights * F.smooth_l1_loss(model(batch), batch, reduction="none")
+    loss.backward()
+""",
+        ".mean()",
+    ),
     "an evaluation of the same function": (
         """
 def masked(model, batch):

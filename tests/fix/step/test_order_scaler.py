@@ -150,3 +150,24 @@ def test_what_a_helper_has_unscaled(tmp_path, source: str, is_dropped: bool) -> 
     """The second call of one step goes; where the step is made more seldom another one is to move."""
     after = rewritten(tmp_path, "order_scaler", source, "# again", message=TWICE)
     assert (after == source.replace("    scaler.unscale_(opt)  # again\n", "")) == is_dropped
+
+
+BEHIND = HELPER.replace("    norm = norm_of(net)\n", "").replace("# again", "").replace(
+    "    nn.utils.clip", "    if step > 1:\n        print(norm_of(net))\n    nn.utils.clip"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "is_dropped"),
+    [
+        (BEHIND, True),
+        (BEHIND + "    scaler.scale(net(torch.ones(1, 4)).sum()).backward()\n    norm_of(net)\n", False),
+        (BEHIND.replace("    scaler.unscale_(opt)  \n", ""), False),
+    ],
+    ids=["behind the step's own", "called elsewhere too", "nowhere else"],
+)
+def test_a_helper_that_unscales_again(tmp_path, source: str, is_dropped: bool) -> None:
+    """Its call goes, where each call of the helper stands behind the step's own."""
+    at = "    scaler.unscale_(opt)\n    return"
+    after = rewritten(tmp_path, "order_scaler", source, "    scaler.unscale_(opt)", message=TWICE)
+    assert (after == source.replace(at, "    return")) == is_dropped

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
@@ -28,8 +29,11 @@ from explainer.source.loop.step import (
     block_with,
     find_acts,
 )
+from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import block_of
+from explainer.source.value.resolve import resolver_of
 
 _TWICE = "unscale_() has already been called on this optimizer"
 
@@ -58,7 +62,7 @@ def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
     if _TWICE not in message_of(context):
         return
     acts = list(find_acts(program))
-    refused = [one for one in _of(acts, UNSCALE) for _, at in list(raised_at(context))[:1] if one.statement is at]
+    refused = [one for one in _of(acts, UNSCALE) for _, at in raised_at(context) if one.statement is at]
     for one in refused if len(refused) == 1 else ():
         block = list(block_of(one.statement, one.file))
         at = block.index(one.statement) if one.statement in block else 0
@@ -73,6 +77,30 @@ def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
                 title="Unscale once a step: the helper has done it",
                 because="the gradients are the same from there on, for the clipping and the step",
             )  # fmt: skip
+        first = next(
+            (each for each in _of(acts, UNSCALE) if each is not one and _runs_behind(one, each, acts, program)), None
+        )
+        if first is not None and isinstance(one.statement, ast.Expr):
+            why = f"unscales again what {os.path.basename(first.file.path)}:{first.call.lineno} has unscaled in the same step"
+            yield Proposal(
+                edits=(remove_statement(one.file, one.statement),), culprit=culprit_of(one.file, one.call, why), belief=2.5,
+                title="Unscale once a step: who calls the helper has done it",
+                because="what the helper reads is unscaled by then, and so are the gradients of the step",
+            )  # fmt: skip
+
+
+def _runs_behind(second: Act, first: Act, acts: Sequence[Act], program: Program) -> bool:
+    """Whether an `unscale_` in a helper runs behind another one, before the scaler steps, wherever the helper is called."""
+    function = program.names(second.file).function_of(second.call)
+    if function is None or function is program.names(first.file).function_of(first.call):
+        return False
+    block = list(block_of(first.statement, first.file))
+    at = block.index(first.statement) if first.statement in block else len(block)
+    ends = [place for place, each in enumerate(block) if place > at and _has(each, acts, SCALER_STEP)]
+    between = block[at + 1 : ends[0]] if ends else []
+    runs = [each for each in between if leads_to(second.statement, each, first.file, program)]
+    calls = resolver_of(program).calls_of(function, second.file)
+    return bool(runs) and all(file is first.file and any(call in walk(each) for each in runs) for file, call in calls)
 
 
 def _has(statement: ast.stmt, acts: Sequence[Act], kind: str) -> bool:
