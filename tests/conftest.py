@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import glob
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -15,10 +16,14 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+COMPILED = (
+    "import torch, torch.distributed, torch.testing, torch._dynamo, accelerate, peft, textual.app, hypothesis\n"
+    "from transformers import BertForSequenceClassification, LlamaForCausalLM, PreTrainedTokenizerFast, Trainer"
+)
 PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "site")])  # the PYTHONPATH of what the tests start
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Where the tests are started in the background, Ctrl-C is ignored, and every program that they start would inherit that.
 
     What the tests' programs do is not remembered, but where a test is about the memory. Their tensors are tiny: a thread
@@ -33,6 +38,15 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        _compile_once()
+
+
+def _compile_once() -> None:
+    """What every process of the tests imports is compiled before they start: in a new environment each would compile it all."""
+    found = importlib.util.find_spec("torch")
+    if found is not None and found.cached and not os.path.exists(found.cached):
+        subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, check=False)
 
 
 def pytest_sessionfinish() -> None:
