@@ -106,3 +106,24 @@ def test_cured(name: str, fields: dict, code: str, wanted: str, tmp_path: pathli
     """The program says what the installed release has; a second time nothing is left to do."""
     assert results(name, fields, code, tmp_path) == [wanted]
     assert results(name, fields, wanted, tmp_path) == []
+
+
+FILES = {
+    "a value that decides": ("trainer:\n  epochs: 2\n  gpus: 0\n", "trainer:\n  epochs: 2\n  accelerator: cpu\n"),
+    "a value that moves along": ("trainer:\n  gpus: 2\n  epochs: 2\n", "trainer:\n  devices: 2\n  accelerator: gpu\n  epochs: 2\n"),
+    "an argument that is there": ("trainer:\n  gpus: 2\n  devices: 1\n", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wanted"), FILES.values(), ids=FILES)
+def test_in_a_file(text: str, wanted: str | None, tmp_path: pathlib.Path) -> None:
+    """The arguments that stand for a value are written as the file writes its own."""
+    code = "import yaml\nsettings = yaml.safe_load(open('run.yaml'))\nt = Trainer(**settings['trainer'])\n"
+    (tmp_path / "run.yaml").write_text(text)
+    (tmp_path / "train.py").write_text(code)
+    program = read_program(str(tmp_path), ["train.py"])
+    context = Context(program=program, incident=FAILED, fields=OLD, changes=lambda of, name: TABLE.get((of, name), ()))
+    found = list(find_codemod("renamed_argument")(context))
+    files = program.editable(edit.file for one in found for edit in one.edits)
+    after = [make_patch(one.edits, files, program.root).files[0].after.decode() for one in found]
+    assert after == ([wanted] if wanted else [])

@@ -27,6 +27,10 @@ x += 1
 """,
         "x += 1",
     ),
+    "a function that is given its own memory": (
+        "import torch\ndef shift(x):\n    x.sub_(1)\nshift(torch.zeros(1, 3).expand(4, 3).contiguous())\n",
+        "x.sub_(1)",
+    ),
     "another tensor": (
         """import torch
 from torch import nn, optim
@@ -43,6 +47,24 @@ WRONG = {
         "import torch\nwave[1:].sub_(wave[:-1], alpha=0.97)\n",
         "wave[1:]",
         ["-wave[1:].sub_(wave[:-1], alpha=0.97)", "+wave[1:].sub_(wave[:-1].clone(), alpha=0.97)"],
+    ),
+    "what a callable is given": (
+        """import torch
+class Normalise:
+    def __call__(self, image):
+        return image.sub_(0.5).div_(0.2)
+class Scans:
+    def __init__(self):
+        self.normalise = Normalise()
+    def __getitem__(self, index):
+        image = torch.rand(1, 4, 4).expand(3, -1, -1)
+        return self.normalise(image)
+""",
+        "image.sub_",
+        [
+            "-        image = torch.rand(1, 4, 4).expand(3, -1, -1)",
+            "+        image = torch.rand(1, 4, 4).expand(3, -1, -1).clone()",
+        ],
     ),
     "expand": (
         """import torch

@@ -54,6 +54,10 @@ class N(nn.Module):
 """,
         "h += 1",
     ),
+    "a leaf that a callable hands on": (
+        "import torch\nclass Scale:\n    def __call__(self, x):\n        w = self.weight\n        w += 1\n        return w * x\n",
+        "w += 1",
+    ),
     "a value that a helper of the forward returns": (
         "import torch\nclass N(torch.nn.Module):\n    def shifted(self, x):\n        w = self.fc.weight.view(-1)\n        w += x\n        return w\n",
         "w += x",
@@ -291,6 +295,24 @@ for p in net.parameters():
 """,
         "p -= 0.1",
         ["-    p -= 0.1 * p.grad", "+    with torch.no_grad():", "+        p -= 0.1 * p.grad"],
+    ),
+    "weights that a callable clips": (
+        """import torch
+class Box:
+    def __init__(self, module):
+        self.module = module
+    def __call__(self):
+        for weight in self.module.parameters():
+            print(weight.abs().max())
+            weight.clamp_(-0.1, 0.1)
+        self.calls = 1
+""",
+        "clamp_",
+        [
+            "-            weight.clamp_(-0.1, 0.1)",
+            "+            with torch.no_grad():",
+            "+                weight.clamp_(-0.1, 0.1)",
+        ],
     ),
     "an initialisation in a constructor": (
         """import torch

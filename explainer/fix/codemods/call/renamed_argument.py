@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
 from explainer.fix.crash import raised_at
 from explainer.fix.rewrite import add_argument, remove_argument
-from explainer.fix.setting_edit import remove, rename_key
+from explainer.fix.setting_edit import add_key, remove, rename_key, set_value
 from explainer.model.interface import Change
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -25,6 +25,8 @@ from explainer.source.setting.setting import COMMAND, ITEM, KEYWORD, Setting
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, scope_of
 from explainer.source.value.resolve import resolver_of
+
+_ARGUMENT = re.compile(r'(\w+)=("[^"]*"|[^,\s]+)')
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -65,10 +67,10 @@ def _proposals(context: Context, name: str, owner: str, change: Change) -> Itera
     for setting, belief in places:
         if belief < best and best > 1.0:  # a place that certainly reaches the call leaves no room for others
             continue
-        edit = _edit(setting, change)
-        if isinstance(edit, Edit):
+        edits = _edits(setting, change)
+        if edits:
             yield Proposal(
-                edits=(edit,),
+                edits=edits,
                 culprit=culprit_at(setting.file, (setting.key or setting.span)[:1] + setting.span[1:], _why(change)),
                 belief=belief,
                 title=_title(setting, change),
@@ -118,16 +120,35 @@ def _is_known_at(value: ast.expr, file: SourceFile, node: ast.Call, where: Sourc
     return not read & own
 
 
-def _edit(setting: Setting, change: Change) -> Edit | str:
-    written = _written(setting, change)
-    if written == "":
-        return remove(setting)
-    if written is not None and setting.key is not None and setting.kind == KEYWORD:
-        return Edit(file=setting.file.path, start=setting.key[0], end=setting.span[1], new=written)
-    if change.new is not None:
+def _edits(setting: Setting, change: Change) -> tuple[Edit, ...]:
+    """What writes a setting as the release takes it; nothing where that is more than a name and a value."""
+    template = _template(setting, change)
+    if template and setting.key is not None and setting.kind == KEYWORD:
+        new = template.replace("@", setting.raw)
+        return (Edit(file=setting.file.path, start=setting.key[0], end=setting.span[1], new=new),)
+    if template:
+        return _of_key(setting, template)
+    if template is None and change.new is not None:
         owner, new = change.new_place
-        return rename_key(setting, new) if owner == change.of else f"`{new}` belongs to `{owner}`"
-    return remove(setting) if change.write.startswith("nothing") else "what stands for it is more than a name"
+        return _known([rename_key(setting, new)]) if owner == change.of else ()
+    return _known([remove(setting)]) if template == "" or change.write.startswith("nothing") else ()
+
+
+def _of_key(setting: Setting, template: str) -> tuple[Edit, ...]:
+    """`gpus: 0` of a file becomes `accelerator: cpu`: the first argument takes the place, the others stand behind it."""
+    (name, value), *others = [(one, told) for one, told in _ARGUMENT.findall(template)]
+    first = next((one for one, told in _ARGUMENT.findall(template) if told == "@"), None)
+    if first is not None:  # the value moves along
+        others = [(one, told) for one, told in _ARGUMENT.findall(template) if told != "@"]
+        found = [rename_key(setting, first)]
+    else:
+        found = [rename_key(setting, name), set_value(setting, ast.literal_eval(value))]
+    return _known([*found, *(add_key(setting, one, ast.literal_eval(told)) for one, told in others)])
+
+
+def _known(edits: list[Edit | str]) -> tuple[Edit, ...]:
+    """The edits, or none at all where one of them cannot be made."""
+    return tuple(one for one in edits if isinstance(one, Edit)) if all(isinstance(one, Edit) for one in edits) else ()
 
 
 def _title(setting: Setting, change: Change) -> str:
@@ -137,10 +158,16 @@ def _title(setting: Setting, change: Change) -> str:
 
 def _written(setting: Setting, change: Change) -> str | None:
     """The arguments that stand for a setting with its value; None where the value does not decide."""
+    template = _template(setting, change)
+    return None if template is None else template.replace("@", setting.raw)
+
+
+def _template(setting: Setting, change: Change) -> str | None:
+    """What the table writes for a value: `devices=@`; "" for nothing, None where the value does not decide."""
     for one in change.becomes:
         values, _, new = one.partition(" ->")
         if setting.raw.strip("\"'") in values.split("|") or values == "*":
-            return new.strip().replace("@", setting.raw)
+            return new.strip()
     return None
 
 

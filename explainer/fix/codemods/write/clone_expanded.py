@@ -14,8 +14,11 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value, all_parameters
 from explainer.source.value.lineage import binds, changes, definitions, root_of, scope_of, value_of
+from explainer.source.value.resolve import resolver_of
 
+_DEPTH = 3
 _SHARING = ("expand", "expand_as", "broadcast_to")
 
 
@@ -33,12 +36,13 @@ def propose(context: Context) -> Iterator[Proposal]:
         names = changes(statement) or ({name} if (name := _written(statement)) else set())
         for name in names:
             yield from _expanded(name, statement, file, context.program)
+            yield from _handed_in(name, statement, file, context.program)
             yield from _own_part(name, statement, file)
         return
 
 
 def _written(statement: ast.stmt) -> str | None:
-    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign, ast.Return)) else None
     return root_of(call) if isinstance(call, ast.Call) else None
 
 
@@ -60,6 +64,34 @@ def _expanded(name: str, at: ast.stmt, file: SourceFile, program: Program) -> It
                 culprit=culprit_of(file, value, f"makes `{name}` without memory of its own, and it is written later"),
                 belief=2.0,
             )
+
+
+def _handed_in(name: str, at: ast.stmt, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """Where a function is given what `expand` made, and writes it: the callers that made it so give it memory."""
+    read = next((one for one in walk(at) if isinstance(one, ast.Name) and one.id == name), None)
+    scope = scope_of(at, file, program)
+    if (
+        read is None
+        or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef))
+        or name not in all_parameters(scope)
+    ):
+        return
+    for one in _made_by_callers(Value(read, file), program, 0):
+        if _sharing(one.node) is not None:
+            why = f"makes what `{scope.name}` writes without memory of its own"
+            yield Proposal(
+                edits=(put_method(one.file, one.node, ".clone()"),),
+                culprit=culprit_of(one.file, one.node, why),
+                belief=2.0,
+            )
+
+
+def _made_by_callers(value: Value, program: Program, depth: int) -> Iterator[Value]:
+    for one in resolver_of(program).behind(value):
+        if isinstance(one.node, ast.Name) and depth < _DEPTH:
+            yield from _made_by_callers(one, program, depth + 1)
+        elif isinstance(one.node, ast.expr) and one.pick is None:
+            yield one
 
 
 def _sharing(value: ast.expr | None) -> ast.Call | None:

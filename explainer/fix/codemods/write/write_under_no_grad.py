@@ -100,7 +100,8 @@ def _is_used_after(statement: ast.stmt, function: Function | None) -> bool:
     """Whether the value that is written goes on to the loss: in a forward, or where what is returned is made from it."""
     if function is None:
         return False
-    if function.name in _FORWARD:
+    gives = any(isinstance(one, ast.Return) and one.value is not None for one in walk(function))
+    if function.name in _FORWARD and (gives or function.name != "__call__"):
         return True
     node = _target(statement)
     while isinstance(node, ast.Subscript):
