@@ -157,6 +157,7 @@ def test_failures_of_other_kinds(tmp_path, monkeypatch) -> None:
     assert "edits a module, not a cell" in told[8]["stderr"]
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_watched_block_in_a_kernel(tmp_path, monkeypatch) -> None:
     """`gradfix.watch()` shows its card in a notebook without the extension being loaded by hand."""

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint as early  # noqa: E402 - bound bef
 from tests.live.tracing import lines, weight  # noqa: E402
 
 
+@pytest.mark.slow
 def test_a_checkpoint_bound_to_a_name_before_the_trace() -> None:
     """`from torch.utils.checkpoint import checkpoint`, a partial of it and a closure over it are traced as well, and come back."""
     gc.unfreeze()  # what holds the name is older than the test

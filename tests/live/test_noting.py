@@ -193,6 +193,7 @@ def test_an_error_that_is_logged_and_survived(tmp_path: pathlib.Path) -> None:
     assert done.report.findings[0].cause.startswith("no-graph/")
 
 
+@pytest.mark.slow
 def test_a_library_that_asks_for_torch_first(tmp_path: pathlib.Path) -> None:
     """transformers asks whether torch is installed before anybody imports it; steps are counted all the same."""
     (tmp_path / "train.py").write_text("import importlib.util\nimportlib.util.find_spec('torch')\n" + STEPPED)

@@ -148,6 +148,7 @@ def test_a_segment_that_is_right(tmp_path: pathlib.Path, source: str) -> None:
     assert run(tmp_path, source) == (0, [], None)
 
 
+@pytest.mark.slow
 def test_where_torch_warns(tmp_path: pathlib.Path) -> None:
     """The warning names the file of torch, as it does without us."""
     (tmp_path / "train.py").write_text(SEQUENTIAL)

@@ -60,6 +60,7 @@ def test_an_optimizer_from_before(tmp_path: pathlib.Path) -> None:
     assert said_of(unowned).endswith("and 1 more; they are shards")
 
 
+@pytest.mark.slow
 def test_an_optimizer_of_the_shards(tmp_path: pathlib.Path) -> None:
     """Nothing is told."""
     assert seen(tmp_path, SHARD, MAKE) == []

@@ -31,6 +31,7 @@ def story_of(done):
     return done.report.incident.story
 
 
+@pytest.mark.slow
 def test_one_of_four_fails(tmp_path: pathlib.Path) -> None:
     """The finding is of the rank that failed, with its live facts; the others are its victims, in the collective where they waited."""
     done, _ = run_job(tmp_path, "forked.py", "fail", "2", "30", report_dir=str(tmp_path / "reports"))

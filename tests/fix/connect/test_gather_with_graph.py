@@ -111,6 +111,7 @@ def test_other_calls_stay(source: str, tmp_path: pathlib.Path) -> None:
     assert proposed(tmp_path, source) == (source, None)
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_ranks_train_as_one(tmp_path: pathlib.Path) -> None:
     """The mean over two ranks is the gradient of the loss over the whole batch."""
