@@ -40,8 +40,21 @@ def find_idle_adapters(program: Program) -> Iterator[IdleAdapter]:
             if library != "peft" or kind.rpartition(".")[2] not in _KINDS or not isinstance(target, ast.Name):
                 continue
             scope = scope_of(node, file, program) or file.tree
-            if scope is not None and not any(_is_handed_on(one, target.id, file) for one in walk(scope)):
+            if scope is None or any(_is_handed_on(one, target.id, file) for one in walk(scope)):
+                continue
+            if scope is not file.tree or not _is_read_elsewhere(target.id, file, program):
                 yield IdleAdapter(file, node, target.id, scope)
+
+
+def _is_read_elsewhere(name: str, file: SourceFile, program: Program) -> bool:
+    """Whether another file imports a name of a module, or reads it of one."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and any(one.name in (name, "*") for one in node.names))
+        or (isinstance(node, ast.Attribute) and node.attr == name)
+        for other in program.parsed()
+        if other is not file
+        for node in other.walk()
+    )
 
 
 def _is_handed_on(node: ast.AST, name: str, file: SourceFile) -> bool:

@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from explainer.source.network.idle_adapter import find_idle_adapters
+from explainer.source.program import read_program
 from tests.fix.rewriting import changed_lines, rewritten
 
 SAID = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -61,6 +63,20 @@ def test_left_alone(body: str, tmp_path: pathlib.Path) -> None:
     """Where something has it, or it is not seen what should."""
     source = HEAD + body
     assert rewritten(tmp_path, "use_idle_adapter", source, body.splitlines()[-1], message=SAID) == source
+
+
+def test_a_configuration_of_another_file(tmp_path: pathlib.Path) -> None:
+    """Who imports it has it."""
+    (tmp_path / "settings.py").write_text("from peft import LoraConfig\nlora = LoraConfig(r=8)\n")
+    source = "from settings import lora\nfrom transformers import Trainer\nmodel = wrap(lora)\nTrainer(model=model).train()\n"
+    (tmp_path / "train.py").write_text(source)
+    program = read_program(str(tmp_path), ["train.py", "settings.py"])
+    assert list(find_idle_adapters(program)) == []
+    (tmp_path / "train.py").write_text(
+        source.replace("from settings import lora\n", "import settings\n").replace("(lora)", "()")
+    )
+    (found,) = find_idle_adapters(read_program(str(tmp_path), ["train.py", "settings.py"]))
+    assert found.name == "lora"
 
 
 def test_a_language_model_is_not_thawed_at_its_head(tmp_path: pathlib.Path) -> None:
