@@ -12,7 +12,6 @@ import pytest
 
 from explainer.live.imports import after_import
 from tests.conftest import ROOT
-from tests.gate import some_at_gate
 from tests.live.test_noting import run
 
 ASK = "after_import('outer', lambda module: print('told of', module.Trainer.__name__))\n"
@@ -85,8 +84,9 @@ with tempfile.TemporaryDirectory() as out:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.torch
-@pytest.mark.parametrize(("sound", "is_told"), some_at_gate({"spoilt": (4, True), "sound": (99, False)}, ["spoilt"]))
+@pytest.mark.parametrize(("sound", "is_told"), [(4, True), (99, False)], ids=["spoilt", "sound"])
 def test_a_program_that_imports_a_trainer_first(sound: int, is_told: bool, tmp_path: pathlib.Path) -> None:  # noqa: FBT001
     """transformers imports torch itself, in the midst of its trainer: the steps are seen all the same."""
     pytest.importorskip("transformers")
