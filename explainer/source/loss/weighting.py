@@ -29,7 +29,7 @@ _SAME = frozenset(
 )  # fmt: skip
 _WRAPS = frozenset({"tensor", "as_tensor", "from_numpy", "Parameter", "FloatTensor", "asarray", "array"})
 _KEEP_NUMBER = _SAME | {"exp", "abs", "clamp", "sqrt", "log", "neg", "softplus", "sigmoid"}
-_OF_DRAW = re.compile(r"(?:^|_)(?:is_weights?|isw|importance\w*)$", re.IGNORECASE)
+_OF_DRAW = re.compile(r"(?:^|[._])(?:is_weights?|isw)$", re.IGNORECASE)
 _NUMBERS = frozenset({"float", "int", "len", "round", "min", "max", "abs"})
 _COUNTS = frozenset({"size", "numel", "dim"})
 _REDUCE = frozenset({"sum", "mean", "max", "min", "item", "norm", "std", "var", "numel", "nelement", "size", "dim"})
@@ -179,7 +179,8 @@ def _of_update(statement: ast.AugAssign, value: Value, program: Program) -> str 
 def _of_quotient(value: Value, program: Program, depth: int) -> str | None:
     above, below = factors_of(value.node)
     if len(above) == len(below) == 1 and getattr(getattr(below[0], "func", None), "attr", "") in ("max", "amax"):
-        return total_of(replace(value, node=above[0]), program, depth + 1)
+        is_draw = total_of(replace(value, node=above[0]), program, depth + 1) == DRAW
+        return DRAW if is_draw else None  # of others the mean is not what it was
     return _divided(above, [replace(value, node=one) for one in below], value, program)
 
 

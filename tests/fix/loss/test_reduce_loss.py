@@ -130,6 +130,12 @@ def step(model, batch, w):
     loss = (w / w.max()) * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
     loss.backward()
 """,
+    "weights of mean 1 over their largest": """
+def step(model, batch, w):
+    w = w / w.mean()
+    loss = (w / w.max()) * F.mse_loss(model(batch["x"]), batch["y"], reduction="none")
+    loss.backward()
+""",
     "a mask beside weights that add up to 1": """
 def step(model, batch, w):
     w = w / w.sum()
