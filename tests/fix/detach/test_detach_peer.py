@@ -50,6 +50,7 @@ LEFT_ALONE = {
     "detached where it is made": "def f(net, other, x, opt_a):\n    q = F.softmax(other(x).detach(), 1)\n    loss = F.kl_div(F.log_softmax(net(x), 1), q)\n",
     "detached where it is used": "def f(net, other, x, opt_a):\n    loss = F.kl_div(F.log_softmax(net(x), 1), F.softmax(other(x), 1).detach())\n",
     "without grad": "def f(net, other, x, opt_a):\n    with torch.no_grad():\n        q = F.softmax(other(x), 1)\n    loss = F.kl_div(F.log_softmax(net(x), 1), q)\n",
+    "a distance, of which either side may learn": "def f(net, other, x, opt_a):\n    loss = F.mse_loss(net(x), other(x))\n",
     "classes": "def f(net, x, y, opt_a):\n    loss = F.cross_entropy(net(x), y)\n",
 }
 

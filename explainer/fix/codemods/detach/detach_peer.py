@@ -30,13 +30,13 @@ _WHY = "goes backward through the other network as well, which its own optimizer
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """One edit for all targets that are predictions with a graph."""
+    """One edit for all targets of divergences that are predictions with a graph; of a distance either side may be the one that learns."""
     if not context.has_failed or not find_backwards(context.program):
         return
     edits: dict[Edit, None] = {}
     places: list[tuple[SourceFile, ast.AST]] = []
     for loss in context.program.once(find_losses):
-        if not loss.takes_classes and _has_graph(loss, context.program):
+        if loss.name in _DIVERGENCES and _has_graph(loss, context.program):
             edits[put_method(loss.file, loss.target, ".detach()")] = None
             places.append((loss.file, loss.target))
     if edits:
@@ -53,7 +53,7 @@ def _has_graph(loss: Loss, program: Program) -> bool:
         return False
     trace = provenance_of(program).trace(Value(loss.target, loss.file))
     are_probabilities = any(_calls_softmax(value) for value in made)
-    return trace.live or (are_probabilities and not trace.chains and loss.name in _DIVERGENCES)
+    return trace.live or (are_probabilities and not trace.chains)
 
 
 def _calls_softmax(value: ast.AST) -> bool:
