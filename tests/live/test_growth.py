@@ -45,6 +45,15 @@ def test_a_loss_that_explodes_at_once() -> None:
     assert told[0] == 4.0
 
 
+def test_a_loss_that_was_nothing_for_a_step() -> None:
+    """From 0 to a usual loss no factor tells anything."""
+    tracer, undo = tracing.arm(torch)
+    with undo:
+        for value in (12.0, 0.0, 11.0):
+            (torch.ones(1, requires_grad=True) * value).sum().backward()
+        assert tracer.explain(None, "")["grown"] is None
+
+
 def test_what_comes_behind_the_first_nan() -> None:
     """A run that goes on for long with NaN still tells how it came to that."""
     assert grown(1e12, 200) is not None

@@ -38,8 +38,8 @@ class Growth:
     def told(self) -> tuple[float, float] | None:
         """The least of the latest finite losses and the last of them, where they have grown out of proportion."""
         values = [abs(one) for one in numbers_of(self._torch, list(self._values)) if math.isfinite(one)]
-        if len(values) > 1 and values[-1] > max(LARGE, AT_ONCE * min(values[-LATELY:-1])):
-            return min(values[-LATELY:-1]), values[-1]
+        if len(values) > 1 and values[-2] and values[-1] > max(LARGE, AT_ONCE * values[-2]):
+            return values[-2], values[-1]
         if len(values) < LEAST:
             return None
         before, last = sorted(values[:-1]), values[-1]
