@@ -9,6 +9,7 @@ from explainer.model.rank import RankStory
 from explainer.model.trace import TracedLine
 
 SEEN = "seen in the live program: "  # what a line of the log begins with that no program has printed
+NAN_STEPS = "{} of {} steps were made with a loss that is NaN"  # what is seen of a run that ended well
 _REPEATED = re.compile(r"Caught \w+ in (?:DataLoader worker|replica|pin memory thread)")
 _HANDS_ON = ("concurrent/futures/_base.py", "multiprocessing/pool.py")
 

@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from explainer.model.incident import NAN_STEPS
 from explainer.model.verification import (
     ADDS_UP,
     CHANGES_NOTHING,
@@ -156,7 +157,7 @@ def _faults(process: ProcessReport) -> Iterator[str]:
     elif process.last_loss:
         yield f"the loss is {process.last_loss} at the end"
     elif process.nan_losses and not process.not_finite:
-        yield f"{process.nan_losses} of {sum(made for _, made in process.steps)} steps were made with a loss that is NaN"
+        yield NAN_STEPS.format(process.nan_losses, sum(made for _, made in process.steps))
     row = next((one for one in process.rows if one.norm is None), None)
     if row is not None:
         names = [one.name for one in process.parameters if one.bad]

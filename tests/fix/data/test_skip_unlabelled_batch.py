@@ -9,7 +9,7 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
-from explainer.model.incident import SEEN, LogLine
+from explainer.model.incident import NAN_STEPS, SEEN, LogLine
 from explainer.model.trace import NOT_FINITE, TracedLine
 from tests.fix.rewriting import changed_lines, failed, line_of, write
 
@@ -43,7 +43,7 @@ CASES = {
 def test_the_odd_batch(source: str, said: str, lines: list[str], tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "train.py")
     program = write(tmp_path, {"train.py": source})
-    log = (LogLine(text=f"{SEEN}{said} steps were made with a loss that is NaN"),)
+    log = (LogLine(text=SEEN + NAN_STEPS.format(*said.split(" of "))),)
     traced = TracedLine(kind=NOT_FINITE, operation="cross_entropy", file=path, line=line_of(source, "loss = "))
     incident = replace(failed(), log=log, traced=(traced,))
     found = list(find_codemod("skip_unlabelled_batch")(Context(program=program, incident=incident)))

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.trace import traced_places
-from explainer.model.incident import SEEN
+from explainer.model.incident import NAN_STEPS, SEEN
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
 
-_SAID = re.compile(rf"{re.escape(SEEN)}(\d+) of (\d+) steps were made with a loss that is NaN")
+_SAID = re.compile(re.escape(SEEN) + NAN_STEPS.format(r"(\d+)", r"(\d+)"))
 _FEW = 5  # one in so many at most
 _IGNORED = "-100"
 
