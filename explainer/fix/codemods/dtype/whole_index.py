@@ -33,6 +33,7 @@ _PLACES = {
     ),
     **dict.fromkeys(("take", "take_along_dim", "one_hot"), 0),
 }
+_WHOLE = "right where the values are whole numbers: `.long()` cuts fractions off"
 _KEYWORDS = ("index", "indices")
 
 
@@ -48,11 +49,15 @@ def propose(context: Context) -> Iterator[Proposal]:
             told = seen(index, context) if index is not None else None
             if index is None or (told is not None and told.dtype in ("int64", "bool")):
                 continue
-            kind = (
-                "by an index of floats" if told and told.dtype.startswith("float") else "by an index that is not int64"
+            are_integers = told is not None and told.is_integer
+            kind = f"picks or writes by {told.dtype}" if told is not None else "picks or writes by what is not int64"
+            yield Proposal(
+                edits=(put_method(file, index, ".long()"),),
+                culprit=culprit_of(file, node, kind),
+                belief=2.0,
+                applicability=None if are_integers else "unsafe",
+                because=None if are_integers else _WHOLE,
             )
-            edits = (put_method(file, index, ".long()"),)
-            yield Proposal(edits=edits, culprit=culprit_of(file, node, f"picks or writes {kind}"), belief=2.0)
 
 
 def _index(node: ast.AST, file: SourceFile, context: Context) -> ast.expr | None:
