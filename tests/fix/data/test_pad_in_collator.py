@@ -268,16 +268,16 @@ WRONG = {
 @pytest.mark.parametrize(("source", "message"), RIGHT.values(), ids=RIGHT)
 def test_right_programs_stay(tmp_path, source: str, message: str) -> None:
     """Where the labels are no row of the model's tokens, or their padding would count, nothing is proposed."""
-    assert rewritten(tmp_path, "pad_labels_in_collator", source, message=message) == source
+    assert rewritten(tmp_path, "pad_in_collator", source, message=message) == source
 
 
 @pytest.mark.parametrize(("source", "message", "wanted"), WRONG.values(), ids=WRONG)
 def test_faults_are_cured(tmp_path, source: str, message: str, wanted: list[str]) -> None:
     """The call gets its collator with the import; a second time nothing is left to do."""
     at = "tokenizer.pad(" if "tokenizer.pad(" in source else None
-    after = rewritten(tmp_path, "pad_labels_in_collator", source, at, message=message)
+    after = rewritten(tmp_path, "pad_in_collator", source, at, message=message)
     assert changed_lines(source, after) == wanted
-    assert rewritten(tmp_path, "pad_labels_in_collator", after, message=message) == after
+    assert rewritten(tmp_path, "pad_in_collator", after, message=message) == after
 
 
 def test_what_a_collator_of_torch_refuses(tmp_path: pathlib.Path) -> None:
@@ -289,7 +289,7 @@ def test_what_a_collator_of_torch_refuses(tmp_path: pathlib.Path) -> None:
         str(tmp_path / "train.py"): line_of(text, "for batch"),
         "/site-packages/torch/utils/data/_utils/collate.py": 271,
     }
-    (proposal,) = find_codemod("pad_labels_in_collator")(Context(program=program, incident=failed(at, message=said)))
+    (proposal,) = find_codemod("pad_in_collator")(Context(program=program, incident=failed(at, message=said)))
     assert changed_lines(text, splice(text, proposal.edits)) == [
         "for batch in DataLoader(rows.with_format('torch'), batch_size=8, collate_fn=DataCollatorWithPadding(tokenizer)):"
     ]

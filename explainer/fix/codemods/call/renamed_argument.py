@@ -136,14 +136,13 @@ def _edits(setting: Setting, change: Change) -> tuple[Edit, ...]:
 
 def _of_key(setting: Setting, template: str) -> tuple[Edit, ...]:
     """`gpus: 0` of a file becomes `accelerator: cpu`: the first argument takes the place, the others stand behind it."""
-    (name, value), *others = [(one, told) for one, told in _ARGUMENT.findall(template)]
-    first = next((one for one, told in _ARGUMENT.findall(template) if told == "@"), None)
-    if first is not None:  # the value moves along
-        others = [(one, told) for one, told in _ARGUMENT.findall(template) if told != "@"]
-        found = [rename_key(setting, first)]
-    else:
-        found = [rename_key(setting, name), set_value(setting, ast.literal_eval(value))]
-    return _known([*found, *(add_key(setting, one, ast.literal_eval(told)) for one, told in others)])
+    arguments = dict(_ARGUMENT.findall(template))
+    first = next((name for name, value in arguments.items() if value == "@"), next(iter(arguments)))
+    value = arguments.pop(first)
+    found = [rename_key(setting, first)]
+    if value != "@":  # else the value moves along
+        found.append(set_value(setting, ast.literal_eval(value)))
+    return _known([*found, *(add_key(setting, one, ast.literal_eval(told)) for one, told in arguments.items())])
 
 
 def _known(edits: list[Edit | str]) -> tuple[Edit, ...]:

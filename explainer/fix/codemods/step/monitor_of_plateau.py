@@ -17,6 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import find_calls
 from explainer.source.value.flow import arguments_of
 from explainer.source.value.resolve import resolver_of
 
@@ -87,7 +88,7 @@ def _only(names: Iterable[str]) -> str | None:
 
 def _mode(program: Program) -> str:
     """Whether the scheduler waits for a number to fall ("min") or to rise ("max")."""
-    for call in _calls(program):
+    for _, call in find_calls(program):
         if (dotted_name(call.func) or "").rpartition(".")[2] == "ReduceLROnPlateau":
             given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "mode")]
             return next((str(one.value) for one in given if isinstance(one, ast.Constant)), "min")
@@ -96,7 +97,7 @@ def _mode(program: Program) -> str:
 
 def _watched(program: Program) -> Iterator[tuple[str, str]]:
     """What the callbacks of the program watch, and in which direction."""
-    for call in _calls(program):
+    for _, call in find_calls(program):
         given = {one.arg: one.value.value for one in call.keywords if isinstance(one.value, ast.Constant)}
         if isinstance(given.get("monitor"), str):
             yield str(given["monitor"]), str(given.get("mode", "min"))
@@ -104,18 +105,17 @@ def _watched(program: Program) -> Iterator[tuple[str, str]]:
 
 def _logged(program: Program) -> Iterator[tuple[str, bool]]:
     """The names under which something is logged, and whether the validation does it."""
-    for file in program.parsed():
-        for call in file.walk():
-            if not isinstance(call, ast.Call) or not call.args or not isinstance(call.func, ast.Attribute):
-                continue
-            first = call.args[0]
-            keys = [first] if call.func.attr == "log" else []
-            if call.func.attr == "log_dict" and isinstance(first, ast.Dict):
-                keys = [key for key in first.keys if key is not None]
-            for key in keys:
-                for name, function in _written(key, file, program):
-                    is_hook = function is not None and function.name.startswith(_HOOKS)
-                    yield name, is_hook or name.lower().startswith(_VALIDATION)
+    for file, call in find_calls(program):
+        if not call.args or not isinstance(call.func, ast.Attribute):
+            continue
+        first = call.args[0]
+        keys = [first] if call.func.attr == "log" else []
+        if call.func.attr == "log_dict" and isinstance(first, ast.Dict):
+            keys = [key for key in first.keys if key is not None]
+        for key in keys:
+            for name, function in _written(key, file, program):
+                is_hook = function is not None and function.name.startswith(_HOOKS)
+                yield name, is_hook or name.lower().startswith(_VALIDATION)
 
 
 def _written(key: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[str, Function | None]]:
@@ -132,10 +132,6 @@ def _written(key: ast.expr, file: SourceFile, program: Program) -> Iterator[tupl
             words = [one.value if isinstance(one, ast.Constant) else None for one in parts]
             if None not in words:
                 yield "".join(map(str, words)), program.names(where).function_of(call)
-
-
-def _calls(program: Program) -> Iterator[ast.Call]:
-    return (node for file in program.parsed() for node in file.walk() if isinstance(node, ast.Call))
 
 
 def _added(node: ast.Dict, metric: str, file: SourceFile) -> Edit:
