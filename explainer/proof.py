@@ -16,6 +16,7 @@ from explainer.fix.choice import Choice
 from explainer.ingest.text import read_text
 from explainer.match.silent import silent_warnings
 from explainer.model.finding import Fix
+from explainer.model.incident import Incident, WarningRecord
 from explainer.model.repair import Run
 from explainer.model.trace import STARVING_CUT
 from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
@@ -71,7 +72,7 @@ class Target:
     `before` are the processes of the program as it was, with the first gradients of what had stepped by then, once a fix was
     tried that may falsify those; of one that had not stepped, with the gradients of its first backward.
     `meant` are those of its twin on copies of saved tensors, once a fix was tried for a write in place: a twin does not fail
-    of that, and its gradients are those of the values that the forward used.
+    of that, and its gradients are those of the values that the forward used. `warnings` are what it gave before it failed.
     """
 
     past: tuple[tuple[str, int], ...] = ()
@@ -80,6 +81,7 @@ class Target:
     given: int = 0
     before: tuple[ProcessReport, ...] | None = None
     meant: tuple[ProcessReport, ...] | None = None
+    warnings: tuple[WarningRecord, ...] = ()
 
 
 def wants_look(target: Target, choice: Choice) -> bool:
@@ -171,6 +173,7 @@ def target_of(run: Run) -> Target:
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
         given=_given(run.processes),
+        warnings=run.report.incident.warnings if run.report is not None else (),
     )
 
 
@@ -212,8 +215,8 @@ def prove(
         proof = verify_with_twin(job.command, job.root, watch, proof)
     if proof.verdict == GREEN and (why := _worse_than_before(target, choice, job.root, proof)):
         proof = replace(proof, verdict=RED, reasons=(why,))
-    if proof.verdict == GREEN and target.is_silent and _is_warned_of(choice.finding.cause, job, proof):
-        proof = replace(proof, verdict=RED, reasons=("the program still gives the warning",))
+    if proof.verdict == GREEN and (why := _warned_of(target, choice.finding.cause, job, proof)):
+        proof = replace(proof, verdict=RED, reasons=(why,))
     # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/") or _chooses_form(choice.fix)
     is_compared = _is_compared(target.before, proof) and not _is_of_old_policy(choice.fix)
@@ -228,10 +231,21 @@ def _is_of_old_policy(fix: Fix) -> bool:
     return fix.id.partition("~")[0] in OLD_POLICY
 
 
-def _is_warned_of(cause: str, job: Job, proof: Verification) -> bool:
-    """Whether the program still gives a warning that tells of a cause by itself."""
-    own = {cause, *job.catalog.cause(cause).signatures}
-    return any(own & silent_warnings(one, job.catalog, used_by(proof.processes)) for one in read_text(proof.output))
+def _warned_of(target: Target, cause: str, job: Job, proof: Verification) -> str | None:
+    """What is wrong by a warning that tells by itself of a training that goes wrong: the one before the edit, or one behind it."""
+    uses = used_by(proof.processes)
+    own = {cause, *job.catalog.cause(cause).signatures} if target.is_silent else frozenset[str]()
+    before = silent_warnings(Incident(warnings=target.warnings), job.catalog, uses)
+    for one in read_text(proof.output):
+        told = silent_warnings(one, job.catalog, uses)
+        if told & own:
+            return "the program still gives the warning"
+        if told - before:
+            first = next(
+                each for each in one.warnings if silent_warnings(replace(one, warnings=(each,)), job.catalog, uses)
+            )
+            return f"behind it the program warns: {first.message.strip().splitlines()[0][:200]}"
+    return None
 
 
 def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verification) -> str | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from explainer.fix.choice import Choice
 from explainer.ingest.text import read_text
 from explainer.model.finding import Evidence, Finding, Fix
+from explainer.model.incident import Incident
 from explainer.model.journal import Record, Refused
 from explainer.model.repair import (
     FAILED,
@@ -30,7 +31,7 @@ from explainer.model.repair import (
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
 from explainer.proof import Target, prove, target_of, wants_look, with_look
-from explainer.run import Job, explain_run, run_program, seen_without_a_word, sharpen
+from explainer.run import Job, explain_run, run_program, seen_without_a_word, sharpen, warned_of, with_left_out
 from explainer.verification.command import OnOutput
 from explainer.workflow import apply, undo
 
@@ -211,11 +212,21 @@ def next_failure(job: Job, proof: Verification, before: Report) -> Report | None
     if proof.verdict == GREEN:
         return None
     is_failed = any(one.failures for one in proof.processes)
-    told = list(read_text(proof.output)) if is_failed else [*seen_without_a_word(proof.processes, job.root)]
+    told = list(read_text(proof.output))
+    if not is_failed:
+        seen = list(seen_without_a_word(proof.processes, job.root))
+        told = seen or with_left_out(_newly_warned(told, proof, before, job), proof.processes, job.root)
     report = explain_run(told, proof.processes, job) if told or is_failed else None
     if report is None or not report.findings or _place_of(report) == _place_of(before):
         return None
     return report
+
+
+def _newly_warned(told: list[Incident], proof: Verification, before: Report, job: Job) -> list[Incident]:
+    """What was printed where it warns of what a program without the fix had not warned of."""
+    known = {one.message for one in before.incident.warnings}
+    new = [replace(one, warnings=tuple(each for each in one.warnings if each.message not in known)) for one in told]
+    return warned_of(new, proof.processes, job.catalog)
 
 
 def _candidates(report: Report, *, unsafe: bool) -> Iterator[tuple[Finding, Fix]]:

@@ -123,10 +123,8 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
     told = with_silent(incidents, silent) if status or silent else warned_of(incidents, processes, job.catalog)
     told = with_idle_schedules(with_early_clips(told, processes), processes)
     told = with_refused(told, processes, silent) if silent else told
-    is_renewed = any(one.renewed for one in processes)  # it says more of what a forward puts into its module
-    unowned = () if status or is_renewed else left_out(processes, job.root)
-    if unowned:
-        told = [with_unowned(told[-1] if told else Incident(), unowned)]
+    if not status:
+        told = with_left_out(told, processes, job.root)
     report = _report_of_job(job, folder, incidents, late_at) if status else None
     if report is None:
         report = explain_run(told, _that_failed(processes, ended, status), job) if status or told else None
@@ -134,6 +132,13 @@ def _explained(job: Job, folder: ReportFolder, ended: Ended, incidents: list[Inc
         status=status, seconds=ended.seconds, report=report, processes=processes, is_asked=ended.is_asked,
         is_elsewhere=folder.is_shared and status != 0 and is_elsewhere(folder),
     )  # fmt: skip
+
+
+def with_left_out(incidents: list[Incident], processes: Sequence[ProcessReport], root: str) -> list[Incident]:
+    """What was printed by a program that ended well, with the trainable parameters that belong to no optimizer, if any do not."""
+    is_renewed = any(one.renewed for one in processes)  # it says more of what a forward puts into its module
+    unowned = () if is_renewed else left_out(processes, root)
+    return [with_unowned(incidents[-1] if incidents else Incident(), unowned)] if unowned else incidents
 
 
 def _that_failed(processes: Sequence[ProcessReport], ended: Ended, status: int) -> Sequence[ProcessReport]:

@@ -50,7 +50,7 @@ def in_plain_containers(torch: Any, root: Any) -> Iterator[tuple[str, Any]]:
                 continue
             parts = list(value.items() if isinstance(value, dict) else enumerate(value))[:_MANY]
             layers = [(key, one) for key, one in parts if issubclass(type(one), (torch.nn.Module, torch.nn.Parameter))]
-            for key, layer in layers if len(layers) > 1 else ():
+            for key, layer in layers if len(layers) > 1 or type(value) is dict else ():
                 place = f"{path}.{name}.{key}".lstrip(".")
                 if issubclass(type(layer), torch.nn.Parameter):
                     yield place, layer

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection
 
 from explainer.catalog.catalog import Catalog
 from explainer.model.incident import Incident
+
+_SIZES = re.compile(r"target size \(torch\.Size\(\[([\d, ]*)\]\)\).*input size \(torch\.Size\(\[([\d, ]*)\]\)\)")
 
 
 def silent_warnings(incident: Incident, catalog: Catalog, uses: Collection[str] = ()) -> frozenset[str]:
@@ -18,5 +22,11 @@ def silent_warnings(incident: Incident, catalog: Catalog, uses: Collection[str] 
         for name, form in catalog.forms()
         if form.get("silent") and form.get("silent_unless", "") not in uses
         for warning in incident.warnings
-        if all(literal in warning.message for literal in form["contains"])
+        if all(literal in warning.message for literal in form["contains"]) and not _is_of_one_value(warning.message)
     )
+
+
+def _is_of_one_value(message: str) -> bool:
+    """Whether a warning of two sizes speaks of one value on each side, as of `[1]` and `[]`: there is nothing to pair otherwise."""
+    told = _SIZES.search(message)
+    return told is not None and all(math.prod(map(int, re.findall(r"\d+", one))) == 1 for one in told.groups())

@@ -19,6 +19,8 @@ TWICE = "optimizer contains a parameter group with duplicate parameters; in futu
 CASES = {
     "broadcast": (BROADCAST, (), {"target-size-differs"}),
     "broadcast beside a scaler": (BROADCAST, ("grad scaler",), {"target-size-differs"}),
+    "one value on each side": (BROADCAST.replace("[8]", "[]").replace("[8, 1]", "[1]"), (), set()),
+    "one target for all": (BROADCAST.replace("[8]", "[]"), (), {"target-size-differs"}),
     "order": (ORDER, (), {"optimizer/scheduler-order"}),
     "twice": (TWICE, (), {"optimizer/option-conflict"}),
     "order beside a scaler, which leaves steps out": (ORDER, ("grad scaler",), set()),
