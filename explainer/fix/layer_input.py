@@ -12,7 +12,7 @@ from explainer.source.value.binding import Value
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
-_LINEAR = re.compile(r"shapes cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)")
+_LINEAR = re.compile(r"shapes cannot be multiplied \((?P<rows>\d+)x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)")
 _RECURRENT = re.compile(r"must be equal to input_size\. Expected (?P<wanted>\d+), got (?P<got>\d+)")
 _NORM = re.compile(r"normalized_shape=\[(?P<wanted>\d+)\], expected .*got input of size\[(?P<shape>[\d, ]+)\]")
 _BATCH_NORM = re.compile(r"running_mean should contain (?P<got>\d+) elements not (?P<wanted>\d+)")
@@ -32,6 +32,12 @@ class Told:
     wanted: int
     got: int | None
     shape: tuple[int, ...] | None
+    rows: int | None = None
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether a layer of one feature may have got a value for each sample, which torch takes for one row of many features."""
+        return self.rows == 1 and self.wanted == 1
 
     @property
     def is_last(self) -> bool:
@@ -59,8 +65,13 @@ def read_told(message: str) -> Told | None:
             groups = found.groupdict()
             shape = tuple(int(one) for one in re.findall(r"\d+", groups.get("shape") or ""))
             got = groups.get("got")
+            rows = groups.get("rows")
             return Told(
-                kind=kind, wanted=int(groups["wanted"]), got=int(got) if got is not None else None, shape=shape or None
+                kind=kind,
+                wanted=int(groups["wanted"]),
+                got=int(got) if got is not None else None,
+                shape=shape or None,
+                rows=int(rows) if rows is not None else None,
             )
     return None
 

@@ -19,7 +19,8 @@ _SAME = frozenset(
     ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "sigmoid", "tanh", "relu", "softplus", "sin", "cos",
      "float", "double", "half", "long", "bool", "int", "to", "type", "clamp", "clamp_min", "clamp_max", "detach", "clone",
      "contiguous", "reciprocal", "softmax", "log_softmax", "cumsum", "cumprod", "masked_fill", "round", "floor", "ceil", "sign",
-     "logical_not", "ne", "eq", "gt", "lt", "ge", "le", "cpu", "cuda", "type_as")
+     "logical_not", "ne", "eq", "gt", "lt", "ge", "le", "cpu", "cuda", "type_as", "gelu", "silu", "dropout", "normalize",
+     "layer_norm", "nan_to_num", "bfloat16")
 )  # fmt: skip
 _REDUCING = frozenset(("sum", "mean", "amax", "amin", "std", "var", "norm", "logsumexp", "prod", "any", "all"))
 _ROWS = frozenset(("torch.nn.Linear", "torch.nn.Embedding"))
@@ -42,7 +43,7 @@ def seen_shape(node: ast.expr, file: SourceFile, context: Context) -> Shape | No
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         return _together(node.left, node.right, file, context)
     if isinstance(node, ast.Subscript):
-        is_written = isinstance(node.slice, (ast.Tuple, ast.Constant, ast.UnaryOp))
+        is_written = isinstance(node.slice, (ast.Tuple, ast.Constant, ast.UnaryOp, ast.Slice))
         return _with_axes(node, file, context) if is_written else _gathered(node, file, context)
     return _of_call(node, file, context) if isinstance(node, ast.Call) else None
 
@@ -80,13 +81,12 @@ def _gathered(node: ast.Subscript, file: SourceFile, context: Context) -> Shape 
 
 
 def _with_axes(node: ast.Subscript, file: SourceFile, context: Context) -> Shape | None:
-    """`mask[:, :, None]`: an axis of 1 for each None, one less for each number; nothing is known of other indices."""
+    """`mask[:, :, None]`, `ids[:, 1:]`: an axis of 1 for each None, one less for each number; nothing is known of other indices."""
     shape, found = seen_shape(node.value, file, context), list[int | None]()
     left = list(shape) if shape is not None else []
     for one in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
-        is_whole = isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None)
-        if is_whole and left:
-            found.append(left.pop(0))
+        if isinstance(one, ast.Slice) and left:
+            found.append(_cut(left.pop(0), one, context.program.names(file)))
         elif isinstance(one, ast.Constant) and one.value is None:
             found.append(1)
         elif left and _is_place(one):
@@ -94,6 +94,19 @@ def _with_axes(node: ast.Subscript, file: SourceFile, context: Context) -> Shape
         else:
             return None
     return (*found, *left) if shape is not None else None
+
+
+def _cut(size: int | None, cut: ast.Slice, names: Names) -> int | None:
+    """What a slice leaves of an axis."""
+    if (cut.lower, cut.upper, cut.step) == (None, None, None):
+        return size
+    ends = [number_of(one, names) if one is not None else None for one in (cut.lower, cut.upper, cut.step)]
+    is_known = all(
+        (one is None) == (end is None) for one, end in zip((cut.lower, cut.upper, cut.step), ends, strict=True)
+    )
+    if size in (None, SPATIAL) or not is_known or ends[2] == 0:
+        return size if size == SPATIAL else None
+    return len(range(size)[slice(*(int(one) if one is not None else None for one in ends))])
 
 
 def _is_place(node: ast.expr) -> bool:

@@ -27,6 +27,11 @@ WRONG = {
         "out = torch.gather(logp, -1, ids.unsqueeze(-1)).squeeze(-1)",
         "logp.gather(2, ids[..., None])[..., 0]",
     ),
+    "the tokens but the first": (
+        "out = logp[:, :-1].gather(-1, ids[:, 1:]).squeeze(-1)",
+        "out = logp[:, :-1].gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)",
+        "logp[:, :-1].gather(2, ids[:, 1:, None])[..., 0]",
+    ),
     "squeezed already": (
         "out = q.gather(1, action).squeeze(1)",
         "out = q.gather(1, action.unsqueeze(1)).squeeze(1)",

@@ -1,7 +1,8 @@
 """`self.conv(x.transpose(1, 2))`: an input whose features stand in another axis than the layer reads them in.
 
 Only where the live program had the input's shape, or the message says it, and just one other axis has the size that the layer
-was built for. An image or a series without a channel gets one: `self.conv(x.unsqueeze(1))`.
+was built for. An image or a series without a channel gets one: `self.conv(x.unsqueeze(1))`; a value for each sample becomes a column
+for a layer of one feature: `self.time(t.unsqueeze(-1))`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.layer_input import Told, layer_of, read_told
 from explainer.fix.rewrite import put_method
-from explainer.fix.seen import seen
+from explainer.fix.seen_shape import Shape, seen_shape
 from explainer.source.tree import walk
-from explainer.source.value.origin import KEEP
-
-# What changes no shape, beside the methods that keep a tensor as it is.
-_ELEMENTWISE = frozenset(
-    {"relu", "gelu", "silu", "tanh", "sigmoid", "exp", "log", "log1p", "sqrt", "abs", "float", "half", "double", "clamp", "square"}
-    | {"dropout", "softmax", "log_softmax", "normalize", "layer_norm", "nan_to_num", "bfloat16", "pow", "add", "sub", "mul", "div"}
-)  # fmt: skip
-_MOVES = frozenset(
-    {"view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "t", "T", "repeat", "expand"}
-)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -39,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if len(calls) != 1 or isinstance(calls[0].args[0], ast.Starred):
             return
         given = calls[0].args[0]
-        known = _shape_of(given, context)
+        known = seen_shape(given, file, context)
         method = _moved(known or told.shape, told, is_known=known is not None)
         if method is not None:
             yield Proposal(
@@ -50,28 +41,17 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
-def _shape_of(node: ast.expr, context: Context) -> tuple[int, ...] | None:
-    """The shape of an expression of which the live program had the tensor, through what works on each element."""
-    tensor = seen(node, context)
-    if tensor is not None:
-        return tensor.shape
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    method = node.func.attr
-    if method not in _ELEMENTWISE and (method not in KEEP or method in _MOVES):
-        return None
-    return _shape_of(node.func.value, context) or (_shape_of(node.args[0], context) if node.args else None)
-
-
-def _moved(shape: tuple[int, ...] | None, told: Told, *, is_known: bool) -> str | None:
+def _moved(shape: Shape | None, told: Told, *, is_known: bool) -> str | None:
     """The method that brings the wanted size to the layer's axis; None where no one axis, or more than one, has it."""
     if shape is None:
         return None
     if told.is_convolution and told.wanted == 1 and is_known and told.shape == (1, *shape):
         return ".unsqueeze(1)"
+    if told.is_vector and len(shape) == 1 and is_known and shape[0] == told.got:
+        return ".unsqueeze(-1)"
     axis = len(shape) - 1 if told.is_last else 1
     others = [at for at, size in enumerate(shape) if size == told.wanted and at not in (0, axis)]
-    if len(shape) < 3 or len(others) != 1 or (told.got is not None and shape[axis] != told.got):
+    if len(shape) < 3 or None in shape or len(others) != 1 or (told.got is not None and shape[axis] != told.got):
         return None
     if len(shape) == 3:
         return ".transpose(1, 2)"

@@ -22,7 +22,7 @@ from explainer.source.value.resolve import resolver_of
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the layer on the line that raised, where its first argument is the number that the message names."""
     told = read_told(message_of(context))
-    if told is None or told.size is None:
+    if told is None or told.size is None or told.is_vector:
         return
     for file, statement in list(raised_at(context))[:1]:
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):

@@ -35,7 +35,9 @@ _Layer = tuple[SourceFile, ast.Call]
 def propose(context: Context) -> Iterator[Proposal]:
     """The edit of the one layer that was built for another width."""
     shapes = next((found for one in context.incident.exceptions if (found := _SHAPES.search(one.message))), None)
-    if shapes is None:
+    if (
+        shapes is None or shapes.group(1) == shapes.group(3) == "1"
+    ):  # a value for each sample, as a layer of one feature gets it
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
     edited = [*_by_setting(got, wanted, out, context), *_by_layer(got, wanted, out, context)]

@@ -75,19 +75,15 @@ def _of_more_axes(
 ) -> Iterator[Proposal]:
     """An index of one axis less than what it picks from, along the last of these."""
     source, axis, index = told
-    tensor, whole = seen(index, context), seen_shape(source, file, context)
+    shape, whole = seen_shape(index, file, context), seen_shape(source, file, context)
     number = number_of(axis, context.program.names(file))
-    if (
-        tensor is None
-        or number not in (len(tensor.shape), -1)
-        or (whole is not None and len(whole) != len(tensor.shape) + 1)
-    ):
+    if shape is None or number not in (len(shape), -1) or (whole is not None and len(whole) != len(shape) + 1):
         return
     text = file.segment(axis)
     picked = [put_method(file, index, f".unsqueeze({text})")]
     above = file.parents.get(call)
     is_dropped = isinstance(above, ast.Attribute) and above.attr in _DROPS
-    if not is_dropped and not _meets_columns(call, statement, len(tensor.shape) + 1, file, context):
+    if not is_dropped and not _meets_columns(call, statement, len(shape) + 1, file, context):
         inside = f"{operand(file, index)}.unsqueeze({text})"
         whole_text = file.segment(call)
         start = file.span(index)[0] - file.span(call)[0]
@@ -96,7 +92,7 @@ def _of_more_axes(
     yield Proposal(
         edits=tuple(picked),
         culprit=culprit_of(
-            file, call, f"picks by an index of {list(tensor.shape)}, which lacks the axis that it picks along"
+            file, call, f"picks by an index of {len(shape)} axes, which lacks the one that it picks along"
         ),
         belief=2.0,
     )
