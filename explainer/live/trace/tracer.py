@@ -76,7 +76,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._places = Places(torch)
         self._writes = Writes()
         self._sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # noqa: SLF001
-        self._grad_mode: Callable[[], bool] = torch.is_grad_enabled
+        is_enabled, is_inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
+        # `enable_grad` inside inference mode switches the flag on, and no graph is recorded all the same.
+        self._grad_mode: Callable[[], bool] = lambda: is_enabled() and not is_inference()
         self.flow = Flow()
         self._exits = Exits()
         self.replays = Replays(torch, self._places.here, self._writes, values=finite)

@@ -37,3 +37,12 @@ def test_the_adapter_is_activated(tmp_path: pathlib.Path) -> None:
     assert proposed(SOURCE, 5, tmp_path) is None
     later = SOURCE.replace("    return model", '    model.set_adapter("general")\n    return model')
     assert proposed(later, 6, tmp_path) is None
+
+
+def test_an_optimizer_that_gets_nothing(tmp_path: pathlib.Path) -> None:
+    """What was added is not active, and has nothing that requires grad."""
+    program = write(tmp_path, {"train.py": SOURCE})
+    proposal = best("activate_adapter", program, incident=failed(message="optimizer got an empty parameter list"))
+    assert proposal is not None
+    assert diff_lines(SOURCE, splice(SOURCE, proposal.edits)) == ["+    model.set_adapter(name)"]
+    assert best("activate_adapter", program, incident=failed(message="it failed")) is None

@@ -58,6 +58,20 @@ WRONG = {
         OWN,
         ["state = torch.load(path, weights_only=False)"],
     ),
+    "a file that is moved into its place": (
+        "import os\n"
+        + HEAD
+        + "torch.save(net, part)\nos.replace(part, f'{name}.pt')\nstate = torch.load(f'{name}.pt')\n",
+        "",
+        OWN,
+        ["state = torch.load(f'{name}.pt', weights_only=False)"],
+    ),
+    "a file by two names": (
+        HEAD + "path = out / 'net.pt'\ntorch.save(net, path)\nstate = torch.load(out / 'net.pt')\n",
+        "",
+        OWN,
+        ["state = torch.load(out / 'net.pt', weights_only=False)"],
+    ),
     "beside the argument that asks for it": (
         "model = Auto.from_pretrained(base, num_labels=5)\n",
         "",

@@ -35,7 +35,7 @@ WRONG = {
     ),
     "options that are seen": (
         SOURCE.replace("max_epochs=1", "**options").replace("trainer =", "options = dict(max_epochs=1)\ntrainer ="),
-        ["with torch.enable_grad():", "trainer = L.Trainer(**options, inference_mode=False)"],
+        ["with torch.enable_grad():", "options = dict(max_epochs=1, inference_mode=False)"],
     ),
 }
 RIGHT = {

@@ -83,3 +83,50 @@ def test_what_a_helper_reads_is_kept_by_its_caller(tmp_path: pathlib.Path) -> No
     assert after.index("retain_grad") > after.index("model.embed")
     other = HELPER + "direction(x)\n"
     assert rewritten(tmp_path, "retain_grad", other, "vectors.grad") == other
+
+
+KEEPER = """from torch import nn
+
+
+class Rater(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.words = None
+
+    def forward(self, ids):
+        words = self.embed(ids)
+        self.words = words
+        return words.sum()
+
+
+def slope(model):
+    return model.words.grad.norm()
+
+
+slope(Rater())
+"""
+OWN = {
+    "kept already": KEEPER.replace("        return words", "        self.words.retain_grad()\n        return words"),
+    "kept from outside": KEEPER.replace("slope(R", "Rater().words.retain_grad()\nslope(R"),
+    "bound twice": KEEPER.replace("        return words", "        self.words = words * 2\n        return words"),
+    "a parameter": KEEPER.replace("self.words = words", "self.words = nn.Parameter(words)"),
+    "made with the module": KEEPER.replace("self.words = None", "self.words = self.embed.weight * 2").replace(
+        "        self.words = words\n", ""
+    ),
+}  # fmt: skip
+
+
+def test_what_a_module_keeps(tmp_path: pathlib.Path) -> None:
+    """Where there is a graph: the same forward is run without one."""
+    after = rewritten(tmp_path, "retain_grad", KEEPER, "model.words.grad")
+    assert [one.strip("+ ") for one in diff_lines(KEEPER, after)] == [
+        "if self.words.requires_grad:",
+        "self.words.retain_grad()",
+    ]
+
+
+@pytest.mark.parametrize("source", OWN.values(), ids=OWN)
+def test_what_a_module_keeps_otherwise_stays(source: str, tmp_path: pathlib.Path) -> None:
+    """Kept by the program, bound in several places, or a leaf."""
+    assert rewritten(tmp_path, "retain_grad", source, "model.words.grad") == source

@@ -18,7 +18,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.rewrite import add_argument
 from explainer.fix.setting_spread import set_in_options
+from explainer.source.file import SourceFile
 from explainer.source.program import Program
+from explainer.source.value.binding import Value
+from explainer.source.value.resolve import resolver_of
+
+_MOVES = ("os.replace", "os.rename", "shutil.move", "shutil.copy", "shutil.copyfile", "shutil.copy2")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -51,7 +56,7 @@ def _each(calls: Sequence[object], argument: str, value: str, context: Context) 
             if isinstance(beside, Sequence) and not given.keys() & set(map(str, beside)):
                 continue
             writer = context.options.get("written_by")
-            if writer is not None and not _is_own_file(node, str(writer), context.program):
+            if writer is not None and not _is_own_file(node, str(writer), file, context.program):
                 continue
             old = given.get(argument)
             if old is not None and (not isinstance(old, ast.Constant) or repr(old.value) == value):
@@ -70,12 +75,26 @@ def _each(calls: Sequence[object], argument: str, value: str, context: Context) 
             )
 
 
-def _is_own_file(call: ast.Call, writer: str, program: Program) -> bool:
-    """Whether the program writes the file that a call reads, by the same words: `torch.save(state, path)`."""
-    read = ast.unparse(call.args[0]) if call.args else None
-    return any(
-        isinstance(one, ast.Call) and program.names(where).is_call(one, writer)
-        and len(one.args) > 1 and ast.unparse(one.args[1]) == read
-        for where in program.parsed()
-        for one in where.walk()
-    )  # fmt: skip
+def _is_own_file(call: ast.Call, writer: str, file: SourceFile, program: Program) -> bool:
+    """Whether the program writes the file that a call reads, by the same words: `torch.save(state, path)`.
+
+    Also by way of another name, as `os.replace(part, path)`.
+    """
+    read = _texts(call.args[0], file, program) if call.args else frozenset[str]()
+    written: set[str] = set()
+    moved: list[tuple[frozenset[str], frozenset[str]]] = []
+    for where in program.parsed():
+        for one in where.walk():
+            if not isinstance(one, ast.Call):
+                continue
+            if program.names(where).is_call(one, writer) and len(one.args) > 1:
+                written |= _texts(one.args[1], where, program)
+            elif program.names(where).is_call(one, *_MOVES) and len(one.args) == 2:
+                moved.append((_texts(one.args[0], where, program), _texts(one.args[1], where, program)))
+    return bool(read & written) or any(old & written and new & read for old, new in moved)
+
+
+def _texts(node: ast.expr, file: SourceFile, program: Program) -> frozenset[str]:
+    """The words that a path is written in, and those that the name of it is bound to."""
+    made = resolver_of(program).behind(Value(node, file)) if isinstance(node, (ast.Name, ast.Attribute)) else ()
+    return frozenset({ast.unparse(node), *(ast.unparse(one.node) for one in made)})

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import add_argument, in_block, spell
+from explainer.fix.setting_spread import set_in_options
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state
-from explainer.source.setting.flow import dictionaries_behind, members_behind
 from explainer.source.value.lineage import block_of
 
 _TRAINERS = ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer")
@@ -28,18 +28,19 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     trainers = _trainers(context)
+    is_on = False
     for file, statement in failing_statements(context):
         names = context.program.names(file)
         function = names.function_of(statement)
+        above = next((one for one in file.around(statement) if isinstance(one, ast.With)), None)
+        is_on = is_on or (above is not None and any(grad_state(one.context_expr, names) for one in above.items))
         if function is None or function.name not in _STEPS or statement not in block_of(statement, file):
             continue
-        above = file.parents.get(statement)
-        is_on = isinstance(above, ast.With) and any(grad_state(one.context_expr, names) for one in above.items)
         if not trainers or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             return
         wrapped = [] if is_on else in_block(file, [statement], f"with {spell(names, 'torch.enable_grad')}():")
         where, why = statement, "takes a gradient where Lightning has switched grad mode off"
-        if isinstance(above, ast.With) and is_on:
+        if above is not None and is_on:
             where, why = above, "switches grad mode on, which does nothing within Lightning's inference mode"
         yield Proposal(
             edits=(*trainers, *wrapped),
@@ -59,14 +60,16 @@ def _trainers(context: Context) -> tuple[Edit, ...]:
         for node in file.walk()
         if isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_TRAINERS)
     ]
-    if any(_may_be_told(one, file, context) for file, node in found for one in node.keywords):
-        return ()
-    return tuple(add_argument(file, node, f"{_ARGUMENT}=False") for file, node in found)
+    edits = [_told(file, node, context) for file, node in found]
+    known = [one for one in edits if one is not None]
+    return tuple(dict.fromkeys(known)) if len(known) == len(edits) else ()
 
 
-def _may_be_told(keyword: ast.keyword, file: SourceFile, context: Context) -> bool:
-    """Whether an argument is the one, or a mapping that may hold it: of a dictionary in sight all keys are known."""
-    if keyword.arg is not None:
-        return keyword.arg == _ARGUMENT
-    made = dictionaries_behind(keyword.value, file, context.program)
-    return not made or bool(members_behind(keyword.value, _ARGUMENT, file, context.program))
+def _told(file: SourceFile, node: ast.Call, context: Context) -> Edit | None:
+    """The edit of one trainer, where its `**options` are written if it has any."""
+    given = {one.arg for one in node.keywords}
+    if _ARGUMENT in given:
+        return None
+    if None in given:
+        return set_in_options(node, _ARGUMENT, False, file, context.program)
+    return add_argument(file, node, f"{_ARGUMENT}=False")

@@ -1,6 +1,7 @@
 """The gradient of a result is kept where the program reads it: `scaled.retain_grad()` behind `scaled = standardise(window)`.
 
-Only where the name is bound once, to a result: what is bound anew in each round of an update is to be a leaf.
+Only where the name is bound once, to a result: what is bound anew in each round of an update is to be a leaf. What a forward
+keeps in its module (`self.vectors = words`) is also computed without a graph, where nothing can be kept.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def _kept(owner: ast.expr, statement: ast.stmt, file: SourceFile, context: Conte
     """Behind the binding of a name, or, of a helper's parameter, behind that of what the one caller hands in."""
     name = dotted_name(owner)
     function = context.program.names(file).function_of(owner)
+    if isinstance(owner, ast.Attribute):
+        yield from _kept_by_module(owner, statement, file, context)
     if function is not None and name in parameters_of(function):
         calls = resolver_of(context.program).calls_of(function, file)
         handed = [dict(arguments_of(call, function)).get(name) for _, call in calls]
@@ -53,6 +56,48 @@ def _kept(owner: ast.expr, statement: ast.stmt, file: SourceFile, context: Conte
         )
 
 
+def _kept_by_module(
+    owner: ast.Attribute, statement: ast.stmt, file: SourceFile, context: Context
+) -> Iterator[Proposal]:
+    """Behind the one statement by which a method keeps a result under the name that is read from outside."""
+    made = [
+        (where, one)
+        for where in context.program.parsed()
+        for one in where.walk()
+        if isinstance(one, ast.Assign)
+        and any(dotted_name(target) == f"self.{owner.attr}" for target in one.targets)
+        and not isinstance(one.value, ast.Constant)
+    ]
+    if (
+        len(made) != 1
+        or _is_leaf(made[0][1].value)
+        or not isinstance(made[0][1].value, (ast.Name, ast.Call, ast.BinOp))
+    ):
+        return
+    where, binding = made[0]
+    method = context.program.names(where).function_of(binding)
+    calls = [one for file in context.program.parsed() for one in file.attributes.get("retain_grad", ())]
+    is_kept = any(getattr(one.value, "attr", "") == owner.attr for one in calls)
+    if method is None or method.name == "__init__" or is_kept:
+        return
+    kept = f"self.{owner.attr}"
+    yield Proposal(
+        edits=(insert_after(where, binding, f"if {kept}.requires_grad:\n    {kept}.retain_grad()"),),
+        culprit=culprit_of(
+            file, statement, f"reads the gradient of `{dotted_name(owner)}`, which is a result: only leaves keep theirs"
+        ),
+        belief=1.5,
+    )
+
+
+def _is_leaf(value: ast.expr) -> bool:
+    return any(
+        (isinstance(one, ast.Attribute) and one.attr in ("requires_grad_", "Parameter"))
+        or getattr(one, "arg", "") == "requires_grad"
+        for one in walk(value)
+    )
+
+
 def _binding(owner: ast.expr, statement: ast.stmt, file: SourceFile) -> ast.Assign | None:
     """The one statement that binds a name to a result, above one that reads its gradient and never without it."""
     name = dotted_name(owner)
@@ -61,12 +106,8 @@ def _binding(owner: ast.expr, statement: ast.stmt, file: SourceFile) -> ast.Assi
     if name is None or not isinstance(binding, ast.Assign):
         return None
     later = [one for one in walk(scope_of(owner, file)) if isinstance(one, ast.Call) and _called(one, name)]
-    is_leaf = any(
-        (isinstance(one, ast.Attribute) and one.attr == "requires_grad_") or getattr(one, "arg", "") == "requires_grad"
-        for one in walk(binding.value)
-    )
     is_above = binding.lineno < statement.lineno and set(block_of(binding, file)) & set(_around(statement, file))
-    return binding if is_above and not later and not is_leaf else None
+    return binding if is_above and not later and not _is_leaf(binding.value) else None
 
 
 def _called(node: ast.Call, name: str) -> bool:
