@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+from explainer.fix.seen_shape import Shape
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.value.binding import Value
@@ -38,6 +39,11 @@ class Told:
     def is_vector(self) -> bool:
         """Whether a layer of one feature may have got a value for each sample, which torch takes for one row of many features."""
         return self.rows == 1 and self.wanted == 1
+
+    def lacks_features(self, shape: Shape) -> bool:
+        """Whether an input of some shape is values alone, a row or a series for each sample, for a layer of one feature."""
+        is_series = self.kind is _RECURRENT and self.wanted == 1 and len(shape) == 2
+        return (is_series or (self.is_vector and len(shape) == 1)) and shape[-1] in (self.got, None)
 
     @property
     def is_last(self) -> bool:

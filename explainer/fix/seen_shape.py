@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from explainer.fix.codemod import Context
 from explainer.fix.seen import seen
@@ -14,6 +15,10 @@ from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
 Shape = tuple[int | None, ...]
+# Two sizes that do not fit, and the axis, counted from 0 in the tensor of more axes.
+REFUSED = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
+)
 SPATIAL = -1  # a size that is known to count pixels or steps, and not what it is
 _SAME = frozenset(
     ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "sigmoid", "tanh", "relu", "softplus", "sin", "cos",

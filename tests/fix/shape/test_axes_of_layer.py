@@ -18,6 +18,7 @@ GREY = "Given groups=1, weight of size [8, 1, 3, 3], expected input[1, 4, 28, 28
 LINEAR = "mat1 and mat2 shapes cannot be multiplied (520x48 and 65x32)"
 NORM = "Given normalized_shape=[16], expected input with shape [*, 16], but got input of size[8, 16, 20]"
 VECTOR = "mat1 and mat2 shapes cannot be multiplied (1x8 and 1x32)"
+SERIES = "input.size(-1) must be equal to input_size. Expected 1, got 24"
 MODEL = """class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -35,6 +36,7 @@ WRONG = {
     "a spectrum for a projection": ("nn.Linear(65, 32)", "x.log1p()", LINEAR, "[8, 65, 48] float32", "x.log1p().transpose(1, 2)"),
     "a width by name": ("nn.Linear(WIDTH, 32)", "torch.tanh(x)", LINEAR, "[8, 65, 48] float32", "torch.tanh(x).transpose(1, 2)"),
     "a value for each sample": ("nn.Linear(1, 32)", "x / 100", VECTOR, "[8] float32", "(x / 100).unsqueeze(-1)"),
+    "a series of one value a step": ("nn.GRU(1, 32)", "x", SERIES, "[8, 24] float32", "x.unsqueeze(-1)"),
     "channels before a norm": ("nn.LayerNorm(16)", "x", NORM, None, "x.transpose(1, 2)"),
 }  # fmt: skip
 RIGHT = {
@@ -44,6 +46,7 @@ RIGHT = {
     "the shape is not known": ("nn.Linear(65, 32)", "x", LINEAR, None),
     "another layer raised": ("nn.Linear(60, 32)", "x", LINEAR, "[8, 65, 48] float32"),
     "one image of one channel": ("nn.Conv2d(1, 8, 3)", "x", GREY, "[1, 4, 28, 28] float32"),
+    "a series of several values a step": ("nn.GRU(1, 32)", "x", SERIES, "[8, 12, 24] float32"),
     "a row of many features": ("nn.Linear(1, 32)", "x", VECTOR, "[1, 8] float32"),
     "a cut that is not known": ("nn.Linear(65, 32)", "x[:, :, :size]", LINEAR, "[8, 65, 48] float32"),
     "a shape that was changed on the way": ("nn.Linear(65, 32)", "x.flatten(1, 2)", LINEAR, "[8, 65, 48] float32"),

@@ -71,5 +71,5 @@ def _told(file: SourceFile, node: ast.Call, context: Context) -> Edit | None:
     if _ARGUMENT in given:
         return None
     if None in given:
-        return set_in_options(node, _ARGUMENT, False, file, context.program)
+        return set_in_options(node, _ARGUMENT, value=False, file=file, program=context.program)
     return add_argument(file, node, f"{_ARGUMENT}=False")

@@ -1,8 +1,8 @@
 """`self.conv(x.transpose(1, 2))`: an input whose features stand in another axis than the layer reads them in.
 
 Only where the live program had the input's shape, or the message says it, and just one other axis has the size that the layer
-was built for. An image or a series without a channel gets one: `self.conv(x.unsqueeze(1))`; a value for each sample becomes a column
-for a layer of one feature: `self.time(t.unsqueeze(-1))`.
+was built for. An image or a series without a channel gets one: `self.conv(x.unsqueeze(1))`; a value for each sample, or
+step, becomes a column for a layer of one feature: `self.time(t.unsqueeze(-1))`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _moved(shape: Shape | None, told: Told, *, is_known: bool) -> str | None:
         return None
     if told.is_convolution and told.wanted == 1 and is_known and told.shape == (1, *shape):
         return ".unsqueeze(1)"
-    if told.is_vector and len(shape) == 1 and is_known and shape[0] == told.got:
+    if is_known and told.lacks_features(shape):
         return ".unsqueeze(-1)"
     axis = len(shape) - 1 if told.is_last else 1
     others = [at for at, size in enumerate(shape) if size == told.wanted and at not in (0, axis)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import operand
-from explainer.fix.seen_shape import SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
+from explainer.fix.seen_shape import REFUSED, SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
@@ -26,9 +26,6 @@ from explainer.source.value.binding import Value
 from explainer.source.value.lineage import definitions, scope_of
 from explainer.source.value.resolve import resolver_of
 
-_REFUSED = re.compile(
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
-)
 _FILLS = frozenset(("masked_fill", "masked_fill_"))
 _ELEMENTWISE = frozenset(
     ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "float", "double", "half", "bool", "to", "clamp",
@@ -52,7 +49,7 @@ class _Clash:
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit of the operands on the line that raised, or of the one name that they are made of."""
-    refused = _REFUSED.search(message_of(context))
+    refused = REFUSED.search(message_of(context))
     if refused is None:
         return
     sizes, dimension = (int(refused[1]), int(refused[2])), int(refused[3])

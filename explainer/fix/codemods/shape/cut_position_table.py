@@ -12,15 +12,11 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.seen import seen
-from explainer.fix.seen_shape import Shape, seen_shape
+from explainer.fix.seen_shape import REFUSED, Shape, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-
-_REFUSED = re.compile(
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"
-)
 
 _POSITIONS = re.compile(r"pos|pe\b|emb|encod|time|step|sin|cos|rot", re.IGNORECASE)
 _BEGINNING = "right where what comes is a beginning of what the table is for"
@@ -28,7 +24,7 @@ _BEGINNING = "right where what comes is a beginning of what the table is for"
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the table on the line that raised."""
-    refused = _REFUSED.search(message_of(context))
+    refused = REFUSED.search(message_of(context))
     sizes, at = ({int(refused[1]), int(refused[2])}, int(refused[3])) if refused is not None else (set[int](), 0)
     for file, statement in list(raised_at(context))[:1] if sizes else ():
         for node in walk(statement):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of, raised_at
 from explainer.fix.layer_input import layer_of, read_told
+from explainer.fix.seen_shape import seen_shape
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
@@ -28,6 +29,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         for call in (one for one in walk(statement) if isinstance(one, ast.Call)):
             found = layer_of(call, file, told, context.program)
             first = found[1].args[0] if found is not None else None
+            shape = seen_shape(call.args[0], file, context) if found is not None else None
+            if shape is not None and told.lacks_features(shape):
+                continue
             if found is None or not isinstance(first, ast.Constant) or first.value != told.wanted:
                 continue
             given = provenance_of(context.program).trace(Value(call.args[0], file))
