@@ -104,6 +104,9 @@ def held(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield from ((f"{name}[{key!r}]", one) for key, one in keys)
     elif isinstance(inner, (list, tuple)):
         inside = tuple.__iter__(inner) if isinstance(inner, tuple) else list.__iter__(inner)
+        fields = getattr(type(inner), "_fields", ())  # of a named tuple
+        if isinstance(inner, tuple) and type(fields) is tuple and len(fields) == tuple.__len__(inner):
+            yield from zip((f"{name}.{one}" for one in fields), islice(tuple.__iter__(inner), MAX_NAMES), strict=False)
         yield from ((f"{name}[{at}]", one) for at, one in enumerate(islice(inside, MAX_NAMES)))
     elif type(state) is dict:
         # an OrderedDict in torch 2.4

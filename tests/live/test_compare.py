@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import UserDict
+from collections import UserDict, namedtuple
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +42,8 @@ def test_items_and_attributes_are_named_as_they_are_read() -> None:
     assert tensors_of(batch={"labels": labels}) == {"batch['labels']": "[3] int64 on cpu"}
     assert tensors_of(batch=UserDict(labels=labels)) == {"batch['labels']": "[3] int64 on cpu"}
     assert tensors_of(batch=(1, labels)) == {"batch[1]": "[3] int64 on cpu"}
+    pair = namedtuple("Pair", "seen taken")  # noqa: PYI024 - as programs write it
+    assert tensors_of(batch=pair(1, labels)) == {"batch.taken": "[3] int64 on cpu", "batch[1]": "[3] int64 on cpu"}
     assert tensors_of(state=SimpleNamespace(hidden=labels)) == {"state.hidden": "[3] int64 on cpu"}
     assert tensors_of(state=layer)["state.running_mean"] == "[2] float32 on cpu"
 

@@ -31,7 +31,9 @@ class Patches(nn.Module):
 
 out = Patches()(torch.ones(3, 16, 4)).shape
 """
-INLINE = SOURCE.replace("        x = torch.cat([first, x], dim=1)\n        return x", "        return torch.cat((first, x), 1)")
+INLINE = SOURCE.replace(
+    "        x = torch.cat([first, x], dim=1)\n        return x", "        return torch.cat((first, x), 1)"
+)
 TABLE = "self.positions = nn.Parameter(torch.zeros(1, count + 1, dim))"
 WRONG = {
     "a name": (SOURCE, TABLE),
