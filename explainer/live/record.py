@@ -92,9 +92,9 @@ class Recorder:
         self.write()
 
     def end_child(self) -> None:
-        """The last writing of a forked rank, or of a worker that has trained; the exception that ends it is on its way."""
-        if self.place.is_helper or (self.place.rank is None and not self.parts.get("steps")):
-            return  # what failed in it is written already
+        """The last writing of a forked rank, or of a worker that has trained or failed; an exception that ends it is on its way."""
+        if self.place.is_helper or (self.place.rank is None and not (self.parts.get("steps") or self.failures)):
+            return
         error = sys.exc_info()[1]
         if error is not None:
             self.note(error, "uncaught")

@@ -8,7 +8,6 @@ import pathlib
 import pytest
 
 from explainer.fix.codemod import Context
-from explainer.fix.codemods.data.drop_last_batch import made_for_batch
 from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
@@ -109,50 +108,6 @@ def test_faults_are_cured(tmp_path, source: str, at: str, given: dict, wanted: l
     after = rewritten(tmp_path, "drop_last_batch", source, at or None, **given)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "drop_last_batch", after, None if at not in after else at or None, **given) == after
-
-
-FIXED = """import argparse
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
-
-class Contrast(nn.Module):
-    def __init__(self, size, temperature=0.5):
-        super().__init__()
-        self.temperature = temperature
-        n = 2 * size
-        self.register_buffer("diagonal", torch.eye(n, dtype=torch.bool))
-        self.scale = 1 / n
-    def forward(self, a, b):
-        z = torch.cat([a, b])
-        sim = (z @ z.t() / self.temperature).masked_fill(self.diagonal, -1e4)
-        return sim.logsumexp(1).mean()
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--batch-size", type=int, default=4)
-args = parser.parse_args([])
-net, criterion = nn.Linear(3, 2), Contrast(GIVEN)
-for x in DataLoader(torch.randn(10, 3), batch_size=args.batch_size):
-    loss = criterion(net(x), net(x + 1))
-"""
-
-
-@pytest.mark.parametrize(("given", "wanted"), [("args.batch_size", 1), ("8", 0)])
-def test_a_mask_that_is_made_for_a_full_batch(tmp_path: pathlib.Path, given: str, wanted: int) -> None:
-    """The loader whose batch size the constructor was given drops its last batch; the line that made the mask is guilty."""
-    source = FIXED.replace("GIVEN", given)
-    after = rewritten(tmp_path, "drop_last_batch", source, "sim = ", options={"fixed": True})
-    assert (
-        changed_lines(source, after)
-        == ["for x in DataLoader(torch.randn(10, 3), batch_size=args.batch_size, drop_last=True):"] * wanted
-    )
-
-    context = Context(
-        program=write(tmp_path, {"train.py": source}), incident=failed({"train.py": line_of(source, "sim = ")})
-    )
-    made = made_for_batch(context, ast.parse("args.batch_size", mode="eval").body)
-    assert (made is not None) == bool(wanted)
-    assert made is None or "register_buffer" in ast.unparse(made[1])
 
 
 MODULE = """import lightning as L

@@ -1,8 +1,7 @@
 """`DataLoader(...)` of the training loop gets `drop_last=True`: batch normalisation needs more than one value a channel.
 
-So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options), or than
-what a module made in its constructor for the size of a full batch (`fixed`). Only the loader that the failing loop walks, or
-that a trainer is given to train from.
+So does one whose last batch is smaller than a state that is kept from batch to batch (`state` in the rule's options). Only the
+loader that the failing loop walks, or that a trainer is given to train from.
 """
 
 from __future__ import annotations
@@ -13,17 +12,14 @@ from dataclasses import replace
 
 from explainer.fix.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import batches_of, message_of, raised_at
+from explainer.fix.crash import batches_of, message_of
 from explainer.fix.rewrite import add_argument
 from explainer.source.data.loader import LOADERS
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.setting.flow import settings_behind
-from explainer.source.tree import walk
 from explainer.source.value.binding import Value
-from explainer.source.value.flow import arguments_of
-from explainer.source.value.lineage import binds, reads, root_of, statements_of
+from explainer.source.value.lineage import binds, reads, statements_of
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
@@ -48,15 +44,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         if _is_of_one(call, file, context.program):
             continue
-        culprit = culprit_of(file, call, why)
-        if context.options.get("fixed"):
-            made = made_for_batch(context, given.get("batch_size"))
-            if made is None:
-                continue
-            culprit = culprit_of(*made, "is made once, for the size of a full batch")
         yield Proposal(
             edits=(edit_of(file, old, "True") if old is not None else add_argument(file, call, "drop_last=True"),),
-            culprit=culprit,
+            culprit=culprit_of(file, call, why),
             belief=1.5 if walked else 0.8,
         )
 
@@ -70,48 +60,6 @@ def _is_of_one(call: ast.Call, file: SourceFile, program: Program) -> bool:
         return True
     values = [one.value for one in settings_behind(size, file, program)]
     return number_of(size, program.names(file)) == 1 or (bool(values) and all(one == 1 for one in values))
-
-
-def made_for_batch(context: Context, batch_size: ast.expr | None) -> tuple[SourceFile, ast.stmt] | None:
-    """Where a constructor makes, for a loader's batch size, an attribute that the method which raised reads."""
-    program, name = context.program, (dotted_name(batch_size) or "").rpartition(".")[2]
-    for file, statement in list(raised_at(context))[:1] if name else ():
-        names = program.names(file)
-        owner, method = names.class_of(statement), names.function_of(statement)
-        maker = next((one for one in owner.body if getattr(one, "name", "") == "__init__"), None) if owner else None
-        if method is None or not isinstance(maker, ast.FunctionDef):
-            continue
-        read = {node.attr for node in walk(method) if isinstance(node, ast.Attribute) and root_of(node) is not None}
-        sized = _given_size(maker, name, file, program)
-        for one in maker.body if sized else ():
-            reads_size = sized & {
-                node.id for node in walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            }
-            if reads_size and isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
-                sized |= {one.targets[0].id}
-            elif reads_size and _attribute_made(one) in read:
-                return file, one
-    return None
-
-
-def _given_size(maker: ast.FunctionDef, name: str, file: SourceFile, program: Program) -> set[str]:
-    """The parameters of a constructor that a call gives the batch size, by the name under which the loader gets it."""
-    found = set()
-    for _, call in resolver_of(program).calls_of(maker, file):
-        given = arguments_of(call, maker)
-        found |= {parameter for parameter, value in given if (dotted_name(value) or "").rpartition(".")[2] == name}
-    return found
-
-
-def _attribute_made(statement: ast.stmt) -> str | None:
-    """`mask` of `self.mask = ...` and of `self.register_buffer("mask", ...)`."""
-    if isinstance(statement, ast.Assign):
-        target = dotted_name(statement.targets[0]) or ""
-        return target.removeprefix("self.") if target.startswith("self.") else None
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and dotted_name(call.func) == "self.register_buffer" and call.args:
-        return str(getattr(call.args[0], "value", "")) or None
-    return None
 
 
 def _is_smaller(context: Context) -> bool:
