@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from explainer.catalog.bundle import load_catalog
+from explainer.run import Job, run_program
 from explainer.verification.verify import Watch, verify_command
 from tests import forked
 
@@ -85,3 +87,34 @@ def test_workers_that_train_tell_their_steps(tmp_path: pathlib.Path) -> None:
     )
     assert (proof.verdict, proof.reasons) == ("green", ())
     assert sum(count for one in proof.processes for _, count in one.steps) == 12
+
+
+TRIALS = """import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import torch
+
+
+def fit(seed):
+    try:
+        net = torch.nn.Linear(3, 1)
+        net(torch.randn(4, 3)).detach().sum().backward()
+    except Exception as problem:
+        return str(problem)
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        if all(pool.map(fit, range(2))):
+            raise RuntimeError("no trial finished")
+"""
+
+
+def test_workers_that_fail_quietly_tell_what_they_caught(tmp_path: pathlib.Path) -> None:
+    """What a worker catches and hands on as text is all that there is to explain."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRIALS)
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
+    run = run_program(job, lambda *_: None, is_shown=False)
+    assert run.report is not None
+    assert run.report.findings[0].cause == "no-graph/detached"
