@@ -106,7 +106,8 @@ def _method(write: Write) -> tuple[Edit, ...]:
             return _chain(write, call)
         if is_statement and _is_entry(call.func.value) and name not in _WHOLE:
             return _assigned(write, call)
-        if is_statement or name in _WHOLE or _is_chained(call):
+        goes_nowhere = isinstance(file.parents.get(outermost(call, file)), ast.Expr)
+        if goes_nowhere or name in _WHOLE or _is_chained(call):
             return ()
         return (_without_underscore(write, call),)
     outer = outermost(call, file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.aliased_average import aliased_average
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
 from explainer.fix.rewrite import spell, under_no_grad
@@ -34,6 +35,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, statement in crash_places(context):
         if is_without_grad(statement, file, context.program) or not _is_write(statement):
             return
+        if aliased_average(statement, file, context.program) is not None:
+            return  # what is averaged would be the model itself
         function = context.program.names(file).function_of(statement)
         leaf = _leaf(statement, file, context.program) or _of_another(statement)
         is_step = function is not None and _is_optimizer_step(function, file, context.program)
