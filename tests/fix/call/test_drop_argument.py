@@ -9,7 +9,10 @@ from tests.fix.rewriting import changed_lines, rewritten
 HEAD = "import torch\nfrom transformers import TrainingArguments\n"
 TF32 = {"options": {"calls": ["transformers.*"], "arguments": ["tf32"]}}
 FAST = {"options": {"calls": ["torch.optim.*"], "arguments": ["foreach"], "beside": "fused"}}
+DRAWN = {"options": {"calls": ["torch.utils.data.DataLoader"], "arguments": ["shuffle"], "given": "sampler"}}
+LOADER = "from torch.utils.data import DataLoader\n"
 RIGHT = {
+    "no sampler": (LOADER + "rows = DataLoader(data, 4, shuffle=True, sampler=None)\n", "", DRAWN),
     "not set": (HEAD + "args = TrainingArguments('out', bf16=True)\n", "", TF32),
     "set to False": (HEAD + "args = TrainingArguments('out', tf32=False)\n", "", TF32),
     "computed": (HEAD + "args = TrainingArguments('out', tf32=able)\n", "", TF32),
@@ -32,6 +35,12 @@ WRONG = {
     ),
     "the only argument": (HEAD + "args = TrainingArguments(tf32=True)\n", "", TF32, ["args = TrainingArguments()"]),
     "a line of its own": (HEAD + "args = TrainingArguments(\n    'out',\n    tf32=True,\n)\n", "", TF32, []),
+    "shuffle beside a sampler": (
+        LOADER + "rows = DataLoader(data, 4, shuffle=True, sampler=drawn)\n",
+        "",
+        DRAWN,
+        ["rows = DataLoader(data, 4, sampler=drawn)"],
+    ),
     "foreach beside fused": (
         HEAD + "opt = torch.optim.Adam(p, lr=0.1, fused=True, foreach=True)\n",
         "",
