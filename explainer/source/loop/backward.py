@@ -143,6 +143,20 @@ def owned_by(optimizer: str, at: ast.AST, file: SourceFile, program: Program, de
     return frozenset()
 
 
+def tensors_of(optimizer: str, at: ast.AST, file: SourceFile, program: Program) -> frozenset[str]:
+    """The tensors by name that an optimizer was made of, and nothing else: `Adam([log_alpha])`; empty where it owns modules."""
+    names = program.names(file)
+    scope: ast.AST | None = names.class_of(at) if optimizer.startswith("self.") else names.function_of(at)
+    for place in (scope, file.tree):
+        made = _made(optimizer, place) if place is not None else None
+        if made is not None:
+            given = made[0].args[0] if isinstance(made[0], ast.Call) and made[0].args else None
+            parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
+            found = [dotted_name(one) for one in parts]
+            return frozenset(one for one in found if one) if all(found) else frozenset()
+    return frozenset()
+
+
 def _is_asked_for(value: ast.expr) -> bool:
     """`self.optimizers()` of Lightning, which are those of `configure_optimizers`, in their order."""
     return isinstance(value, ast.Call) and dotted_name(value.func) == "self.optimizers"

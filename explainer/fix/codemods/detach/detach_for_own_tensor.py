@@ -1,0 +1,67 @@
+"""A loss for a tensor alone takes what a network made as data: `-(log_alpha.exp() * (log_prob + target).detach()).mean()`.
+
+The temperature of soft actor-critic, a multiplier, a threshold: its optimizer owns that tensor, the network's own backward has
+used the graph up, and nothing takes what the second one would give the network.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.crash import is_crash
+from explainer.fix.rewrite import put_method
+from explainer.source.graph.write import is_without_grad
+from explainer.source.loop.backward import cleared, stepped, tensors_of
+from explainer.source.loop.pair import Pair, find_pairs
+from explainer.source.name import dotted_name
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.lineage import binds
+
+
+def propose(context: Context) -> Iterator[Proposal]:
+    """An edit for each second loss whose optimizer owns tensors that nothing lies before."""
+    if not context.has_failed:
+        return
+    for pair in find_pairs(context.program):
+        own = _tensors(pair, context.program)
+        shared = [one for one in pair.shared if not binds(one) & own]
+        is_of_modules = bool(pair.trained_later - pair.stepped)
+        if not own or is_of_modules or not pair.stepped or not shared or not pair.second.is_plain:
+            continue
+        if any(dotted_name(node) in own for one in shared for node in walk(one)):
+            continue
+        found = list(_read({name for one in shared for name in binds(one)}, pair, context.program))
+        if found and is_crash(pair.file, pair.second.call, context):
+            name = pair.file.segment(found[0])
+            yield Proposal(
+                edits=tuple(put_method(pair.file, one, ".detach()") for one in found),
+                culprit=culprit_of(
+                    pair.file, found[0],
+                    f"goes back through `{name}`, whose graph is used up, for `{min(own)}` alone, which does not lie behind it",
+                ),
+                belief=2.4,
+            )  # fmt: skip
+
+
+def _tensors(pair: Pair, program: Program) -> frozenset[str]:
+    """The tensors that are stepped by the second loss; none where a module is."""
+    found: set[str] = set()
+    for statement, owned in pair.later:
+        optimizer = stepped(statement) or cleared(statement)
+        if not owned and optimizer:
+            found |= tensors_of(optimizer, statement, pair.file, program)
+    return frozenset(found)
+
+
+def _read(names: set[str], pair: Pair, program: Program) -> Iterator[ast.Name]:
+    """The names of what is shared, where the second loss alone reads them with their graph."""
+    own = [one for one in (*pair.second_lines, pair.second.statement) if one not in pair.first_lines]
+    for node in (node for one in dict.fromkeys(own) for node in walk(one)):
+        above = pair.file.parents.get(node)
+        is_cut = isinstance(above, ast.Attribute) and above.attr in ("detach", "shape", "size", "device", "dtype")
+        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        if is_read and isinstance(node, ast.Name) and not is_cut and not is_without_grad(node, pair.file, program):
+            yield node
