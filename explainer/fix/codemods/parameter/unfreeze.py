@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+import textwrap
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
 from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -20,8 +21,10 @@ from explainer.source.network.freeze import Freeze, find_freezes, frozen_constru
 from explainer.source.network.idle_adapter import find_idle_adapters
 from explainer.source.network.module import HEAD, head_of, is_module, parts_of, trained_constructors
 from explainer.source.network.shared_module import alias_of
+from explainer.source.network.wrapping import wraps_layers
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, scope_of, walk_scope
+from explainer.source.value.lineage import block_of
 from explainer.source.value.resolve import resolver_of
 
 _NEW_HEAD = re.compile(
@@ -145,6 +148,9 @@ def _narrowed(freeze: Freeze, context: Context) -> Iterator[Proposal]:
         return
     if on:
         return
+    if any(_is_wrapped(dotted_name(one), context) for _, one in _written(freeze, context)):
+        yield from _before_wrapping(freeze, name, context)
+        return
     earlier, later = _replaced(freeze, name, context)
     if later is not None:
         return
@@ -152,6 +158,27 @@ def _narrowed(freeze: Freeze, context: Context) -> Iterator[Proposal]:
         yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, f"{earlier}.requires_grad_(True)"),), 2.0)
         return
     yield from _restricted(freeze, context)
+
+
+def _is_wrapped(name: str | None, context: Context) -> bool:
+    """Whether the program puts modules of its own round layers of the model: they are what should train."""
+    return name is not None and any(
+        wraps_layers(one, name, file, context.program)
+        for file in context.program.parsed()
+        for scope in (file.tree, *context.program.names(file).functions)
+        for one in (scope.body if scope is not None else ())
+    )
+
+
+def _before_wrapping(freeze: Freeze, name: str | None, context: Context) -> Iterator[Proposal]:
+    """The switch moves before the statement of its block that wraps layers: `layer.query = LoRA(layer.query)`."""
+    block = block_of(freeze.statement, freeze.file)
+    before = block[: block.index(freeze.statement)] if freeze.statement in block else []
+    wrapping = [one for one in before if name is not None and wraps_layers(one, name, freeze.file, context.program)]
+    if wrapping:
+        text = freeze.file.segment(freeze.statement)
+        moved = insert_before(freeze.file, wrapping[0], textwrap.dedent(f"{' ' * freeze.statement.col_offset}{text}"))
+        yield _proposal(freeze, (moved, remove_statement(freeze.file, freeze.statement)), 2.0)
 
 
 def _later(on: list[Freeze], freeze: Freeze) -> bool:
