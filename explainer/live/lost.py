@@ -28,15 +28,25 @@ def find_lost(torch: Any, roots: Iterable[Any], owned: Container[int]) -> list[t
     return found
 
 
-def plain_leaves(torch: Any, roots: Iterable[Any], owned: Container[int]) -> Iterator[tuple[Any, str, Any, str]]:
-    """Leaves that require grad and are attributes of a module, no parameters: the root, its module, the attribute, the path of both."""
+def plain_leaves(torch: Any, roots: Iterable[Any], owned: Container[int]) -> Iterator[tuple[Any, Any, Any, str]]:
+    """Leaves that require grad and are attributes of a module, no parameters, alone or in a list or dictionary.
+
+    The root, what holds the leaf, by which key or place, and the path from the root.
+    """
     for root in roots:
         held = {id(one) for one in root.parameters()}
         for path, module in root.named_modules():
             for name, value in list(vars(module).items()):
-                is_leaf = type(value) is torch.Tensor and value.is_leaf and value.requires_grad
-                if is_leaf and id(value) not in owned and id(value) not in held:
-                    yield root, name, module, f"{path}.{name}".lstrip(".")
+                place = f"{path}.{name}".lstrip(".")
+                if type(value) in (list, dict) and not name.startswith("_"):
+                    parts = list(value.items() if isinstance(value, dict) else enumerate(value))[:_MANY]
+                    found = [(value, key, one, f"{place}.{key}") for key, one in parts]
+                else:
+                    found = [(vars(module), name, value, place)]
+                for holder, key, one, where in found:
+                    is_leaf = type(one) is torch.Tensor and one.is_leaf and one.requires_grad
+                    if is_leaf and id(one) not in owned and id(one) not in held:
+                        yield root, holder, key, where
 
 
 def in_plain_containers(torch: Any, root: Any) -> Iterator[tuple[str, Any]]:

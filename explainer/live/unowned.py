@@ -29,7 +29,7 @@ class Unowned:
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: list[dict[str, Any]] | None = None
         self._lost: list[tuple[str, str, Any, float]] = []
-        self._plain: list[tuple[Any, str, str, str, Any, float]] = []
+        self._plain: list[tuple[Any, Any, str, str, Any, float]] = []
 
     def note_makers(self) -> None:
         """Remember the line that makes each optimizer."""
@@ -63,14 +63,15 @@ class Unowned:
                 for model, name, one in find_lost(self._torch, roots, owned)
                 if _trains(one)
             ]
+            bare = [root for root in roots if next(root.parameters(), None) is None]
             self._plain = [
-                (module, name, type(root).__name__, path, one, _sum(one))
-                for root, name, module, path in plain_leaves(self._torch, held, owned)
-                if _trains(one := vars(module)[name])
+                (holder, key, type(root).__name__, path, one, _sum(one))
+                for root, holder, key, path in plain_leaves(self._torch, [*held, *bare], owned)
+                if _trains(one := holder[key])
             ]
         elif step == LAST:
             # A tensor that is made anew in each step is an input whose gradient is asked for.
-            self._plain = [kept for kept in self._plain if vars(kept[0]).get(kept[1]) is kept[4] and _trains(kept[4])]
+            self._plain = [kept for kept in self._plain if _held(kept[0], kept[1]) is kept[4] and _trains(kept[4])]
             for model in self._models or ():
                 model["left"] = {name: kept for name, kept in model["left"].items() if _trains(kept[0])}
 
@@ -118,8 +119,8 @@ class Unowned:
             if id(one) not in owned and _sum(one) == total:
                 lost.setdefault(kind, []).append(name)
         plain: dict[str, list[str]] = {}
-        for module, attribute, kind, path, one, total in self._plain:
-            if vars(module).get(attribute) is one and id(one) not in owned and _sum(one) == total:
+        for holder, key, kind, path, one, total in self._plain:
+            if _held(holder, key) is one and id(one) not in owned and _sum(one) == total:
                 plain.setdefault(kind, []).append(path)
         told += [_told_lost(kind, names, "is_lost") for kind, names in lost.items()]
         told += [_told_lost(kind, names, "is_plain") for kind, names in plain.items()]
@@ -130,6 +131,13 @@ class Unowned:
 
         kind = self._torch.optim.Optimizer
         return (one for one in gc.get_objects() if issubclass(type(one), kind))
+
+
+def _held(holder: Any, key: Any) -> Any:
+    """What a list or dictionary holds by now."""
+    if isinstance(holder, list):
+        return holder[key] if key < len(holder) else None
+    return holder.get(key)
 
 
 def _told_lost(kind: str, names: list[str], how: str) -> dict[str, Any]:

@@ -142,6 +142,33 @@ def test_layers_in_a_list_that_are_meant_to_be(tmp_path) -> None:
     assert run(tmp_path, LISTED.replace("COUNT", "3") + owned + LOOP) == (0, [], None)
 
 
+WEIGHED = """import torch
+from torch import nn
+
+
+class Weigher(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_vars = [torch.zeros(1, requires_grad=True) for _ in range(2)]
+
+    def forward(self, losses):
+        return sum(torch.exp(-s) * loss + s for s, loss in zip(self.log_vars, losses))
+
+
+torch.manual_seed(0)
+layer, weigher, x = nn.Linear(3, 4), Weigher(), torch.randn(8, 3)
+opt = torch.optim.Adam([*layer.parameters(), *weigher.parameters()])
+net = lambda x: weigher([layer(x).square().mean(), layer(x).abs().mean()])
+"""
+
+
+def test_tensors_in_a_plain_list(tmp_path) -> None:
+    """Of a module that has no parameter at all."""
+    status, (seen,), cause = run(tmp_path, WEIGHED + LOOP)
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    assert (seen.model, seen.names, seen.is_plain) == ("Weigher", ("log_vars.0", "log_vars.1"), True)
+
+
 REPLACED = """import torch
 from torch import nn
 

@@ -39,6 +39,8 @@ SEEN = (
         ("torch.ones(1, requires_grad=True)", "nn.Parameter(torch.ones(1))"),
         ("torch.full((2,), 0.5, requires_grad=True, dtype=torch.float32)", "nn.Parameter(torch.full((2,), 0.5, dtype=torch.float32))"),
         ("torch.randn(2).requires_grad_()", "nn.Parameter(torch.randn(2))"),
+        ("[torch.ones(1, requires_grad=True) for _ in range(2)]", "nn.ParameterList([nn.Parameter(torch.ones(1)) for _ in range(2)])"),
+        ("[torch.ones(1, requires_grad=True), torch.ones(1)]", None),
         ("torch.ones(2, requires_grad=flag)", None),
         ("torch.ones(2)", None),
     ],

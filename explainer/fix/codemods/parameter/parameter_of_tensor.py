@@ -1,7 +1,8 @@
 """A tensor of a module that requires grad, and is a mere attribute, becomes its parameter.
 
 `self.scale = torch.ones(1, requires_grad=True)` becomes `self.scale = nn.Parameter(torch.ones(1))`: `parameters()` sees it.
-So do all of them, where an optimizer was given no parameter at all, with those that a statement of its own flags.
+So do all of them, where an optimizer was given no parameter at all, with those that a statement of its own flags. A list of such
+tensors becomes an `nn.ParameterList`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _SAYS = "is a plain tensor that requires grad"
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each attribute that the live program was seen to leave to no optimizer."""
     log = [one.text for one in context.incident.log if _SAYS in one.text] if context.has_failed else []
-    seen = {path.rpartition(".")[2] for text in log for path in text.split("`")[1::2]}
+    paths = [path.split(".") for text in log for path in text.split("`")[1::2]]
+    seen = {one for path in paths for one in path[-2:]}  # of an entry, the list that holds it
     for file in context.program.parsed() if seen else ():
         names = context.program.names(file)
         for node in file.walk():
@@ -36,7 +38,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             owner = names.class_of(node)
             if name.removeprefix("self.") not in seen or not name.startswith("self.") or owner is None:
                 continue
-            edits = _as_parameter(node.value, file, names) if inherits_module(owner, file, context.program) else ()
+            edits = _registered(node.value, file, names) if inherits_module(owner, file, context.program) else ()
             if edits:
                 yield Proposal(edits=edits, culprit=culprit_of(file, node, _WHY.format(name=name)), belief=2.5)
     if context.has_failed and any(_EMPTY in one.message for one in context.incident.exceptions):
@@ -54,7 +56,7 @@ def _together(context: Context) -> Iterator[Proposal]:
                 name = dotted_name(node.targets[0]) if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
                 if not isinstance(node, ast.Assign) or name is None or not name.startswith("self."):
                     continue
-                edits = _as_parameter(node.value, file, names)
+                edits = _registered(node.value, file, names)
                 if not edits and name in (flagged or ()) and _makes_tensor(node.value, names):
                     edits = (edit_of(file, node.value, f"{spell(names, _PARAMETER)}({file.segment(node.value)})"),)
                 found += [(name, node, edits)] if edits else []
@@ -81,6 +83,22 @@ def _makes_tensor(node: ast.expr, names: Names) -> bool:
     """Whether an expression is computed of a tensor that a function of torch makes: `torch.randn(8, 4) * 0.02`."""
     calls = [names.qualified(one.func) or "" for one in walk(node) if isinstance(one, ast.Call)]
     return any(one.startswith("torch.") and not one.startswith("torch.nn.") for one in calls)
+
+
+def _registered(node: ast.expr, file: SourceFile, names: Names) -> tuple[Edit, ...]:
+    """The edits of a tensor, or of a list in which each entry is one."""
+    entries = node.elts if isinstance(node, ast.List) else [node.elt] if isinstance(node, ast.ListComp) else None
+    if entries is None:
+        return _as_parameter(node, file, names)
+    inner = [_as_parameter(one, file, names) for one in entries]
+    if not inner or not all(inner):
+        return ()
+    start, end = file.span(node)
+    return (
+        Edit(file=file.path, start=start, end=start, new=f"{spell(names, 'torch.nn.ParameterList')}("),
+        *(edit for one in inner for edit in one),
+        Edit(file=file.path, start=end, end=end, new=")"),
+    )
 
 
 def _as_parameter(node: ast.expr, file: SourceFile, names: Names) -> tuple[Edit, ...]:
