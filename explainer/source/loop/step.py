@@ -66,12 +66,11 @@ def _kind(node: ast.Call, file: SourceFile, program: Program) -> str | None:
     if not isinstance(node.func, ast.Attribute):
         return None
     method = node.func.attr
-    if method == "backward":
-        return BACKWARD
-    if method == "zero_grad":
-        return ZERO
-    if method in ("scale", "unscale_", "update") and is_scaler(node.func.value, file, program):
-        return {"scale": SCALE, "unscale_": UNSCALE, "update": UPDATE}[method]
+    # Nothing else has `unscale_`, also where what holds the scaler is not known.
+    if method in ("backward", "zero_grad", "unscale_"):
+        return {"backward": BACKWARD, "zero_grad": ZERO, "unscale_": UNSCALE}[method]
+    if method in ("scale", "update") and is_scaler(node.func.value, file, program):
+        return {"scale": SCALE, "update": UPDATE}[method]
     if method != "step":
         return None
     if is_scaler(node.func.value, file, program):

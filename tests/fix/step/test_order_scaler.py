@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import changed_lines, diff_lines, rewritten
 
 HEAD = """import torch
 from torch import nn
@@ -171,3 +171,52 @@ def test_a_helper_that_unscales_again(tmp_path, source: str, is_dropped: bool) -
     at = "    scaler.unscale_(opt)\n    return"
     after = rewritten(tmp_path, "order_scaler", source, "    scaler.unscale_(opt)", message=TWICE)
     assert (after == source.replace(at, "    return")) == is_dropped
+
+
+CALLBACKS = """import torch
+
+
+class Clip:
+    def after_backward(self, loop):
+        loop.scaler.unscale_(loop.opt)
+        torch.nn.utils.clip_grad_norm_(loop.net.parameters(), 1.0)
+
+
+class Watch:
+    def after_backward(self, loop):
+        if loop.step % 2:
+            return
+        loop.scaler.unscale_(loop.opt)  # again
+        print(loop.net.weight.grad)
+
+
+class Loop:
+    def run(self, x):
+        self.scaler.scale(self.net(x).sum()).backward()
+        for one in self.callbacks:
+            one.after_backward(self)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+"""
+ELSEWHERE = {
+    "an if round the first": CALLBACKS.replace(
+        "        loop.scaler.unscale_(loop.opt)\n        torch",
+        "        if loop.clips:\n            loop.scaler.unscale_(loop.opt)\n        torch",
+    ),
+    "a way past the first": CALLBACKS.replace(
+        "        loop.scaler.unscale_(loop.opt)\n        torch",
+        "        if loop.plain:\n            return\n        loop.scaler.unscale_(loop.opt)\n        torch",
+    ),
+    "another method": CALLBACKS.replace("def after_backward(self, loop):\n        loop", "def before_step(self, loop):\n        loop"),
+}  # fmt: skip
+
+
+def test_what_another_callback_has_unscaled(tmp_path) -> None:
+    """The later one goes, where the other's runs in each step."""
+    after = rewritten(tmp_path, "order_scaler", CALLBACKS, "# again", message=TWICE)
+    assert diff_lines(CALLBACKS, after) == ["-        loop.scaler.unscale_(loop.opt)  # again"]
+
+
+@pytest.mark.parametrize("source", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_callback_that_may_not_have_unscaled(tmp_path, source: str) -> None:
+    assert rewritten(tmp_path, "order_scaler", source, "# again", message=TWICE) == source

@@ -79,13 +79,13 @@ def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
             )  # fmt: skip
         first = next(
             (each for each in _of(acts, UNSCALE) if each is not one and _runs_behind(one, each, acts, program)), None
-        )
+        ) or _by_sibling(one, acts, program)
         if first is not None and isinstance(one.statement, ast.Expr):
             why = f"unscales again what {os.path.basename(first.file.path)}:{first.call.lineno} has unscaled in the same step"
             yield Proposal(
                 edits=(remove_statement(one.file, one.statement),), culprit=culprit_of(one.file, one.call, why), belief=2.5,
-                title="Unscale once a step: who calls the helper has done it",
-                because="what the helper reads is unscaled by then, and so are the gradients of the step",
+                title="Unscale once a step: it has been done before",
+                because="what is read here is unscaled by then, and so are the gradients of the step",
             )  # fmt: skip
 
 
@@ -101,6 +101,25 @@ def _runs_behind(second: Act, first: Act, acts: Sequence[Act], program: Program)
     runs = [each for each in between if leads_to(second.statement, each, first.file, program)]
     calls = resolver_of(program).calls_of(function, second.file)
     return bool(runs) and all(file is first.file and any(call in walk(each) for each in runs) for file, call in calls)
+
+
+def _by_sibling(second: Act, acts: Sequence[Act], program: Program) -> Act | None:
+    """The one `unscale_` in the method of that name of another class, as callbacks have it, that runs whenever the method does."""
+    names = program.names(second.file)
+    function, owner = names.function_of(second.call), names.class_of(second.call)
+    found = []
+    for each in _of(acts, UNSCALE):
+        where = program.names(each.file)
+        method = where.function_of(each.call)
+        is_alike = (
+            function is not None and method is not None and method.name == function.name and method is not function
+        )
+        if not is_alike or method is None or owner is None or where.class_of(each.call) in (None, owner):
+            continue
+        before = method.body[: method.body.index(each.statement)] if each.statement in method.body else None
+        if before is not None and not any(isinstance(node, ast.Return) for one in before for node in walk(one)):
+            found.append(each)
+    return found[0] if len(found) == 1 else None
 
 
 def _has(statement: ast.stmt, acts: Sequence[Act], kind: str) -> bool:
