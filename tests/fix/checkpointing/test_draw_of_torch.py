@@ -38,6 +38,8 @@ DRAWS = {
     "self.rng.random()": "torch.rand(()).item()",
     "self.dice.random()": "torch.rand(()).item()",
     "np.random.randn()": "torch.randn(()).item()",
+    "np.random.rand(4, 2)": "torch.rand(4, 2, dtype=torch.float64).numpy()",
+    "self.dice.standard_normal((2, 3))": "torch.randn((2, 3), dtype=torch.float64).numpy()",
     "random.uniform(0.5, 1.5)": "torch.empty(()).uniform_(0.5, 1.5).item()",
     "random.randint(0, 3)": "int(torch.randint(0, 4, ()))",
     "np.random.randint(0, 3)": "int(torch.randint(0, 3, ()))",
@@ -56,7 +58,13 @@ def test_a_draw_of_a_module(drawn: str, after: str, tmp_path: pathlib.Path) -> N
 
 @pytest.mark.parametrize(
     "drawn",
-    ["torch.rand(())", "np.random.rand(4)", "random.sample(range(4), 2)", "np.random.choice(self.n)", "mine.random()"],
+    [
+        "torch.rand(())",
+        "np.random.rand(*sizes)",
+        "random.sample(range(4), 2)",
+        "np.random.choice(self.n)",
+        "mine.random()",
+    ],
 )
 def test_what_is_no_draw_of_one_number(drawn: str, tmp_path: pathlib.Path) -> None:
     """Arrays, samples and other objects are left to the author."""
@@ -96,3 +104,35 @@ def test_a_function_that_is_checkpointed(tmp_path: pathlib.Path) -> None:
     )
     changed = rewritten(tmp_path, "draw_of_torch", source)
     assert changed_lines(source, changed) == ["return x * torch.rand(()).item()"]
+
+
+CALLED = """import numpy as np
+import torch
+from torch import nn
+
+
+class Dropper:
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.first = self.rng.random()
+
+    def __call__(self, edges):
+        return edges[:, self.rng.random(edges.size(1)) > 0.5]
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dropper = Dropper(0)
+
+    def forward(self, x, edges):
+        return x + self.dropper(edges).sum()
+"""
+
+
+def test_a_draw_of_what_a_module_calls(tmp_path: pathlib.Path) -> None:
+    """In a callable object; what it draws once, when it is made, stays."""
+    after = rewritten(tmp_path, "draw_of_torch", CALLED)
+    assert changed_lines(CALLED, after) == [
+        "return edges[:, torch.rand(edges.size(1), dtype=torch.float64).numpy() > 0.5]"
+    ]

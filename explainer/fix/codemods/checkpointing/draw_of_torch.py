@@ -1,6 +1,7 @@
 """Numbers that a checkpointed segment draws come from torch's generator, which the replay restores, not from Python's or NumPy's.
 
-`random.random() < self.p` becomes `torch.rand(()).item() < self.p`: the same distribution, other draws.
+`random.random() < self.p` becomes `torch.rand(()).item() < self.p`: the same distribution, other draws. So does what is drawn in
+functions and callable objects that a module calls.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from explainer.fix.rewrite import operand, spell
 from explainer.fix.uncheckpoint import checkpoint_calls
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.name import Names, dotted_name
+from explainer.source.name import Function, Names, dotted_name
 from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
+from explainer.source.value.callee import callees_of
 from explainer.source.value.resolve import resolver_of
 
 _GENERATORS = ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState")
@@ -28,23 +30,16 @@ _OUTSIDE = frozenset(
 _UNIT = frozenset({"random", "rand", "random_sample"})
 _NORMAL = frozenset({"randn", "standard_normal"})
 _UP_TO = frozenset({"randrange", "integers"})
+_DEPTH = 2
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all draws of the program's modules, and of functions that are checkpointed by their names."""
     if not context.has_failed:
         return
-    segments = {dotted_name(node.args[0]) for _, node in checkpoint_calls(context.program) if node.args}
     edits: list[Edit] = []
     first: tuple[SourceFile, ast.Call] | None = None
-    for file, function in context.program.functions():
-        names = context.program.names(file)
-        owner = names.class_of(function)
-        is_module = (
-            owner is not None and inherits_module(owner, file, context.program) and not _is_program(owner, names)
-        )
-        if not (function.name in segments if owner is None else is_module and function.name not in _OUTSIDE):
-            continue
+    for file, function in _functions(context):
         for node in walk(function):
             new = _drawn(node, file, context.program) if isinstance(node, ast.Call) else None
             if new is not None and isinstance(node, ast.Call):
@@ -52,7 +47,30 @@ def propose(context: Context) -> Iterator[Proposal]:
                 first = first or (file, node)
     if first is not None:
         why = "draws from a generator that the replay of a segment does not restore"
-        yield Proposal(edits=tuple(edits), culprit=culprit_of(*first, why), belief=2.4, is_origin=True)
+        yield Proposal(edits=tuple(dict.fromkeys(edits)), culprit=culprit_of(*first, why), belief=2.4, is_origin=True)
+
+
+def _functions(context: Context) -> Iterator[tuple[SourceFile, Function]]:
+    """The methods of modules, the functions that are checkpointed by their names, and what these call, each once."""
+    program = context.program
+    segments = {dotted_name(node.args[0]) for _, node in checkpoint_calls(program) if node.args}
+    found: dict[Function, SourceFile] = {}
+    for file, function in program.functions():
+        names = program.names(file)
+        owner = names.class_of(function)
+        is_module = owner is not None and inherits_module(owner, file, program) and not _is_program(owner, names)
+        if function.name in segments if owner is None else is_module and function.name not in _OUTSIDE:
+            found[function] = file
+    for _ in range(_DEPTH):
+        for function, file in list(found.items()):
+            for node in walk(function):
+                for one in callees_of(node.func, file, program) if isinstance(node, ast.Call) else ():
+                    if (
+                        isinstance(one.function, (ast.FunctionDef, ast.AsyncFunctionDef))
+                        and one.function.name != "__init__"
+                    ):
+                        found.setdefault(one.function, one.file)
+    yield from ((file, function) for function, file in found.items())
 
 
 def _is_program(owner: ast.ClassDef, names: Names) -> bool:
@@ -67,10 +85,11 @@ def _drawn(node: ast.Call, file: SourceFile, program: Program) -> str | None:
     if method is None or any(isinstance(one, ast.Starred) for one in node.args) or node.keywords:
         return None
     given = [file.segment(one) for one in node.args]
-    if method in _UNIT and not given:
-        return f"{spell(names, 'torch.rand')}(()).item()"
-    if method in _NORMAL and not given:
-        return f"{spell(names, 'torch.randn')}(()).item()"
+    if method in _UNIT | _NORMAL:
+        drawn = spell(names, "torch.rand" if method in _UNIT else "torch.randn")
+        # An array is one of float64, as NumPy's is.
+        as_array = f"{drawn}({', '.join(given)}, dtype={spell(names, 'torch.float64')}).numpy()"
+        return as_array if given else f"{drawn}(()).item()"
     if method == "uniform" and len(given) == 2:
         return f"{spell(names, 'torch.empty')}(()).uniform_({given[0]}, {given[1]}).item()"
     is_pythons = (names.qualified(node.func) or "").startswith("random.")  # NumPy's `choice` takes a number as well
