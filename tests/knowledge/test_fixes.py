@@ -17,6 +17,7 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "shape/batch-mismatch/ctc-batch-first": "it is edited by the shapes of the live tensors",
     "backward/gradcheck-failed/float32-inputs": "the dtype of the inputs is the check's own",
     "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",
     "backward/cudnn-rnn-in-eval/plain": "it runs on a GPU: tests/gpu",
