@@ -93,13 +93,16 @@ def test_a_setting_that_switches_it_on(tmp_path: pathlib.Path) -> None:
     assert (pathlib.Path(edit.file).name, edit.new) == ("run.json", "false")
 
 
-def test_the_backward_of_a_training_step_is_the_line(tmp_path: pathlib.Path) -> None:
-    """The trainer goes backward through what is returned: the module's own backward is one too many."""
-    source = module(MADE + STEP)
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [(module(MADE + STEP), "super().__init__()"), (module(MADE + STEP).replace("self.manual_backward(", "(").replace(".mean())", ".mean()).backward()"), ".backward()")],
+    ids=["said by name", "a plain backward"],
+)  # fmt: skip
+def test_the_line(source: str, line: str, tmp_path: pathlib.Path) -> None:
+    """What lacks the flag; of a plain backward that, which the trainer follows by another."""
     program = write(tmp_path, {"train.py": source})
     (proposal,) = find_codemod("manual_optimization")(Context(program=program, incident=failed()))
-    line = source.splitlines()[(proposal.culprit.line or 1) - 1]
-    assert "self.manual_backward(" in line
+    assert line in source.splitlines()[(proposal.culprit.line or 1) - 1]
 
 
 PARTS = (

@@ -60,7 +60,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             second = _own_backward(one)
             why = "goes backward by itself, and the trainer goes backward through what is returned" if second else _WHY
             culprit = culprit_of(file, second or at, why)
-            yield Proposal(edits=edits, culprit=culprit, belief=2.5 if second else 1.5)
+            yield Proposal(edits=edits, culprit=culprit, belief=2.5)
             return
 
 
@@ -137,12 +137,15 @@ def _optimizes_by_hand(owner: ast.ClassDef) -> bool:
 
 
 def _own_backward(owner: ast.ClassDef) -> ast.AST | None:
-    """The backward that `training_step` calls: with automatic optimization that is one of two."""
+    """The plain backward that `training_step` calls: with automatic optimization that is one of two.
+
+    `manual_backward` says what was meant: there the constructor is at fault, which does not say so.
+    """
     steps = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "training_step"]
     calls = (
         one for step in steps for one in walk(step) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
     )
-    return next((one for one in calls if one.func.attr in ("backward", "manual_backward")), None)  # type: ignore[attr-defined]
+    return next((one for one in calls if one.func.attr == "backward"), None)  # type: ignore[attr-defined]
 
 
 def _assigned(owner: ast.ClassDef) -> Iterator[ast.Assign]:
