@@ -74,6 +74,16 @@ RIGHT = {
     "used for something else": SOURCE.replace(
         "super().__init__()", "super().__init__()\n        assert batch_size > 1"
     ),
+    "a state that lasts": SOURCE.replace(
+        "        return F.cross", "        self.partner = self.partner.roll(1)\n        return F.cross"
+    ),
+    "a state that is written": SOURCE.replace(
+        "        z = torch.cat", "        self.pairs[0] = True\n        z = torch.cat"
+    ),
+    "a parameter": SOURCE.replace("torch.arange(n).roll(batch_size)", "nn.Parameter(torch.ones(n).softmax(0))").replace(
+        "F.cross_entropy(scores, self.partner)", "(scores.mean(1) * self.partner).sum()"
+    ),
+    "a draw": SOURCE.replace("torch.arange(n).roll(batch_size)", "torch.randperm(n)"),
     "no size of a batch": SOURCE.replace("batch_size", "width"),
     "a name that is taken": SOURCE.replace("z = torch.cat([a, b])", "n = torch.cat([a, b])\n        z = n"),
 }

@@ -27,6 +27,9 @@ _SIZE = re.compile(r"(?:\w+_)?(?:batch_?size|bsz?|batch|n_?batch)(?:_\w+)?", re.
 _FACTORIES = tuple(
     f"torch.{name}" for name in ("eye", "zeros", "ones", "arange", "full", "rand", "randn", "empty", "tensor")
 )
+_DRAWS = re.compile(
+    r"(?:^|\.)(?:rand\w*|normal_?|uniform_?|multinomial|bernoulli_?|empty|xavier\w*|kaiming\w*|choice|shuffle)$"
+)
 _STATE = "what it registers is in older state dicts, and in new ones no more"
 
 
@@ -57,6 +60,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         taken = set(parameters_of(method)) | {one.id for one in walk(method) if isinstance(one, ast.Name)}
         if made is None or not reads or rows is None or _is_read_elsewhere(owner, {maker, method}, reads):
             continue
+        if any(_is_written(one, file) for nodes in reads.values() for one in nodes):
+            continue  # a state, which is to last from batch to batch
+        if any(_is_once(made.attributes[one][1], names) for one in reads):
+            continue  # what is trained, or drawn once
         if {made.size, *made.local, *reads} & taken:
             continue
         first = made.attributes[next(iter(reads))][0]
@@ -122,6 +129,24 @@ def _reads(method: Function, made: _Made) -> dict[str, list[ast.Attribute]]:
 def _is_read_elsewhere(owner: ast.ClassDef, own: set[ast.AST], reads: dict[str, list[ast.Attribute]]) -> bool:
     others = (one for part in owner.body if part not in own for one in walk(part))
     return any(isinstance(one, ast.Attribute) and one.attr in reads for one in others)
+
+
+def _is_once(value: ast.expr, names: Names) -> bool:
+    """Whether a value is not the same when it is made again: a parameter, a layer, a draw."""
+    calls = [names.qualified(one.func) or ast.unparse(one.func) for one in walk(value) if isinstance(one, ast.Call)]
+    is_layer = any(one.startswith("torch.nn.") and not one.startswith("torch.nn.functional.") for one in calls)
+    return is_layer or any(_DRAWS.search(one) for one in calls)
+
+
+def _is_written(node: ast.Attribute, file: SourceFile) -> bool:
+    """Whether a method binds an attribute anew or changes what it holds: `self.state = ...`, `self.state[0] = x`, `self.state.zero_()`."""
+    inner: ast.expr = node
+    above = file.parents.get(inner)
+    while isinstance(above, ast.Subscript) and above.value is inner:
+        inner, above = above, file.parents.get(above)
+    is_method = isinstance(above, ast.Attribute) and above.attr.endswith("_") and not above.attr.startswith("_")
+    is_target = isinstance(above, ast.AugAssign) and above.target is inner
+    return is_method or is_target or not isinstance(inner.ctx, ast.Load)  # type: ignore[attr-defined]
 
 
 def _rows(method: Function, context: Context) -> str | None:
