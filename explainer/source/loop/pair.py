@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
+from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
 from explainer.source.loop.update import Update, find_turns, find_updates
 from explainer.source.program import Program
@@ -142,6 +143,17 @@ def graph_lines(node: ast.AST, at: ast.stmt, file: SourceFile, program: Program)
 def runs(modules: frozenset[str], loss: Backward, lines: tuple[ast.stmt, ...], program: Program) -> bool:
     """Whether a loss goes through one of the modules."""
     return any(calls_of(modules, one, loss.file, program) for one in (*lines, loss.loss))
+
+
+def read_by_second(names: set[str], pair: Pair, program: Program) -> Iterator[ast.Name]:
+    """Where the second loss alone reads one of the names with its graph."""
+    own = [one for one in (*pair.second_lines, pair.second.statement) if one not in pair.first_lines]
+    for node in (node for one in dict.fromkeys(own) for node in walk(one)):
+        above = pair.file.parents.get(node)
+        is_cut = isinstance(above, ast.Attribute) and above.attr in ("detach", "shape", "size", "device", "dtype")
+        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        if is_read and isinstance(node, ast.Name) and not is_cut and not is_without_grad(node, pair.file, program):
+            yield node
 
 
 def feeds(upstream: frozenset[str], modules: frozenset[str], pair: Pair, program: Program) -> bool:

@@ -6,17 +6,13 @@ trains another network, of which nothing lies before what the two share: its gra
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import put_method
-from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import calls_of
-from explainer.source.loop.pair import Pair, find_pairs, runs
-from explainer.source.program import Program
-from explainer.source.tree import walk
+from explainer.source.loop.pair import find_pairs, read_by_second, runs
 from explainer.source.value.lineage import binds
 
 
@@ -32,7 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         if not runs(after, pair.second, pair.second_lines, context.program):
             continue
-        found = list(_read(pair, context.program))
+        found = list(read_by_second({name for one in pair.shared for name in binds(one)}, pair, context.program))
         if found:
             network, name = min(before), pair.file.segment(found[0])
             yield Proposal(
@@ -42,16 +38,3 @@ def propose(context: Context) -> Iterator[Proposal]:
                 ),
                 belief=1.2 + (1.0 if is_crash(pair.file, pair.second.call, context) else 0.0),
             )
-
-
-def _read(pair: Pair, program: Program) -> Iterator[ast.Name]:
-    """The names of what is shared, where the second loss alone reads them with their graph."""
-    names = {name for one in pair.shared for name in binds(one)}
-    own = [one for one in (*pair.second_lines, pair.second.statement) if one not in pair.first_lines]
-    for line in dict.fromkeys(own):
-        for node in walk(line):
-            above = pair.file.parents.get(node)
-            is_cut = isinstance(above, ast.Attribute) and above.attr in ("detach", "shape", "size", "device", "dtype")
-            is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-            if is_read and isinstance(node, ast.Name) and not is_cut and not is_without_grad(node, pair.file, program):
-                yield node

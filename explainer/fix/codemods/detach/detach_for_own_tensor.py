@@ -6,15 +6,13 @@ used the graph up, and nothing takes what the second one would give the network.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import put_method
-from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import cleared, stepped, tensors_of
-from explainer.source.loop.pair import Pair, find_pairs
+from explainer.source.loop.pair import Pair, find_pairs, read_by_second
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -33,7 +31,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         if any(dotted_name(node) in own for one in shared for node in walk(one)):
             continue
-        found = list(_read({name for one in shared for name in binds(one)}, pair, context.program))
+        found = list(read_by_second({name for one in shared for name in binds(one)}, pair, context.program))
         if found and is_crash(pair.file, pair.second.call, context):
             name = pair.file.segment(found[0])
             yield Proposal(
@@ -54,14 +52,3 @@ def _tensors(pair: Pair, program: Program) -> frozenset[str]:
         if not owned and optimizer:
             found |= tensors_of(optimizer, statement, pair.file, program)
     return frozenset(found)
-
-
-def _read(names: set[str], pair: Pair, program: Program) -> Iterator[ast.Name]:
-    """The names of what is shared, where the second loss alone reads them with their graph."""
-    own = [one for one in (*pair.second_lines, pair.second.statement) if one not in pair.first_lines]
-    for node in (node for one in dict.fromkeys(own) for node in walk(one)):
-        above = pair.file.parents.get(node)
-        is_cut = isinstance(above, ast.Attribute) and above.attr in ("detach", "shape", "size", "device", "dtype")
-        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-        if is_read and isinstance(node, ast.Name) and not is_cut and not is_without_grad(node, pair.file, program):
-            yield node
