@@ -94,7 +94,7 @@ def _with_axes(node: ast.Subscript, file: SourceFile, context: Context) -> Shape
             found.append(_cut(left.pop(0), one, context.program.names(file)))
         elif isinstance(one, ast.Constant) and one.value is None:
             found.append(1)
-        elif left and _is_place(one):
+        elif left and (_is_place(one) or _is_counted(one, file)):
             left.pop(0)
         else:
             return None
@@ -118,6 +118,19 @@ def _is_place(node: ast.expr) -> bool:
     """Whether an index is a number: `0`, `-1`."""
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(inner, ast.Constant) and type(inner.value) is int
+
+
+def _is_counted(node: ast.expr, file: SourceFile) -> bool:
+    """Whether an index is the number of a loop: `for i in range(n)`."""
+    loops = (one for one in file.around(node) if isinstance(one, ast.For) and isinstance(node, ast.Name))
+    return any(
+        isinstance(one.target, ast.Name)
+        and one.target.id == ast.unparse(node)
+        and isinstance(one.iter, ast.Call)
+        and isinstance(one.iter.func, ast.Name)
+        and one.iter.func.id == "range"
+        for one in loops
+    )
 
 
 def _of_call(node: ast.Call, file: SourceFile, context: Context) -> Shape | None:

@@ -137,13 +137,18 @@ def operation_of(node: ast.expr | None, file: SourceFile, program: Program, dept
 
 
 def broadcast_sides(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """The two sides of an operation that works element by element: `a + b`, `a += b`, `a.mul_(b)`, `a.masked_fill(b, value)`."""
+    """The two sides of an operation that works element by element: `a + b`, `a += b`, `a.mul_(b)`, `a.masked_fill(b, value)`.
+
+    Of `torch.where(mask, a, b)` the mask and what it chooses first.
+    """
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         return node.left, node.right
     if isinstance(node, ast.AugAssign):
         return node.target, node.value
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
         return None
+    if node.func.attr == "where" and len(node.args) == 3:
+        return node.args[0], node.args[1]
     return (node.func.value, node.args[0]) if node.func.attr in _BROADCAST else None
 
 

@@ -85,6 +85,11 @@ WRONG = {
         "out = t[:, None, None] * nn.functional.cross_entropy(scores, labels, reduction='none')",
         "t.view(5, 1, 1) * nn.functional.cross_entropy(scores, labels, reduction='none')",
     ),
+    "what a mask chooses, in a loop": (
+        "out = rows[:, 0]\n    for i in range(6):\n        out = torch.where(mask[:, i] > 0.5, rows[:, i], out)",
+        "out = torch.where((mask[:, i] > 0.5)[:, None], rows[:, i], out)",
+        "rows[:, 0]\n    for i in range(6):\n        out = torch.where(mask[:, i, None] > 0.5, rows[:, i], out)",
+    ),
     "in place": ("out = rows.clone()\n    out *= mask", "out *= mask[:, :, None]", "rows * mask.unsqueeze(-1)"),
 }  # fmt: skip
 # Shapes that leave several ways or none, and other failures.

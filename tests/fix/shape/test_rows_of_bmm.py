@@ -25,6 +25,12 @@ WRONG = {
     "weights of each": (
         "out = torch.bmm(weights, docs)", "out = torch.bmm(weights.unsqueeze(1), docs).squeeze(1)", "(weights[..., None] * docs).sum(1)",
     ),
+    "behind the operator": (
+        "out = docs @ query", "out = (docs @ query.unsqueeze(-1)).squeeze(-1)", "(docs * query[:, None]).sum(2)",
+    ),
+    "a matrix of what was computed": (
+        "out = (docs + 2) @ (query + 1)", "out = ((docs + 2) @ (query + 1).unsqueeze(-1)).squeeze(-1)", "((docs + 2) * (query + 1)[:, None]).sum(2)",
+    ),
     "two matrices": ("out = torch.bmm(query, table)", "out = torch.mm(query, table)", "query @ table"),
 }  # fmt: skip
 

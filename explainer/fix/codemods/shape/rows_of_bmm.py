@@ -1,6 +1,7 @@
 """`torch.bmm` takes batches of matrices: a row for each sample becomes one, `torch.bmm(docs, query.unsqueeze(-1)).squeeze(-1)`.
 
-Two matrices without a batch are multiplied by `torch.mm`.
+Two matrices without a batch are multiplied by `torch.mm`. So does a row for each sample behind `@`, which takes all of them for one
+matrix: `(docs @ query.unsqueeze(-1)).squeeze(-1)`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from explainer.fix.seen_shape import Shape, seen_shape
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(r"batch[12] must be a 3D tensor")
+_MULTIPLIED = "shapes cannot be multiplied"
 _DROPS = frozenset({"squeeze", "flatten", "view", "reshape"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each such product of the line that raised."""
+    if _MULTIPLIED in message_of(context):
+        yield from _behind_operator(context)
     if not _REFUSED.search(message_of(context)):
         return
     for file, statement in list(raised_at(context))[:1]:
@@ -51,6 +55,30 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, call, f"takes a batch of matrices, and `{what}` is none"),
                 belief=2.0,
             )
+
+
+def _behind_operator(context: Context) -> Iterator[Proposal]:
+    """`docs @ query`, of a batch of matrices and a row for each of them."""
+    for file, statement in list(raised_at(context))[:1]:
+        for node in walk(statement):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+                continue
+            left, right = (seen_shape(one, file, context) for one in (node.left, node.right))
+            if left is None or right is None or len(left) != 3 or len(right) != 2 or None in right:
+                continue
+            if left[0] == right[0] and left[2] in (right[1], None):
+                above = file.parents.get(node)
+                end = "" if isinstance(above, ast.Attribute) and above.attr in _DROPS else ".squeeze(-1)"
+                product = f"({operand(file, node.left)} @ {operand(file, node.right)}.unsqueeze(-1))"
+                yield Proposal(
+                    edits=(edit_of(file, node, f"{product}{end}"),),
+                    culprit=culprit_of(
+                        file,
+                        node,
+                        f"takes the rows of `{file.segment(node.right)}`, one for each sample, for one matrix",
+                    ),
+                    belief=2.4,
+                )
 
 
 def _missing(left: Shape | None, right: Shape | None) -> int | None:
