@@ -87,9 +87,7 @@ def _drawn(node: ast.Call, file: SourceFile, program: Program) -> str | None:
     given = [file.segment(one) for one in node.args]
     if method in _UNIT | _NORMAL:
         drawn = spell(names, "torch.rand" if method in _UNIT else "torch.randn")
-        # An array is one of float64, as NumPy's is.
-        as_array = f"{drawn}({', '.join(given)}, dtype={spell(names, 'torch.float64')}).numpy()"
-        return as_array if given else f"{drawn}(()).item()"
+        return f"{drawn}({', '.join(given)}).numpy()" if given else f"{drawn}(()).item()"
     if method == "uniform" and len(given) == 2:
         return f"{spell(names, 'torch.empty')}(()).uniform_({given[0]}, {given[1]}).item()"
     is_pythons = (names.qualified(node.func) or "").startswith("random.")  # NumPy's `choice` takes a number as well
