@@ -53,8 +53,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
     frames = list(_frames(error.__traceback__))
     names = _Names(torch, frames)
     facts: dict[str, Any] = {
-        "grad_enabled": torch.is_grad_enabled()
-        and not torch.is_inference_mode_enabled(),  # in which enable_grad does nothing
+        # Inside inference mode `enable_grad` switches the flag on, and no graph is recorded all the same.
+        "grad_enabled": torch.is_grad_enabled() and not torch.is_inference_mode_enabled(),
         "anomaly_mode": torch.is_anomaly_enabled(),
         "modules": names.modules_report(),
         **compared(error),

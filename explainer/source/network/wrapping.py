@@ -25,7 +25,7 @@ def wraps_layers(statement: ast.stmt, model: str, file: SourceFile, program: Pro
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
             target, given = node.targets[0], [*node.value.args, *(one.value for one in node.value.keywords)]
             is_part = isinstance(target, (ast.Attribute, ast.Subscript)) and _root(target) in roots
-            if is_part and any(ast.unparse(one) == ast.unparse(target) for one in given):
+            if is_part and _is_of_class(node.value) and any(ast.unparse(one) == ast.unparse(target) for one in given):
                 return True
         if isinstance(node, ast.Call) and _sets_wrapped(node):
             return True
@@ -55,4 +55,10 @@ def _root(node: ast.expr) -> str | None:
 def _sets_wrapped(call: ast.Call) -> bool:
     """`setattr(parent, name, LoRA(layer))`."""
     is_set = dotted_name(call.func) == "setattr" and len(call.args) == 3
-    return is_set and isinstance(call.args[2], ast.Call) and bool(call.args[2].args)
+    value = call.args[2] if is_set else None
+    return isinstance(value, ast.Call) and bool(value.args) and _is_of_class(value)
+
+
+def _is_of_class(call: ast.Call) -> bool:
+    """`LoRA(layer)`, `LoRA.wrap(layer)`: not `float(text)` of a setting."""
+    return any(part[:1].isupper() for part in (dotted_name(call.func) or "").split("."))

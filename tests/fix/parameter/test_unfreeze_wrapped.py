@@ -64,3 +64,15 @@ def test_a_freeze_of_another_function_stays(tmp_path: pathlib.Path) -> None:
     source = f"{HEAD}def freeze(net):\n    net.requires_grad_(False)\n\n\n{MADE}{LOOP}freeze(model)\n{OPT}"
     after = rewritten(tmp_path, "unfreeze", source, "torch.optim.SGD", message="optimizer got an empty parameter list")
     assert changed_lines(source, after) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["setattr(args, name, float(text))\n", "model.config.width = int(model.config.width)\n"],
+    ids=["set", "assigned"],
+)
+def test_a_setting_wraps_nothing(line: str, tmp_path: pathlib.Path) -> None:
+    """The head trains as it does where no setting is read."""
+    source = f"{HEAD}{MADE}{line}{FREEZE}{OPT}"
+    after = rewritten(tmp_path, "unfreeze", source, "torch.optim.SGD", message="optimizer got an empty parameter list")
+    assert changed_lines(source, after) == ["for p in model.base_model.parameters():"]

@@ -28,7 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each attribute that the live program was seen to leave to no optimizer."""
     log = [one.text for one in context.incident.log if _SAYS in one.text] if context.has_failed else []
     paths = [path.split(".") for text in log for path in text.split("`")[1::2]]
-    seen = {one for path in paths for one in path[-2:]}  # of an entry, the list that holds it
+    seen = {path[-2] if path[-1].isdigit() and len(path) > 1 else path[-1] for path in paths}  # of an entry its list
     for file in context.program.parsed() if seen else ():
         names = context.program.names(file)
         for node in file.walk():
