@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from tests.fix.mending import mended, run
 from tests.fix.rewriting import rewritten
 
 WRONG = {
@@ -119,3 +120,62 @@ def test_a_buffer_that_this_step_reads_as_well(tmp_path: pathlib.Path) -> None:
     other = MEMORY.replace("RESULT", "state")
     after = rewritten(tmp_path, "detach_kept_buffer", other)
     assert after == other.replace("index_copy(0, rows, state)", "index_copy(0, rows, state).detach()")
+
+
+WRITTEN = {
+    "a part of it": ("self.memory[rows] = fresh", "self.memory[rows] = fresh.detach()"),
+    "added to": (
+        "self.memory[rows] -= 0.5 * fresh",
+        "with torch.no_grad():\n            self.memory[rows] -= 0.5 * fresh",
+    ),
+    "by methods": (
+        "self.memory.mul_(0.9).add_(fresh)",
+        "with torch.no_grad():\n            self.memory.mul_(0.9).add_(fresh)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "wanted"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_what_is_written_in_place(tmp_path: pathlib.Path, line: str, wanted: str) -> None:
+    """A statement by which nothing is recorded, or a value without its graph."""
+    after = rewritten(tmp_path, "detach_kept_buffer", program(line))
+    assert after == program(wanted)
+    assert rewritten(tmp_path, "detach_kept_buffer", after) == after
+
+
+CACHE = """import torch
+from torch import nn
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(4, 4)
+        self.register_buffer("k", torch.zeros(6, 4))
+        self.register_buffer("v", torch.zeros(6, 4))
+
+    def forward(self, x):
+        for at in range(len(x)):
+            self.k[at] = self.key(x[at])
+            self.v[at] = x[at]
+        return self.k.clone(), self.v.clone()
+
+
+torch.manual_seed(0)
+cache, gradients = Cache(), []
+for step in range(2):
+    keys, values = cache(torch.ones(6, 4))
+    cache.zero_grad()
+    (keys * values).sum().backward()
+    gradients.append(cache.key.weight.grad.clone())
+"""
+
+
+def test_a_cache_that_this_step_reads(tmp_path: pathlib.Path) -> None:
+    """Both buffers of a method leave their old graph behind before its loop; what this step writes keeps its own."""
+    torch = pytest.importorskip("torch")
+    after = mended("detach_kept_buffer", CACHE, tmp_path)
+    assert "        self.k = self.k.detach().clone()\n        self.v = self.v.detach().clone()\n        for at" in after
+    first, second = run(after, tmp_path / "after.py")["gradients"]
+    assert torch.equal(first, second)
+    assert first.abs().sum() > 0

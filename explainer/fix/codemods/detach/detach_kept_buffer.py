@@ -1,6 +1,6 @@
-"""Detaches what a module binds to a registered buffer outside of its constructor: a buffer is state, which nobody trains.
+"""Detaches what a module binds to a registered buffer, or writes into it, outside of its constructor: a buffer is state, which nobody trains.
 
-So is a tensor that an object of another kind makes in its constructor and fills afterwards, once a step's backward is done:
+Where the step itself reads what it has written, as keys and values of a cache, the old buffer is left behind without its graph. So is a tensor that an object of another kind makes in its constructor and fills afterwards, once a step's backward is done:
 a running average, a memory bank, an ensemble of predictions.
 """
 
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.rewrite import put_method
+from explainer.fix.rewrite import put_method, under_no_grad
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
@@ -55,28 +55,79 @@ def _buffers(owner: ast.ClassDef) -> Iterator[str]:
 
 
 def _bound(method: ast.FunctionDef, buffers: set[str], file: SourceFile, context: Context) -> Iterator[Proposal]:
-    for node in walk(method):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or is_without_grad(node, file, context.program):
+    """One edit for each buffer that is bound anew, and one for all of them that are written in place."""
+    written: dict[str, list[ast.stmt]] = {}
+    for node in statements_of(method):
+        if _is_without_graph(node, file, context.program):
             continue
-        target = node.targets[0]
-        is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-        if is_own and target.attr in buffers and not _is_plain(node.value):  # type: ignore[attr-defined]
+        bound = dotted_name(node.targets[0]) if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if bound is not None and bound.removeprefix("self.") in buffers and bound.startswith("self."):
             yield Proposal(
-                edits=_edits(method, node, f"self.{target.attr}", file),  # type: ignore[attr-defined]
+                edits=_edits(method, [node], bound, file, context.program),
                 culprit=culprit_of(file, node, "keeps what it is given in a buffer, with its graph"),
                 belief=1.2,
             )
+        elif (name := _written_by(node)) is not None and name.removeprefix("self.") in buffers:
+            written.setdefault(name, []).append(node)
+    edits = [one for name, nodes in written.items() for one in _edits(method, nodes, name, file, context.program)]
+    if edits:
+        why = f"writes what has a graph into `{next(iter(written))}`, which the next step reads"
+        culprit = culprit_of(file, min((one for each in written.values() for one in each), key=_line), why)
+        yield Proposal(edits=tuple(dict.fromkeys(edits)), culprit=culprit, belief=1.6)
 
 
-def _edits(method: ast.FunctionDef, binding: ast.Assign, name: str, file: SourceFile) -> tuple[Edit, ...]:
-    """The value detached as it is kept; where this step still reads it then, the old one where the step takes it up."""
+def _line(statement: ast.stmt) -> int:
+    return statement.lineno
+
+
+def _is_without_graph(node: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a statement records nothing, or gives a value that has no graph."""
+    value = getattr(node, "value", None)
+    return is_without_grad(node, file, program) or (isinstance(value, ast.expr) and _is_plain(value))
+
+
+def _written_by(node: ast.stmt) -> str | None:
+    """The attribute that a statement writes in place: `self.k[:, at] = k`, `self.mean += x`, `self.mean.mul_(0.9).add_(x)`."""
+    name = None
+    if isinstance(node, ast.AugAssign):
+        name = dotted_name(node.target.value if isinstance(node.target, ast.Subscript) else node.target)
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        name = dotted_name(node.targets[0].value)
+    elif isinstance(node, ast.Expr):
+        call: ast.expr = node.value
+        while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+            call = call.func.value
+            name = dotted_name(call)
+    return name if name is not None and name.startswith("self.") and name.count(".") == 1 else None
+
+
+def _edits(
+    method: ast.FunctionDef, written: list[ast.stmt], name: str, file: SourceFile, program: Program
+) -> tuple[Edit, ...]:
+    """The values detached as they are kept; where this step still reads them then, the old ones where the step takes them up."""
     reading = [
         one for one in statements_of(method) if not isinstance(one, _COMPOUND) and name in reads(one, graph=False)
     ]
-    taken_up = [one for one in reading if before(one, binding) or one is binding]
-    if taken_up and any(before(binding, one) for one in reading):
-        return (insert_before(file, taken_up[0], f"{name} = {name}.detach()"),)
-    return (put_method(file, binding.value, ".detach()"),)
+    is_bound = isinstance(written[0], ast.Assign) and not isinstance(written[0].targets[0], ast.Subscript)
+    first, last = written[0], written[-1]
+    taken_up = [one for one in reading if before(one, first) or one is first]
+    if (taken_up or not is_bound) and any(before(last, one) for one in reading):
+        start = _outermost(method, taken_up[0] if taken_up else first)
+        old = f"{name}.detach()" if is_bound else f"{name}.detach().clone()"
+        return (insert_before(file, start, f"{name} = {old}"),)
+    return tuple(edit for one in written for edit in _kept_without_graph(one, file, program))
+
+
+def _outermost(method: ast.FunctionDef, statement: ast.stmt) -> ast.stmt:
+    """The loop of a method around a statement, all of whose rounds are one step; else the statement."""
+    loops = [one for one in walk(method) if isinstance(one, (ast.For, ast.While)) and statement in walk(one)]
+    return loops[0] if loops else statement
+
+
+def _kept_without_graph(written: ast.stmt, file: SourceFile, program: Program) -> tuple[Edit, ...]:
+    if isinstance(written, ast.Assign):
+        return (put_method(file, written.value, ".detach()"),)
+    return under_no_grad(file, [written], program.names(file))
 
 
 def _filled(owner: ast.ClassDef, file: SourceFile, context: Context) -> Iterator[Proposal]:
