@@ -214,6 +214,20 @@ SEEN = "seen in the live program: train.py:12 reads a column that the Trainer ha
 def test_a_column_that_is_asked_for_keeps_its_name(column: str, seen: str, tmp_path: pathlib.Path) -> None:
     """What a collator or a loss reads by its name once the Trainer has dropped it would be missing under another one too."""
     incident = Incident(exceptions=(ExceptionRecord(type="KeyError", message="it"),), log=(LogLine(text=seen),))
-    program = write(tmp_path, {"train.py": CLAIMS})
+    program = write(tmp_path, {"train.py": CLAIMS.replace(", data_collator=collate", "")})
     assert best("name_columns", program, incident=incident, fields={"column": column}) is None
     assert best("name_columns", program, fields={"column": "labels"}) is not None
+
+
+COLLATORS = {
+    "a function": CLAIMS,
+    "an object": CLAIMS.replace("def collate(rows):", "class Collate:\n  def __call__(self, rows):").replace(
+        "data_collator=collate", "data_collator=Collate()"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", COLLATORS.values(), ids=COLLATORS)
+def test_a_column_that_a_collator_reads_keeps_its_name(source: str, tmp_path: pathlib.Path) -> None:
+    """The collator, not the row, then says what the model gets."""
+    assert rewritten(tmp_path, "name_columns", source) == source

@@ -85,3 +85,26 @@ def test_what_cannot_be_moved_stays(tmp_path: pathlib.Path, makes: str) -> None:
     name = makes.partition(" ")[0]
     before, after = edited(tmp_path, makes, f"classes = len({name}.state_dict())\n", "replace_head(model, classes)\n")
     assert after == before
+
+
+def test_an_entry_of_a_sequence(tmp_path: pathlib.Path) -> None:
+    """`model[-1] = nn.Linear(...)` replaces a layer too."""
+    source = (
+        "from torch import nn, optim\nmodel = nn.Sequential(nn.Linear(2, 2))\nopt = optim.SGD(model.parameters(), 1)\n"
+    )
+    source += "print(model)\nmodel[-1] = nn.Linear(2, 3)\n"
+    program = write(tmp_path, {"train.py": source})
+    seen = TracedLine(
+        kind=UNOWNED,
+        operation="Optimizer",
+        file=str(tmp_path / "train.py"),
+        line=3,
+        function="f",
+        says="",
+        is_guess=True,
+    )
+    incident = Incident(traced=(seen,), facts=(Fact(name="live_parts", value="0"),))
+    proposal = best("optimizer_behind_layers", program, incident=incident)
+    assert proposal is not None
+    after = (splice(source, proposal.edits) or "").splitlines()
+    assert after[2:] == ["print(model)", "model[-1] = nn.Linear(2, 3)", "opt = optim.SGD(model.parameters(), 1)"]

@@ -14,6 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.model.verification import DROPPED
+from explainer.source.data.column import trainer_calls
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -80,7 +81,20 @@ def _results(program: Program) -> Iterator[ast.AST]:
 def _asked_for(context: Context) -> set[str]:
     """The columns that the program reads by their own names once the Trainer has dropped them: these names are to stay."""
     dropped = (one[1] for line in context.incident.log if (one := _DROPPED.search(line.text)))
-    return {str(context.fields.get("column") or ""), *dropped}
+    return {str(context.fields.get("column") or ""), *dropped, *_read_by_collators(context.program)}
+
+
+def _read_by_collators(program: Program) -> Iterator[str]:
+    """The keys by which the collator that a Trainer is given takes its rows apart: `row["features"]`."""
+    for file, call in trainer_calls(program):
+        for given in (one.value for one in call.keywords if one.arg == "data_collator"):
+            named = program.find_function(dotted_name(given) or "")
+            classes = resolver_of(program).classes_of(Value(given, file))
+            methods = [resolver_of(program).method(owner, "__call__", where) for where, owner in classes]
+            for found in [named, *methods]:
+                for node in walk(found[1]) if found is not None else ():
+                    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                        yield str(node.slice.value)
 
 
 def _is_transformed(file: SourceFile) -> bool:

@@ -85,14 +85,27 @@ def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
     """The statements that give a model that is there already one of the layers: not those of its own `__init__`."""
     for file in program.parsed():
         for node in file.walk():
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute):
+            if (
+                not isinstance(node, ast.Assign)
+                or getattr(program.names(file).function_of(node), "name", "") == "__init__"
+            ):
                 continue
-            names, of_part = program.names(file), (dotted_name(target.value) or "").rpartition(".")[2] in parts
-            is_weight = of_part and names.is_call(node.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
-            is_layer = target.attr in parts and is_module(Value(node.value, file), program)
-            if (is_weight or is_layer) and getattr(names.function_of(node), "name", "") != "__init__":
+            target, made = node.targets[0], Value(node.value, file)
+            if isinstance(target, ast.Attribute):
+                names, of_part = program.names(file), (dotted_name(target.value) or "").rpartition(".")[2] in parts
+                is_weight = of_part and names.is_call(node.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
+                is_layer = target.attr in parts and is_module(made, program)
+            else:
+                is_weight, is_layer = False, _is_entry(target, parts) and is_module(made, program)
+            if is_weight or is_layer:
                 yield Place(file, node)
+
+
+def _is_entry(target: ast.expr, parts: set[str]) -> bool:
+    """Whether a layer of a sequence is replaced: `model[-1] = ...`, `model.classifier[6] = ...`, of one that has such a part."""
+    if not isinstance(target, ast.Subscript) or (of := dotted_name(target.value)) is None:
+        return False
+    return any(one.isdigit() for one in parts) or of.rpartition(".")[2] in parts
 
 
 def _ways_to(place: Place, program: Program) -> Iterator[Place]:
