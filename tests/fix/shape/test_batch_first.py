@@ -214,8 +214,8 @@ def test_a_mask_that_did_not_fit_tells_the_layout(tmp_path) -> None:
     """The padding mask has a row for each sample, and so has the input that the live program had."""
     attends = Frame(file="torch/nn/functional.py", line=1, function="multi_head_attention_forward", library="torch")
 
-    def proposed(shape: str, name: str = "x"):
-        program = write(tmp_path, {"train.py": MASKED})
+    def proposed(shape: str, name: str = "x", mask: str = "padding"):
+        program = write(tmp_path, {"train.py": MASKED.replace("mask=padding", f"mask={mask}")})
         raised = failed({"train.py": line_of(MASKED, "self.encoder(x")}, REFUSED, tensors={name: f"{shape} float32"})
         (record,) = raised.exceptions
         raised = replace(raised, exceptions=(replace(record, frames=(*record.frames, attends)),))
@@ -228,6 +228,8 @@ def test_a_mask_that_did_not_fit_tells_the_layout(tmp_path) -> None:
     ]
     assert proposed("[4, 7]", "padding") is not None
     assert proposed("[7, 4]", "padding") is None
+    assert all(proposed("[4, 7]", "ids", mask) is not None for mask in ("ids == 0", "~ids.ne(0)"))
+    assert proposed("[7, 4]", "ids", "ids == 0") is None
     assert proposed("[7, 5, 8]") is None
     assert proposed("[4, 4, 8]") is None
 

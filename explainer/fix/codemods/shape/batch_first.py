@@ -38,6 +38,7 @@ _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
 _DEPTH = 4
 _PADDING = re.compile(r"Expected key_padded_mask\.shape\[0\] to be (\d+), but got (\d+)")
 _MASK = re.compile(r"shape of the 2D attn_mask is torch\.Size\(\[(\d+), \1\]\), but should be \((\d+), \2\)")
+_ONE_BY_ONE = frozenset({"eq", "ne", "bool", "logical_not", "to"})
 _REDUCTIONS = frozenset({"mean", "sum", "max", "amax", "min", "std", "logsumexp", "select", "unbind", "flip"})
 
 
@@ -110,7 +111,7 @@ def _is_told(call: ast.Call, context: Context) -> bool:
     """Whether the mask that did not fit has the input's first two axes as batch and time, and the layer took them the other way."""
     tensor = seen(call.args[0], context)
     padding, mask = _PADDING.search(message_of(context)), _MASK.search(message_of(context))
-    given = [seen(one.value, context) for one in call.keywords if str(one.arg).endswith("key_padding_mask")]
+    given = [seen(_compared(one.value), context) for one in call.keywords if str(one.arg).endswith("key_padding_mask")]
     hidden = given[0] if given else None
     if padding is not None and tensor is None and hidden is not None:
         return (int(padding[2]), int(padding[1])) == hidden.shape and padding[1] != padding[2]
@@ -120,6 +121,16 @@ def _is_told(call: ast.Call, context: Context) -> bool:
     if padding is not None:
         return batch != time and (time, batch) == (int(padding[1]), int(padding[2]))
     return mask is not None and batch != time and (time, batch) == (int(mask[1]), int(mask[2]))
+
+
+def _compared(mask: ast.expr) -> ast.expr:
+    """What a mask is made of, one by one: `ids` for `ids == 0`, `~ids.ne(pad)`."""
+    if isinstance(mask, ast.Compare):
+        return _compared(mask.left)
+    if isinstance(mask, ast.UnaryOp):
+        return _compared(mask.operand)
+    is_method = isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr in _ONE_BY_ONE
+    return _compared(mask.func.value) if is_method else mask  # type: ignore[attr-defined]
 
 
 def _is_state_told(call: ast.Call, context: Context) -> bool:
