@@ -1,7 +1,7 @@
 """The columns of a Trainer's data sets at its failure: which it dropped, and which of these holds what the labels would.
 
 Of the values no more is told than that: a column fits where its values are those of the labels that the other set has, or, without
-such a set, all classes of the model, or the ids of what its decoder is to say. One that stands beside the labels in the other set is
+such a set, all classes of the model, for each token in a model of tags, or the ids of what its decoder is to say. One that stands beside the labels in the other set is
 something else.
 """
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from .targets import INPUTS, are_targets, is_of_ids, translates
+from .targets import IGNORED, INPUTS, are_targets, is_of_ids, translates
 
 MAX_ROWS = 2_000
 MAX_COLUMNS = 60
@@ -23,6 +23,7 @@ LABELS = ("labels", "label", "label_ids")
 _MISSED = re.compile(r"KeyError: '([\w.-]{1,60})'\s*$")
 _NO_INPUT = re.compile(r"\binput_ids or (?:decoder_)?inputs_embeds\b|\bdecoder_input_ids or ")
 _WORDS = re.compile(r"^(?:Value\('(?:large_)?string'\)|string)")
+_OF_TOKENS = "TokenClassification"
 _INTEGERS = re.compile(r"^(?:Value\('u?int\d+'\)|u?int\d+|ClassLabel)")
 
 
@@ -98,9 +99,10 @@ def _labels(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -
             if len(targets) == 1:
                 yield name, (targets[0], names[0])
             continue
-        wanted = _integers(sets[other], str(held[other])) if other else _classes(trainer.model)
+        values = _tags if _kind(trainer.model).endswith(_OF_TOKENS) else _integers
+        wanted = values(sets[other], str(held[other])) if other else _classes(trainer.model)
         is_large = wanted is not None and len(data) >= ROWS_A_CLASS * len(wanted)
-        fits = [one for one in own if _fits(_integers(data, one), wanted, is_all=not other or is_large)]
+        fits = [one for one in own if _fits(values(data, one), wanted, is_all=not other or is_large)]
         # Words as few as the classes are names of them, and the column of numbers is something else.
         if len(fits) == 1 and not any(_are_names(data, one, wanted or set()) for one in own):
             yield name, (fits[0], names[0])
@@ -118,6 +120,16 @@ def _integers(dataset: Any, column: str) -> set[int] | None:
     if not _INTEGERS.match(str(dataset.features[column])):
         return None
     return {one for one in _read(dataset, column) if isinstance(one, int)}
+
+
+def _tags(dataset: Any, column: str) -> set[int] | None:
+    """The values of a column that has one of them for each token, without those that are not counted."""
+    if INPUTS not in dataset.column_names or not is_of_ids(dataset.features[column]):
+        return None
+    rows, inputs = _read(dataset, column), _read(dataset, INPUTS)
+    if any(len(one) != len(other) for one, other in zip(rows, inputs, strict=True)):
+        return None
+    return {each for row in rows for each in row} - {IGNORED}
 
 
 def _are_targets(dataset: Any, column: str, config: Any) -> bool:
@@ -138,7 +150,10 @@ def _read(dataset: Any, column: str) -> list[Any]:
 
 def _classes(model: Any) -> set[int] | None:
     """The classes of a classifier of transformers; other models have a number of them by default, which means nothing."""
-    kind = type(model.get_base_model() if hasattr(model, "get_base_model") else model).__name__
     number = getattr(getattr(model, "config", None), "num_labels", None)
-    is_one = kind.endswith("Classification") and "Token" not in kind
+    is_one = _kind(model).endswith("Classification")
     return set(range(number)) if is_one and isinstance(number, int) and number > 1 else None
+
+
+def _kind(model: Any) -> str:
+    return type(model.get_base_model() if hasattr(model, "get_base_model") else model).__name__

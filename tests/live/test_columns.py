@@ -107,6 +107,7 @@ def test_the_labels_by_their_values() -> None:
 
 
 INPUTS = [[5, 9, 1], [7, 1], [6, 5, 8, 1]]
+TAGS = [[-100, 0, 1], [-100, 2], [-100, 1, 1, 0]]
 SAID = [[12, 1], [14, 11, 13, 1], [13, 1]]
 
 
@@ -164,6 +165,24 @@ def test_the_targets_of_a_decoder() -> None:
     assert said(speaker("BartForSequenceClassification"), texts(target_ids=SAID)) == {}
     nested = types.SimpleNamespace(vocab_size=20, pad_token_id=0, eos_token_id=1)
     assert said(speaker("EncoderDecoderModel", vocab_size=0, decoder=nested), texts(target_ids=SAID)) == wanted
+
+
+def tagger(table: Any, held: Any = None, classes: int = 3) -> Any:
+    one = trainer(table, held, _signature_columns=["input_ids", "labels"])
+    one.model = type("DistilBertForTokenClassification", (), {})()
+    one.model.config = types.SimpleNamespace(num_labels=classes)
+    return one
+
+
+def test_the_tags_of_tokens() -> None:
+    """One for each token, all classes of the model or those of the other set; of two such columns none is told."""
+    wanted = {"labels": "train_dataset: ner_tags -> labels"}
+    assert told(tagger(texts(ner_tags=TAGS, words=[["a"], ["b"], ["c"]])), LOST) == wanted
+    assert told(tagger(texts(ner_tags=TAGS), texts(labels=TAGS)), LOST) == wanted
+    assert told(tagger(texts(ner_tags=TAGS), classes=4), LOST) == {}
+    assert told(tagger(texts(ner_tags=TAGS, pos=TAGS)), LOST) == {}
+    assert told(tagger(texts(ner_tags=[[0, 1], [2], [0]])), LOST) == {}
+    assert told(tagger(texts(kind=[0, 1, 2])), LOST) == {}
 
 
 def test_rows_that_a_transform_makes() -> None:
