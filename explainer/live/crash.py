@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -39,6 +40,8 @@ MAX_WARNINGS = 40
 MAX_PARAMETERS = 1_000
 MAX_WARNING = 8_000
 MAX_LAYERS = 300
+# The second is said of one of several views, whose base was written.
+_WRITTEN = ("modified by an inplace operation", "another view of its base has been modified inplace")
 _SEEKS_LAYERS = re.compile(r"target[ _]module|modules were targeted", re.IGNORECASE)
 
 
@@ -239,8 +242,9 @@ class _Names:
         for name, value in list(frame.f_locals.items())[:MAX_LOCALS]:
             if isinstance(value, self._torch.Tensor):
                 self._hold(value, "local", f"{name} in {frame.f_code.co_name}")
-                if value.is_leaf and value.requires_grad and name not in self._flagged:
-                    self._flagged.append(name)
+                with suppress(RuntimeError):  # one of several views, whose base was written, tells nothing of its graph
+                    if value.is_leaf and value.requires_grad and name not in self._flagged:
+                        self._flagged.append(name)
 
     def of(self, tensor: Any) -> list[tuple[str, str]]:
         """What holds the tensor's storage, parameters and buffers first."""
@@ -434,7 +438,8 @@ class _Graph:
             saved_of(node, name)
         except RuntimeError as error:
             text = str(error)
-            if "modified by an inplace operation" in text and len(moved) < MAX_MOVED:
+            is_written = any(one in text for one in _WRITTEN)
+            if is_written and len(moved) < MAX_MOVED:
                 moved.append(self._describe(node, name))
             elif "have already been freed" in text and len(freed) < MAX_MOVED:
                 freed.append(node.name())

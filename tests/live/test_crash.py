@@ -88,6 +88,20 @@ def test_an_activation_that_was_overwritten() -> None:
     assert facts(loss.backward)["live_moved_activation"] == "saved by Exp"
 
 
+def test_one_of_several_views_whose_base_was_written() -> None:
+    """Torch refuses to unpack it with words of its own; the tensor has moved all the same."""
+    import torch
+
+    torch.manual_seed(0)
+    states = torch.empty(2, 3)
+    states[0] = torch.rand(3, requires_grad=True) * 2
+    first, second, _ = states[0].unbind(0)
+    states[1] = first * second
+    with pytest.raises(RuntimeError, match="another view of its base"):
+        states.sum().backward()
+    assert facts(states.sum().backward)["live_moved_activation"] == "saved by Mul"
+
+
 def test_modes_and_parameters() -> None:
     """Frozen parameters and grad mode are facts."""
     import torch

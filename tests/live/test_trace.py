@@ -575,3 +575,16 @@ def test_a_checkpointed_segment_runs_as_often_as_untraced() -> None:
 
     assert lines(step, fails=False) == ()
     assert len(runs) == 2
+
+
+def test_a_frozen_weight_that_was_moved_nowhere() -> None:
+    """`to` gives back the weight itself, which it did not make: no cut of the graph."""
+
+    def step() -> None:
+        layer = torch.nn.Linear(3, 1)
+        with torch.no_grad():
+            layer.weight.to("cpu")
+        layer.requires_grad_(False)
+        layer(torch.ones(2, 3)).sum().backward()
+
+    assert [one for one in shown(lines(step)) if one[0] == "cut"] == []

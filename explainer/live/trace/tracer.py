@@ -256,7 +256,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         grad_mode = self._grad_mode() or getattr(self._local, "draws", False)
         written = [one for one, version in zip(tensors, versions, strict=False) if one._version != version]  # noqa: SLF001
         if not written and name != SET_DATA:  # nearly all calls
-            made = computed = outputs
+            # `to` may give back what it was given, which it did not make.
+            made = computed = outputs[1:] if outputs and tensors and outputs[0] is tensors[0] else outputs
             is_end = False
             gave = any(one.requires_grad for one in outputs)
         else:

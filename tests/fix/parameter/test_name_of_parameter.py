@@ -114,3 +114,25 @@ def test_a_head_is_a_guess(tmp_path: pathlib.Path) -> None:
     """Another word for the same part is left to ask for."""
     (one,) = proposed(write(tmp_path, {"train.py": with_list("classifier")}))
     assert one.applicability == "unsafe"
+
+
+ADAPTER = (
+    "h.0.attn.base.weight h.0.attn.lora_A.weight h.0.attn.lora_B.weight h.1.attn.base.weight h.1.attn.lora_A.weight"
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        ('"loraA" in n or "loraB" in n', '"lora_A" in n or "lora_B" in n'),
+        ('n.startswith("lora_")', '"lora_" in n'),
+        ('not n.startswith("lora_")', 'not ("lora_" in n)'),
+        ('n.startswith("base") or "lora_" in n', None),
+        ('n.startswith("h")', None),
+    ],
+)
+def test_the_names_of_an_adapter(tmp_path: pathlib.Path, test: str, wanted: str | None) -> None:
+    """The tests of one condition are mended together: with the first alone half of each adapter would stay frozen."""
+    found = proposed(write(tmp_path, {"train.py": loop(test)}), ADAPTER)
+    edits = [splice(loop(test), one.edits) for one in found if one.edits]
+    assert edits == ([loop(wanted)] if wanted else [])

@@ -308,3 +308,24 @@ torch.stack(energy).sum().backward()
     assert diff_lines(source, splice(source, second.edits) or "") == [
         "-    state[:, 2:] += net(state)", "+    state = state.clone()", "+    state[:, 2:] += net(state.clone())",
     ]  # fmt: skip
+
+
+HISTORY = """import torch
+from torch import nn
+rate = nn.Linear(2, 1)
+history = torch.empty(4, 5, 2)
+history[0] = torch.rand(5, 2)
+for day in range(3):
+    now = history[day]
+    s, i = now.unbind(1)
+    new = rate(now).squeeze(1).sigmoid() * s * i
+    history[day + 1] = torch.stack([s - new, i + new], 1)
+history.sum().backward()
+"""
+
+
+def test_a_state_that_is_unpacked(tmp_path: pathlib.Path) -> None:
+    """By a function or module that is given a view of the tensor, the loop computes with a graph."""
+    assert rewritten(tmp_path, "read_a_copy", HISTORY) == HISTORY.replace(
+        "= history[day]\n", "= history[day].clone()\n"
+    )

@@ -74,8 +74,6 @@ def _repeated(write: Write, program: Program) -> ast.For | ast.While | Function 
 def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
     """Whether anything that the loop computes with the tensor has a graph: data that is made before training has none."""
     assert write.name is not None
-    if calls_given(write.name, write.node, write.file, program):
-        return True  # a module or function, of which the flow may not know that it has weights
     flow = flow_of(program)
     views = {
         name
@@ -85,6 +83,8 @@ def _has_graph(write: Write, loop: ast.AST, program: Program) -> bool:
         and dotted_name(one.value.value) == write.name
         for name in bound_names(one)
     }
+    if any(calls_given(one, write.node, write.file, program) for one in (write.name, *views)):
+        return True  # a module or function, of which the flow may not know that it has weights
     used = [one for one in walk(loop) if isinstance(one, (ast.Call, ast.BinOp)) and {write.name, *views} & reads(one)]
     return any(flow.reach_of(one, write.file) != Reach.NONE for one in used)
 
