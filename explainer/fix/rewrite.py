@@ -15,7 +15,12 @@ _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListCo
 
 
 def put_method(file: SourceFile, node: ast.expr, method: str) -> Edit:
-    """The edit that calls a method on an expression: `x` becomes `x.float()`, `a + b` becomes `(a + b).float()`."""
+    """The edit that calls a method on a tensor: `x` becomes `x.float()`, `a + b` becomes `(a + b).float()`.
+
+    A list has no such method: each element of a comprehension gets it.
+    """
+    if isinstance(node, ast.ListComp):
+        return put_method(file, node.elt, method)
     start, end = bracketed(file, node)
     if isinstance(node, _ATOMS) or (start, end) != file.span(node):
         return Edit(file=file.path, start=end, end=end, new=method)

@@ -243,3 +243,17 @@ def test_data_that_are_made_before_the_first_step(has_closure: bool) -> None:
             optimizer.step()
         bad = tracer.first_bad or tracer.explain(None, "")["not_finite"]
     assert (bad["operation"], bad["kind"]) == ("div", "nan")
+
+
+def test_memory_that_a_worker_filled() -> None:
+    """A batch of a worker is an empty tensor that is given the memory the worker wrote: it is data."""
+    rows = torch.tensor([[1.0, float("nan"), 2.0]])
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        x = torch.empty((0,))
+        x.set_(rows.untyped_storage(), 0, (1, 3), (3, 1))
+        torch.nn.Linear(3, 1)(x).sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert bad is not None
+    assert bad["input"] == "data"

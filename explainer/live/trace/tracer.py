@@ -276,6 +276,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
             fills=any(self._is_weight(one) for one in written),
         )
+        if name == "empty" and not (made and made[0].numel()):
+            computed = ()  # gets its memory by `set_`, which is not seen, as each batch of a worker
         if took and (not operation.grad_mode or self.lent.holds(inputs)):
             self._see_taken(operation, tensors)
         if self.finite is not None and made and made[0].grad_fn is not None:

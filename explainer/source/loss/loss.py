@@ -99,11 +99,12 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
 
 
 def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
-    """One of the losses of a table, `LOSSES[kind](x, y)`, or of those that callers give, `fit(model, nn.MSELoss())`.
+    """One of the losses of a table, `LOSSES[kind](x, y)`, or of those that callers give, `fit(model, nn.MSELoss())`, also to an object.
 
     Where all of them take the same kind of target in the same way.
     """
     is_given = isinstance(node.func, ast.Name) and _is_parameter(node.func, file, program)
+    is_given = is_given or (isinstance(node.func, ast.Attribute) and dotted_name(node.func) == f"self.{node.func.attr}")
     if not is_given and not isinstance(node.func, ast.Subscript):
         return None
     found: list[tuple[str, ast.Call]] = []

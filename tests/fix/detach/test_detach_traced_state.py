@@ -56,6 +56,17 @@ class Store:
     def write(self, hidden):
         self.rows.append(hidden.tanh())
 """
+ROWS = """
+class Store:
+    def __init__(self):
+        self.rows = [torch.zeros(4), torch.zeros(4)]
+
+    def read(self):
+        return torch.stack(self.rows)
+
+    def write(self, hidden):
+        self.rows = [row.tanh() for row in hidden]
+"""
 BLEND = """
 class Store:
     def __init__(self):
@@ -82,6 +93,7 @@ def Store():
 CARRIED = {
     "slots of a dictionary": (SLOTS, ["-            self.slots[n] = hidden[i]", "+            self.slots[n] = hidden[i].detach()"]),
     "a list": (QUEUE, ["-        self.rows.append(hidden.tanh())", "+        self.rows.append(hidden.tanh().detach())"]),
+    "a list that is made anew": (ROWS, ["-        self.rows = [row.tanh() for row in hidden]", "+        self.rows = [row.tanh().detach() for row in hidden]"]),
     "a closure's dictionary": (CLOSURE, ['-        return memory["mean"] * 0.5', '+        return memory["mean"].detach() * 0.5']),
     "what its own step trains on": (BLEND, ["-        return 0.5 * self.state", "+        return 0.5 * self.state.detach()"]),
 }  # fmt: skip

@@ -303,13 +303,18 @@ LAYERS = """class Expert(nn.Module):
         return h
 
 
+class Net(nn.Sequential):
+    def balance(self):
+        return sum(one.balance for one in self[:2])
+
+
 def keep(best, model):
     best["model"] = copy.deepcopy(model)
 
 
 layers = nn.ModuleList(Expert() for _ in range(2))
-model = nn.Sequential(*layers, nn.Linear(4, 1))
-loss = model(torch.randn(5, 4)).sum() + sum(one.balance for one in layers)
+model = Net(*layers, nn.Linear(4, 1))
+loss = model(torch.randn(5, 4)).sum() + model.balance()
 loss.backward()
 keep({}, model)
 """
@@ -317,13 +322,13 @@ keep({}, model)
 
 @pytest.mark.torch
 def test_layers_of_a_list_are_detached_at_the_copy(tmp_path) -> None:
-    """Where the class of what is copied is not known, each of its modules is asked; the program then runs to its end."""
+    """Where the class of what is copied is not known, each of its modules is asked, one of which has a method of that name; the program then runs to its end."""
     pytest.importorskip("torch")
     source = HEAD + LAYERS
     after = rewritten(tmp_path, "keep_detached", source, 'best["model"]')
     assert [one.strip() for one in changed_lines(source, after)] == [
         "for part in model.modules():",
-        'if getattr(part, "balance", None) is not None:',
+        'if hasattr(getattr(part, "balance", None), "detach"):',
         "part.balance = part.balance.detach()",
     ]
     with pytest.raises(RuntimeError, match="deepcopy"):

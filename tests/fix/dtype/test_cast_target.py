@@ -31,6 +31,14 @@ RIGHT = {
     "no loss of torch": (HEAD + "y = torch.ones(6)\nloss = my_loss(out, y)\n", "loss =", {}),
 }
 WRONG = {
+    "a loss that an object is given": (
+        HEAD
+        + "from dataclasses import dataclass\n@dataclass\nclass Runner:\n    criterion: object\n    def loss(self, a, b):\n"
+        + "        return self.criterion(a, b)\nRunner(nn.CrossEntropyLoss()).loss(out, torch.ones(6).int())\n",
+        "return self.criterion",
+        {},
+        ["return self.criterion(a, b.long())"],
+    ),
     "values with an integer dtype": (
         HEAD
         + "def hot():\n    made = torch.zeros(6, 2, dtype=torch.long)\n    made[0] = 1\n    return made\n"

@@ -28,7 +28,7 @@ _COPIES = ("copy.deepcopy", "torch.optim.swa_utils.AveragedModel")
 _NO_LONGER = "right where nothing trains on it: what reads it later gets the value without its graph"
 _DEPTH = 3  # of modules in modules
 _OF_ALL = """for part in {model}.modules():
-    if getattr(part, "{name}", None) is not None:
+    if hasattr(getattr(part, "{name}", None), "detach"):
         part.{name} = part.{name}.detach()"""  # of layers in a list, or of a model whose class is not known
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
