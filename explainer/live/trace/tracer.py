@@ -276,8 +276,6 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
             fills=any(self._is_weight(one) for one in written),
         )
-        if name == "empty" and not (made and made[0].numel()):
-            computed = ()  # gets its memory by `set_`, which is not seen, as each batch of a worker
         if took and (not operation.grad_mode or self.lent.holds(inputs)):
             self._see_taken(operation, tensors)
         if self.finite is not None and made and made[0].grad_fn is not None:
@@ -347,7 +345,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         if name == SET_DATA:
             return tensors[:1]
         if isinstance(result, self._tensor):
-            return [result]
+            # An empty one gets its memory by `set_`, which is not seen, as each batch of a worker: it comes from elsewhere.
+            return [result] if name != "empty" or result.numel() else []
         return [one for one in result if isinstance(one, self._tensor)] if isinstance(result, (list, tuple)) else []
 
     def _follow_draws(self, number: int, operation: Operation) -> None:

@@ -34,7 +34,7 @@ WRONG = {
     "a loss that an object is given": (
         HEAD
         + "from dataclasses import dataclass\n@dataclass\nclass Runner:\n    criterion: object\n    def loss(self, a, b):\n"
-        + "        return self.criterion(a, b)\nRunner(nn.CrossEntropyLoss()).loss(out, torch.ones(6).int())\n",
+        + "        return self.criterion(a, b)\nrunner = Runner(nn.CrossEntropyLoss())\nrunner.loss(out, rows)\n",
         "return self.criterion",
         {},
         ["return self.criterion(a, b.long())"],
