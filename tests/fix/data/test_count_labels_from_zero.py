@@ -104,3 +104,40 @@ def test_a_label_that_the_live_program_has_no_class_for(
     assert after is not None
     assert changed_lines(source, after) == wanted
     assert proposal is None or proposal.applicability == "unsafe"
+
+
+CLIPS = """import csv
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+class Clips:
+    def __init__(self):
+        self.rows = list(csv.DictReader(open("clips.csv")))
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, index):
+        row = self.rows[index]
+        return float(row["x"]), int(row["kind"])
+for x, y in DataLoader(Clips(), batch_size=4):
+    loss = F.cross_entropy(net(x), y)
+"""
+COLUMNS = {
+    "from 1 to the number of classes": ("x,kind\n1,3\n2,1\n3,2\n", "3 of 3, from 1", "safe"),
+    "a batch without a 1": ("x,kind\n1,3\n2,1\n3,2\n", "3 of 3, from 2", None),
+    "from 0 in other rows": ("x,kind\n1,3\n2,0\n3,2\n", "3 of 3, from 1", None),
+    "words": ("x,kind\n1,3\n2,one\n3,2\n", "3 of 3, from 1", "unsafe"),
+    "a batch with a 0": ("x,kind\n1,3\n2,1\n", "3 of 3, from 0", None),
+}
+
+
+@pytest.mark.parametrize(("table", "refused", "applicability"), COLUMNS.values(), ids=COLUMNS)
+def test_labels_of_a_file(tmp_path, table: str, refused: str, applicability: str | None) -> None:
+    """Counted from 0 where the data set makes them: sure where the whole column says so, not by one batch alone."""
+    (tmp_path / "clips.csv").write_text(table)
+    program = write(tmp_path, {"train.py": CLIPS})
+    incident = failed({"train.py": line_of(CLIPS, "loss =")}, "Target 3 is out of bounds.")
+    incident = replace(incident, facts=(Fact(name="live_refused_index", value=refused),))
+    proposal = best("count_labels_from_zero", program, incident=incident, fields={"target": "3"})
+    assert (proposal.applicability or "safe" if proposal is not None else None) == applicability
+    if proposal is not None:
+        wanted = ['return float(row["x"]), int(row["kind"]) - 1']
+        assert [one.strip() for one in changed_lines(CLIPS, splice(CLIPS, proposal.edits) or "")] == wanted
