@@ -47,6 +47,9 @@ DATA_TERM = "data-term"
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
 
+WHOLE = "all"
+"""What a joined line takes up, in place of one of two operands: nothing but another network's loss has gone back through it."""
+
 LENDING = "numpy"
 """The operation of a hidden write into an array that has the memory of what a graph computed."""
 

@@ -50,6 +50,7 @@ from explainer.model.trace import (
     STARVING_CUT,
     STARVING_OFF,
     TAKEN,
+    WHOLE,
     WRITE,
     TracedLine,
 )
@@ -332,8 +333,9 @@ def _joined(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in found.get("lines", ()):
         place = f"{os.path.basename(one['made']['file'] or '')}:{one['made']['line']}"
         says = f"`{one['operation']}` takes up what {place} made for another loss, whose backward is over"
-        is_sure = one["is_first"] and (one["is_alone"] or one["operand"] is not None)
+        is_sure = one["is_first"] and (one["is_alone"] or one["is_whole"] or one["operand"] is not None)
         operand = str(one["operand"]) if one["operand"] is not None else None
+        operand = WHOLE if one["is_whole"] and not one["is_alone"] else operand
         yield from _line(JOINED, {**one, "guess": not is_sure, "saved": operand}, says)
     for one in found.get("held", ()):
         says = f"`{one['operation']}` holds what another loss has gone back through, with its graph"

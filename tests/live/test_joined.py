@@ -138,3 +138,23 @@ def test_which_of_two_tensors_leads_into_the_freed_graph(first: bool, operand: s
 
     (found,) = [one for one in lines(step) if one.kind == JOINED]
     assert (found.operation, found.saved, found.is_guess) == ("l1_loss", operand, False)
+
+
+@pytest.mark.parametrize(("beside", "is_guess"), [((), False), ((torch.ones(3, requires_grad=True),), True)])
+def test_steps_that_are_joined_behind_their_backward(beside: tuple[torch.Tensor, ...], is_guess: bool) -> None:
+    """The whole of what is joined is the other network's, unless a weight stands among it."""
+    world, policy = network(), network()
+
+    def begin() -> torch.Tensor:
+        rows = [world[0](torch.ones(3)).tanh() for _ in range(2)]
+        update(world[1], rows[0].sum() + rows[1].sum())
+        return torch.cat([*rows, *beside])
+
+    def step() -> None:
+        start = begin()
+        update(policy[1], policy[0](start.view(-1, 3)).sum())
+
+    found = [one for one in lines(step) if one.kind == JOINED]
+    assert [(one.operation, one.is_guess, one.saved) for one in found] == [
+        ("cat", is_guess, None if is_guess else "all")
+    ]

@@ -128,6 +128,7 @@ class Joined:
         return {
             "operation": operation.name, **describe(operation.place), "made": describe(source.place),
             "is_alone": len(operation.inputs) + len(operation.leaves) == 1,
+            "is_whole": not operation.leaves and all(one < passed.at for one in operation.inputs),
             "is_first": all(one.place != operation.place for one in before),
         }  # fmt: skip
 

@@ -209,6 +209,8 @@ def test_others_are_left_alone(step: str, tmp_path: pathlib.Path) -> None:
         ("total = total + F.l1_loss(f, r)", "l1_loss", "1", "total = total + F.l1_loss(f, r.detach())"),
         ("loss = criterion(fake - real)", "sub", "1", "loss = criterion(fake - real.detach())"),
         ("loss = (scores * fake).mean()", "mul", "0", "loss = (scores.detach() * fake).mean()"),
+        ("return torch.cat(rows)", "cat", "all", "return torch.cat(rows).detach()"),
+        ("return torch.cat(a), torch.cat(b)", "cat", "all", None),  # which of the two is not known
         ("loss = a * b + c * d", "mul", "0", None),  # which of the two is not known
         ("loss = F.l1_loss(*pair)", "l1_loss", "1", None),
     ],

@@ -16,9 +16,9 @@ from explainer.fix.detachment import detached
 from explainer.fix.rewrite import put_method
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
-from explainer.model.trace import HELD, JOINED, TracedLine
+from explainer.model.trace import HELD, JOINED, WHOLE, TracedLine
 from explainer.source.file import SourceFile
-from explainer.source.name import bound_names
+from explainer.source.name import bound_names, dotted_name
 from explainer.source.place import place_of
 from explainer.source.tree import walk
 from explainer.source.value.lineage import Scope, block_of, scope_of, statements_of
@@ -148,7 +148,11 @@ def _where_taken(context: Context) -> Iterator[Proposal]:
 
 
 def _operands(line: TracedLine, statement: ast.stmt) -> Iterator[ast.expr]:
-    """What a traced operation takes up: the tensor whose method it is, or one of the two that it is given."""
+    """What a traced operation takes up: the tensor whose method it is, one of the two that it is given, or all: then what it gives."""
+    if line.saved == WHOLE:
+        calls = (node for node in walk(statement) if isinstance(node, ast.Call))
+        yield from (one for one in calls if (dotted_name(one.func) or "").rpartition(".")[2] == line.operation)
+        return
     for node in walk(statement):
         if isinstance(node, ast.BinOp) and line.saved and line.operation in _SIGNS.get(type(node.op), ()):
             yield (node.left, node.right)[int(line.saved)]
