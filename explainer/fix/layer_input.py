@@ -45,6 +45,15 @@ class Told:
         is_series = self.kind is _RECURRENT and self.wanted == 1 and len(shape) == 2
         return (is_series or (self.is_vector and len(shape) == 1)) and shape[-1] in (self.got, None)
 
+    def lacks_batch(self, shape: Shape | None) -> bool:
+        """Whether a convolution took the batch of an input without channels for these, and put a batch of one before it.
+
+        Where the input's shape is not known, it may be so.
+        """
+        if not self.is_convolution or self.shape is None:
+            return False
+        return self.shape[0] == 1 and (shape is None or self.shape == (1, *shape))
+
     @property
     def is_last(self) -> bool:
         """Whether the layer reads its features in the last axis."""

@@ -23,6 +23,7 @@ from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
 from .made_steps import living, made_steps
+from .no_gradient import without_gradient
 from .refused_index import refused_index
 from .renormalised import renormalised
 from .saved import names_of, saved_of
@@ -72,6 +73,8 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         facts["modules"].update(names.layer_names())
     facts.update(_told_of(error, torch, frames))
     facts.update(not_finite(torch, [one for one in frames if _is_own(one)], names.roots, error))
+    if lacking := without_gradient(names.roots, error):
+        facts["without_gradient"] = lacking
     if idle := idle_optimizer(frames, names.roots, steps_of):
         facts["idle_optimizer"] = idle
     if loss is not None:

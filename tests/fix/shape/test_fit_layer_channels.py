@@ -9,6 +9,7 @@ import pytest
 from tests.fix.rewriting import diff_lines, rewritten
 
 CONV = "Given groups=1, weight of size [16, 1, 3, 3], expected input[8, 3, 24, 24] to have 1 channels, but got 3 channels instead"
+UNBATCHED = "Given groups=1, weight of size [16, 1, 3, 3], expected input[1, 8, 24, 24] to have 1 channels, but got 8 channels instead"
 RNN = "input.size(-1) must be equal to input_size. Expected 6, got 24"
 NORM = "Given normalized_shape=[16], expected input with shape [*, 16], but got input of size[8, 20, 12]"
 MODEL = """import torch
@@ -48,6 +49,15 @@ def test_the_first_layer_is_built_for_the_data(layer: str, message: str, wanted:
     source = MODEL.format(layer=layer, given="x")
     after = rewritten(tmp_path, "fit_layer_channels", source, "return self.first", message=message)
     assert diff_lines(source, after) == [f"-        self.first = {layer}", f"+        self.first = {wanted}"]
+
+
+@pytest.mark.parametrize(("shape", "is_widened"), [("[8, 24, 24]", False), (None, False), ("[1, 8, 24, 24]", True)])
+def test_a_batch_of_images_without_channels(shape: str | None, is_widened: bool, tmp_path: pathlib.Path) -> None:
+    """The samples are no channels: a layer that is built for as many would train on each batch as one image."""
+    source = MODEL.format(layer="nn.Conv2d(1, 16, 3)", given="x")
+    tensors = {"x": f"{shape} float32"} if shape else {}
+    after = rewritten(tmp_path, "fit_layer_channels", source, "return self.first", message=UNBATCHED, tensors=tensors)
+    assert (after != source) is is_widened
 
 
 @pytest.mark.parametrize("given", JOINED.values(), ids=JOINED)
