@@ -19,6 +19,7 @@ CALL = "loss = use(pool, [net(x).pow(2).mean(), net(x * 2).pow(2).mean()]).mean(
 RIGHT = "loss = (net(x).pow(2).mean() + net(x * 2).pow(2).mean()) / 2\nloss.backward()\n"
 CUTS = {
     "numbers of a list": ("def pool(values):\n    return torch.tensor([float(v) for v in values])\n", ["+    return torch.stack([v for v in values])"]),
+    "a tensor by its type": ("def pool(values):\n    return torch.FloatTensor([v for v in values])\n", ["+    return torch.stack([v for v in values])"]),
     "items of a list": ("def pool(values):\n    return torch.tensor([v.item() for v in values])\n", ["+    return torch.stack([v for v in values])"]),
     "a detached mean": ("def pool(values):\n    return sum(v.detach() for v in values) / len(values)\n", ["+    return sum(v for v in values) / len(values)"]),
     "numbers with a name": (

@@ -37,7 +37,6 @@ _ON_PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _PROBABILITY = re.compile(r"sigmoid|softmax|prob")
-_ONE_OF = "several lines keep the same parameters from training: which of them is not meant is the author's to say"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -49,7 +48,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     # A term of the loss changes the gradients of all that goes into it, and the other fix says so.
     seen = set() if is_of_terms else {statement for _, _, statement in traced_statements(DEAD_TERM, context)}
     for kind in (DEAD_TERM,) if is_of_terms else (CUT_STATE,) if is_of_states else (CUT, STARVING_CUT):
-        for line, file, statement in traced_statements(kind, context):
+        for line, file, statement in traced_statements(kind, context, guesses=kind == CUT):
+            if line.is_guess and not _converts(statement, file, context.program):
+                continue
             if statement in seen or (kind == STARVING_CUT and _is_write(statement, file, context.program)):
                 continue  # what a write goes through: `write_parameter_seen` asks whether torch allows it without
             seen.add(statement)
@@ -68,14 +69,13 @@ def propose(context: Context) -> Iterator[Proposal]:
                 edits += tuple(_numbers_kept(statement, file, context.program))
             if edits:
                 belief = 0.5 - (1.5 if _ON_PURPOSE.search(file.line(line.line)) else 0.0)
-                is_one_of = kind == STARVING_CUT and line.is_guess
-                yield Proposal(
-                    edits=edits,
-                    culprit=culprit_of(file, statement, line.says),
-                    belief=belief,
-                    applicability="display" if is_one_of else None,
-                    because=_ONE_OF if is_one_of else None,
-                )
+                yield Proposal(edits=edits, culprit=culprit_of(file, statement, line.says), belief=belief)
+
+
+def _converts(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a statement makes a tensor by its type, in which torch reads numbers of tensors without telling what came of them."""
+    calls = (node for node in walk(statement) if isinstance(node, ast.Call))
+    return any(program.names(file).is_call(one, "torch.FloatTensor", "torch.Tensor") for one in calls)
 
 
 def _softened(context: Context) -> Iterator[Proposal]:
