@@ -40,7 +40,31 @@ class Mine(Trainer):
 
 Mine(model).train()
 """
+SHARED = """import lightning as L
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+
+    def both(self, batch):
+        x, y = batch
+        out = self.net(x)
+        return {"val_loss": F.mse_loss(out, y), "hits": (out.argmax(1) == y.argmax(1)).float().mean()}
+
+    def training_step(self, batch, batch_idx):
+{end}
+"""
 WRONG = {
+    "of a helper that validation shares": (
+        SHARED,
+        "        out = self.both(batch)\n        return out",
+        ['return {**out, "loss": out["val_loss"]}'],
+    ),
+    "of a helper in place": (SHARED, "        return self.both(batch)", ['return self.both(batch)["val_loss"]']),
     "under another name": (
         STEP,
         '        return {"objective": loss, "size": y.square().mean()}',
@@ -67,6 +91,10 @@ WRONG = {
 }
 RIGHT = {
     "two with a graph": (STEP, '        return {"a": loss, "b": 2 * loss}'),
+    "two of a helper": (
+        SHARED.replace("(out.argmax(1) == y.argmax(1)).float().mean()", "out.mean()"),
+        "        return self.both(batch)",
+    ),
     "by its name": (STEP, '        return {"loss": loss, "b": 2 * loss}'),
     "the loss": (STEP, "        return loss"),
     "another number": (STEP, "        return y.detach().mean().item()"),

@@ -84,6 +84,7 @@ def _named(returned: ast.Return, file: SourceFile, context: Context) -> Iterator
     values = [Value(returned.value, file), *resolver_of(context.program).behind(Value(returned.value, file))]
     made = next((one for one in values if isinstance(one.node, ast.Dict) and one.node.keys), None)
     if made is None or not isinstance(made.node, ast.Dict):
+        yield from _of_helper(returned.value, values, file, context)
         return
     keys = [one.value for one in made.node.keys if isinstance(one, ast.Constant)]
     if len(keys) != len(made.node.keys) or "loss" in keys:
@@ -100,3 +101,26 @@ def _named(returned: ast.Return, file: SourceFile, context: Context) -> Iterator
         culprit=culprit_of(made.file, made.node, "returns what is to be minimised under another name than `loss`"),
         belief=1.8,
     )
+
+
+def _of_helper(given: ast.expr, values: list[Value], file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`{**out, "loss": out["val_loss"]}` for `out`, the dictionary that a step of training shares with one of validation."""
+    resolver, provenance = resolver_of(context.program), provenance_of(context.program)
+    for one in values:
+        target = resolver.function_of(one.node, one) if isinstance(one.node, ast.Call) else None
+        if target is None or not isinstance(one.node, ast.Call):
+            continue
+        made = [each for each in resolver.returns_of(target, one.node, one) if isinstance(each.node, ast.Dict)]
+        pairs = [] if len(made) != 1 else list(zip(made[0].node.keys, made[0].node.values, strict=True))  # type: ignore[attr-defined]
+        names = [key.value for key, _ in pairs if isinstance(key, ast.Constant)]
+        live = [key for key, value in pairs if provenance.trace(Value(value, made[0].file, made[0].arguments)).live]
+        if len(names) != len(pairs) or "loss" in names or len(live) != 1:
+            return
+        text, key = file.segment(given), repr(live[0].value).replace("'", '"')
+        new = f'{{**{text}, "loss": {text}[{key}]}}' if isinstance(given, ast.Name) else f"{text}[{key}]"
+        yield Proposal(
+            edits=(edit_of(file, given, new),),
+            culprit=culprit_of(file, given, f"returns what is to be minimised under {key} and not under `loss`"),
+            belief=1.8,
+        )
+        return
