@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from dataclasses import dataclass
 
-from explainer.fix.seen_shape import Shape
+from explainer.fix.codemod import Context
+from explainer.fix.crash import message_of, raised_at
+from explainer.fix.seen_shape import Shape, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
@@ -53,6 +57,12 @@ class Told:
         if not self.is_convolution or self.shape is None:
             return False
         return self.shape[0] == 1 and (shape is None or self.shape == (1, *shape))
+
+    def lacks_flatten(self, shape: Shape | None) -> bool:
+        """Whether a linear layer is built for all numbers of a sample, which stand in several axes."""
+        if self.kind is not _LINEAR or shape is None or len(shape) < 3 or None in shape[1:]:
+            return False
+        return math.prod(one or 0 for one in shape[1:]) == self.wanted
 
     @property
     def is_last(self) -> bool:
@@ -102,6 +112,16 @@ def layer_of(call: ast.Call, file: SourceFile, told: Told, program: Program) -> 
         if is_kind and number_of(made.args[0], program.names(one.file)) in (None, told.wanted):
             return one.file, made
     return None
+
+
+def lacks_flatten(context: Context) -> bool:
+    """Whether the linear layer that failed is built for all numbers of a sample, which stand in several axes."""
+    told = read_told(message_of(context))
+    for file, statement in list(raised_at(context))[:1] if told is not None else ():
+        for call in walk(statement):
+            if told is not None and isinstance(call, ast.Call) and layer_of(call, file, told, context.program):
+                return told.lacks_flatten(seen_shape(call.args[0], file, context))
+    return False
 
 
 def _first_layer(node: ast.AST, file: SourceFile, program: Program) -> ast.Call | None:

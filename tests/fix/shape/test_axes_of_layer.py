@@ -17,6 +17,7 @@ IMAGE = "Given groups=1, weight of size [8, 3, 3, 3], expected input[4, 32, 30, 
 GREY = "Given groups=1, weight of size [8, 1, 3, 3], expected input[1, 4, 28, 28] to have 1 channels, but got 4 channels instead"
 LINEAR = "mat1 and mat2 shapes cannot be multiplied (520x48 and 65x32)"
 NORM = "Given normalized_shape=[16], expected input with shape [*, 16], but got input of size[8, 16, 20]"
+IMAGES = "mat1 and mat2 shapes cannot be multiplied (224x28 and 784x64)"
 VECTOR = "mat1 and mat2 shapes cannot be multiplied (1x8 and 1x32)"
 SERIES = "input.size(-1) must be equal to input_size. Expected 1, got 24"
 MODEL = """class Net(nn.Module):
@@ -35,12 +36,16 @@ WRONG = {
     "an image without a channel": ("nn.Conv2d(1, 8, 3)", "x", GREY, "[4, 28, 28] float32", "x.unsqueeze(1)"),
     "a spectrum for a projection": ("nn.Linear(65, 32)", "x.log1p()", LINEAR, "[8, 65, 48] float32", "x.log1p().transpose(1, 2)"),
     "a width by name": ("nn.Linear(WIDTH, 32)", "torch.tanh(x)", LINEAR, "[8, 65, 48] float32", "torch.tanh(x).transpose(1, 2)"),
+    "images for a network of rows": ("nn.Sequential(nn.Linear(784, 64), nn.ReLU())", "x", IMAGES, "[8, 28, 28] float32", "x.flatten(1)"),
+    "features of a convolution": ("nn.Linear(784, 64)", "x / 2", IMAGES, "[8, 1, 28, 28] float32", "(x / 2).flatten(1)"),
     "a value for each sample": ("nn.Linear(1, 32)", "x / 100", VECTOR, "[8] float32", "(x / 100).unsqueeze(-1)"),
     "a series of one value a step": ("nn.GRU(1, 32)", "x", SERIES, "[8, 24] float32", "x.unsqueeze(-1)"),
     "channels before a norm": ("nn.LayerNorm(16)", "x", NORM, None, "x.transpose(1, 2)"),
 }  # fmt: skip
 RIGHT = {
     "no axis has the size": ("nn.Linear(65, 32)", "x", LINEAR, "[8, 64, 48] float32"),
+    "images of another size": ("nn.Linear(784, 64)", "x", IMAGES, "[8, 27, 28] float32"),
+    "rows already": ("nn.Linear(784, 64)", "x", IMAGES, "[224, 28] float32"),
     "two axes have it": ("nn.Linear(65, 32)", "x", LINEAR, "[8, 65, 65, 48] float32"),
     "the batch has it": ("nn.Linear(65, 32)", "x", LINEAR, "[65, 8, 48] float32"),
     "the shape is not known": ("nn.Linear(65, 32)", "x", LINEAR, None),

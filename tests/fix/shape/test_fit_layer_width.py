@@ -221,3 +221,39 @@ def test_the_width_that_is_counted_out(tmp_path: pathlib.Path) -> None:
     message = "mat1 and mat2 shapes cannot be multiplied (24x1536 and 1176x48)"
     after = rewritten(tmp_path, "fit_layer_width", COUNTED, "return self.classifier", message=message)
     assert [line for line in changed_lines(COUNTED, after) if "2 * width * 8 * 8, hidden" in line]
+
+
+CONDITIONAL = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, latent=8):
+        super().__init__()
+        self.mean = nn.Linear(32, latent)
+        self.dec = nn.Sequential(nn.Linear(latent, 32), nn.ReLU(), nn.Linear(32, 20))
+        self.code = nn.Embedding(5, 4)
+    def forward(self, z, y):
+        GIVEN
+        return self.dec(z)
+net = Net()
+"""
+JOINED = "mat1 and mat2 shapes cannot be multiplied (16x12 and 8x32)"
+
+
+def test_a_width_by_name_grows_by_what_is_joined(tmp_path: pathlib.Path) -> None:
+    """Only that of the layer which gets it: the name sizes others too."""
+    source = CONDITIONAL.replace("GIVEN", "z = torch.cat([z, self.code(y)], -1)")
+    after = rewritten(tmp_path, "fit_layer_width", source, "return self.dec", message=JOINED)
+    assert [one.strip() for one in changed_lines(source, after)] == [
+        "self.dec = nn.Sequential(nn.Linear(latent + 4, 32), nn.ReLU(), nn.Linear(32, 20))"
+    ]
+    other = CONDITIONAL.replace("GIVEN", "z = z * 2")
+    assert rewritten(tmp_path, "fit_layer_width", other, "return self.dec", message=JOINED) == other
+
+
+def test_a_sample_that_is_no_row_yet(tmp_path: pathlib.Path) -> None:
+    """The layer is built for all numbers of a sample: it is the sample that is to be made a row."""
+    source = "from torch import nn\nnet = nn.Linear(784, 64)\nout = net(images)\n"
+    given = {"message": "mat1 and mat2 shapes cannot be multiplied (224x28 and 784x64)"}
+    seen = {"images": "[8, 28, 28] float32"}
+    assert rewritten(tmp_path, "fit_layer_width", source, "out =", tensors=seen, **given) == source
+    assert rewritten(tmp_path, "fit_layer_width", source, "out =", **given) != source

@@ -23,6 +23,10 @@ class Net(nn.Module):
 LSTM = NET.replace("nn.GRU", "nn.LSTM")
 ONE, TWO = "Expected target size [1, 2], got [16]", "Expected input batch_size (2) to match target batch_size (16)."
 DEEP = NET.replace("batch_first", "num_layers=2, batch_first")
+RANKS = "Tensors must have same number of dimensions: got 3 and 2"
+JOIN = NET.replace("from torch import nn", "import torch\nfrom torch import nn").replace(
+    "self.out(last)", "torch.cat([last, x[:, 0]], 1)"
+)
 WAYS = {
     "a GRU": (NET, ONE, ["return self.out(last[-1])"]),
     "an LSTM": (LSTM.replace("states, last", "_, (last, _)"), ONE, ["return self.out(last[-1])"]),
@@ -41,3 +45,14 @@ WAYS = {
 def test_the_last_layer_is_taken(source: str, message: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
     """Where the refused shape has the layers of one that runs one way in place of the batch."""
     assert changed_lines(source, rewritten(tmp_path, "last_layer_of_state", source, message=message)) == wanted
+
+
+@pytest.mark.parametrize(("source", "wanted"), [
+    (JOIN, ["return torch.cat([last[-1], x[:, 0]], 1)"]),
+    (JOIN.replace("[last, x[:, 0]]", "[states, x[:, 0]]"), []),
+    (JOIN.replace("batch_first", "bidirectional"), []),
+])  # fmt: skip
+def test_it_is_joined_without_its_layers(source: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """A join refuses what has an axis more."""
+    at = source.splitlines()[-1].strip()
+    assert changed_lines(source, rewritten(tmp_path, "last_layer_of_state", source, at, message=RANKS)) == wanted

@@ -2,7 +2,8 @@
 
 Only where the live program had the input's shape, or the message says it, and just one other axis has the size that the layer
 was built for. An image or a series without a channel gets one: `self.conv(x.unsqueeze(1))`; a value for each sample, or
-step, becomes a column for a layer of one feature: `self.time(t.unsqueeze(-1))`.
+step, becomes a column for a layer of one feature: `self.time(t.unsqueeze(-1))`; a sample of several axes becomes a row for a
+linear layer that is built for all of its numbers: `self.head(x.flatten(1))`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def _moved(shape: Shape | None, told: Told, *, is_known: bool) -> str | None:
         return None
     if told.is_convolution and told.wanted == 1 and is_known and told.shape == (1, *shape):
         return ".unsqueeze(1)"
+    if told.lacks_flatten(shape):
+        return ".flatten(1)"
     if is_known and told.lacks_features(shape):
         return ".unsqueeze(-1)"
     axis = len(shape) - 1 if told.is_last else 1

@@ -30,7 +30,11 @@ def propose(context: Context) -> Iterator[Proposal]:
             found = layer_of(call, file, told, context.program)
             first = found[1].args[0] if found is not None else None
             shape = seen_shape(call.args[0], file, context) if found is not None else None
-            if told.lacks_batch(shape) or (shape is not None and told.lacks_features(shape)):
+            if (
+                told.lacks_batch(shape)
+                or told.lacks_flatten(shape)
+                or (shape is not None and told.lacks_features(shape))
+            ):
                 continue
             if found is None or not isinstance(first, ast.Constant) or first.value != told.wanted:
                 continue

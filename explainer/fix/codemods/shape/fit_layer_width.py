@@ -2,7 +2,7 @@
 
 Only where exactly one linear layer of the program has the width that the message names, or where the failing line runs the one
 whose width is a product with numbers in it: `nn.Linear(width * 4 * 4, 10)` becomes `nn.Linear(width * 6 * 6, 10)`. A width
-by name is doubled behind a recurrent layer of both directions.
+by name is doubled behind a recurrent layer of both directions, and grows by what is joined to its features: `nn.Linear(latent + 4, 32)`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import raised_at
+from explainer.fix.layer_input import lacks_flatten
 from explainer.fix.rewrite import operand
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
@@ -35,9 +36,8 @@ _Layer = tuple[SourceFile, ast.Call]
 def propose(context: Context) -> Iterator[Proposal]:
     """The edit of the one layer that was built for another width."""
     shapes = next((found for one in context.incident.exceptions if (found := _SHAPES.search(one.message))), None)
-    if (
-        shapes is None or shapes.group(1) == shapes.group(3) == "1"
-    ):  # a value for each sample, as a layer of one feature gets it
+    # A value for each sample, as a layer of one feature gets it, or a sample that is no row yet.
+    if shapes is None or shapes.group(1) == shapes.group(3) == "1" or lacks_flatten(context):
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
     edited = [*_by_setting(got, wanted, out, context), *_by_layer(got, wanted, out, context)]
@@ -74,6 +74,8 @@ def _by_layer(got: int, wanted: int, out: int, context: Context) -> Iterator[Pro
         told = _property_of(call.args[0], context)
         edits = _doubled_property(*told) if told is not None else _doubled(call, file, both[0])
         file, node = told if told is not None else (file, node)
+    if not edits and meant[0] not in exact and got > wanted and _gets_joined(call, context):
+        edits = [edit_of(file, call.args[0], f"{operand(file, call.args[0])} + {got - wanted}")]
     if edits:
         yield Proposal(
             edits=tuple(edits),
@@ -82,6 +84,23 @@ def _by_layer(got: int, wanted: int, out: int, context: Context) -> Iterator[Pro
             applicability="unsafe",
             because=_BECAUSE,
         )
+
+
+def _gets_joined(layer: ast.Call, context: Context) -> bool:
+    """Whether the layer, whose width has a name, runs on features that are joined for it: `self.dec(torch.cat([z, code], -1))`."""
+    if not isinstance(layer.args[0], (ast.Name, ast.Attribute)):
+        return False
+    for file, statement in list(raised_at(context))[:1]:
+        names, resolver = context.program.names(file), resolver_of(context.program)
+        for call in (one for one in walk(statement) if isinstance(one, ast.Call) and one.args):
+            made = resolver.constructors_of(Value(call.func, file))
+            if any(layer in set(walk(one.node)) for one in made):
+                given = Value(call.args[0], file)
+                behind = [one.node for one in (given, *resolver.behind(given))]
+                return any(
+                    isinstance(one, ast.Call) and names.is_call(one, "torch.cat", "torch.concat") for one in behind
+                )
+    return False
 
 
 def _by_setting(got: int, wanted: int, out: int, context: Context) -> Iterator[Proposal]:

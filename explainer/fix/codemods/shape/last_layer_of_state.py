@@ -1,5 +1,7 @@
 """`self.out(last[-1])` for `self.out(last)`, where `last` is the state of a recurrent layer: `[layers, batch, features]`.
 
+So is what it is joined with: `torch.cat([last[-1], static], dim=1)`.
+
 Of a layer that runs one way; of one that runs both ways the last layer has two states.
 """
 
@@ -10,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import message_of, raised_at
 from explainer.source.file import SourceFile
 from explainer.source.network.precision import is_module
 from explainer.source.tree import walk
@@ -18,6 +20,8 @@ from explainer.source.value.binding import Value
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
+_JOINS = ("torch.cat", "torch.concat", "torch.hstack")
+_RANKS = re.compile(r"Tensors must have same number of dimensions: got (?:3 and 2|2 and 3)")
 _CELLS = {"torch.nn.GRU": False, "torch.nn.RNN": False, "torch.nn.LSTM": True}
 
 
@@ -35,6 +39,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 for one in call.args[:1]
                 if isinstance(one, ast.Name) and one.id == name
             ]
+            uses += [one for one in _joined(context) if one.id == name and one in walk(function)]
             bound = [
                 one
                 for one in walk(function)
@@ -50,6 +55,20 @@ def propose(context: Context) -> Iterator[Proposal]:
                     ),
                     belief=2.0,
                 )
+
+
+def _joined(context: Context) -> list[ast.Name]:
+    """The names in a join that failed for the number of axes."""
+    if _RANKS.search(message_of(context)) is None:
+        return []
+    return [
+        name
+        for file, statement in list(raised_at(context))[:1]
+        for node in walk(statement)
+        if isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_JOINS) and node.args
+        for name in getattr(node.args[0], "elts", ())
+        if isinstance(name, ast.Name)
+    ]
 
 
 def _state(statement: ast.Assign, file: SourceFile, context: Context) -> str | None:
@@ -72,7 +91,8 @@ def _state(statement: ast.Assign, file: SourceFile, context: Context) -> str | N
     if kind not in _CELLS or goes_both_ways or layers is None:
         return None
     # What was refused has the layers where the batch should be: "[1, 5], got [16]", "batch_size (2)".
-    if not re.search(rf"(?:\[|batch_size \(){int(layers)}[,)]", message_of(context)):
+    message = message_of(context)
+    if not re.search(rf"(?:\[|batch_size \(){int(layers)}[,)]", message) and _RANKS.search(message) is None:
         return None
     state: ast.expr = target.elts[1]
     if _CELLS[kind]:
