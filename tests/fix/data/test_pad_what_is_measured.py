@@ -35,3 +35,16 @@ def test_rows_of_several_lengths(tmp_path: pathlib.Path, padded: str, measured: 
     after = rewritten(tmp_path, "pad_what_is_measured", source, "torch.stack(labels)", message=SAID)
     wanted = ["return x, pad_sequence(labels, batch_first=True), lengths"] if is_mended else []
     assert changed_lines(source, after) == wanted
+
+
+@pytest.mark.parametrize(("first", "is_mended"), [(", batch_first=True", True), ("", False)])
+def test_rows_that_are_packed_again(first: str, *, is_mended: bool, tmp_path: pathlib.Path) -> None:
+    """What packs them takes each for as long as it is, with the batch first."""
+    source = SOURCE.replace("import pad_sequence", "import pack_padded_sequence, pad_sequence").replace(
+        "PADDED", "feats[0]"
+    )
+    source = source.replace("MEASURED", "[len(one) for one in labels]")
+    source += f"packed = pack_padded_sequence(rows, lengths{first})\n"
+    after = rewritten(tmp_path, "pad_what_is_measured", source, "torch.stack(labels)", message=SAID)
+    wanted = ["return x, pad_sequence(labels, batch_first=True), lengths"] if is_mended else []
+    assert changed_lines(source, after) == wanted

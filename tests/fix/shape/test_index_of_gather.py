@@ -37,6 +37,11 @@ WRONG = {
         "out = q.gather(1, action.unsqueeze(1)).squeeze(1)",
         "q[torch.arange(6), action]",
     ),
+    "squeezed later": (
+        "picked = q.gather(1, action)\nout = picked.squeeze(1)",
+        "picked = q.gather(1, action.unsqueeze(1))",
+        "q[torch.arange(6), action]",
+    ),
     "beside a column": (
         "picked = q.gather(1, action)\nout = picked - column",
         "picked = q.gather(1, action.unsqueeze(1))",

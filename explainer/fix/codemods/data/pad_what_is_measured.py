@@ -1,7 +1,7 @@
 """Sequences of several lengths whose lengths are kept are padded: `pad_sequence(labels, batch_first=True)` for `torch.stack(labels)`.
 
-Only in a function that pads another part of the batch so, and that hands on `len(one) for one in labels`: what reads the padded
-rows can tell where each ends.
+Only in a function that pads another part of the batch so, or of a program that packs what is padded, and that hands on `len(one) for
+one in labels`: what reads the padded rows can tell where each ends.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import crash_places, message_of
+from explainer.fix.rewrite import spell
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 
 _SAID = "stack expects each tensor to be equal size"
-_PAD = "torch.nn.utils.rnn.pad_sequence"
+_PAD, _PACK = "torch.nn.utils.rnn.pad_sequence", "torch.nn.utils.rnn.pack_padded_sequence"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -33,14 +34,32 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             rows = dotted_name(call.args[0])
             padded = _padding(function, file, context.program)
-            if rows is None or padded is None or not _is_measured(rows, function):
+            pad = file.segment(padded.func) if padded is not None else _for_packing(file, context.program)
+            if rows is None or pad is None or not _is_measured(rows, function):
                 continue
             yield Proposal(
-                edits=(edit_of(file, call, f"{file.segment(padded.func)}({rows}, batch_first=True)"),),
+                edits=(edit_of(file, call, f"{pad}({rows}, batch_first=True)"),),
                 culprit=culprit_of(file, call, "stacks sequences of several lengths"),
                 belief=2.5,
-                because="their lengths are handed on beside them, as those of what is padded already",
+                because="their lengths are handed on beside them, by which what reads them can tell where each ends",
             )
+
+
+def _for_packing(file: SourceFile, program: Program) -> str | None:
+    """How a file spells the padding that a program packs again, with the batch first, by the lengths beside it."""
+    pad = spell(program.names(file), _PAD)
+    is_there = pad.partition(".")[0] in program.names(file).imports
+    packs = [
+        one
+        for each in program.parsed()
+        for one in each.walk()
+        if isinstance(one, ast.Call) and program.names(each).is_call(one, _PACK)
+    ]
+    return pad if is_there and packs and all(_is_batch_first(one) for one in packs) else None
+
+
+def _is_batch_first(call: ast.Call) -> bool:
+    return any(each.arg == "batch_first" and getattr(each.value, "value", None) is True for each in call.keywords)
 
 
 def _padding(function: ast.AST, file: SourceFile, program: Program) -> ast.Call | None:
@@ -49,9 +68,7 @@ def _padding(function: ast.AST, file: SourceFile, program: Program) -> ast.Call 
         (
             one
             for one in walk(function)
-            if isinstance(one, ast.Call)
-            and program.names(file).is_call(one, _PAD)
-            and any(each.arg == "batch_first" and getattr(each.value, "value", None) is True for each in one.keywords)
+            if isinstance(one, ast.Call) and program.names(file).is_call(one, _PAD) and _is_batch_first(one)
         ),
         None,
     )

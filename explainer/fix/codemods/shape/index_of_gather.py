@@ -83,7 +83,11 @@ def _of_more_axes(
     picked = [put_method(file, index, f".unsqueeze({text})")]
     above = file.parents.get(call)
     is_dropped = isinstance(above, ast.Attribute) and above.attr in _DROPS
-    if not is_dropped and not _meets_columns(call, statement, len(shape) + 1, file, context):
+    if (
+        not is_dropped
+        and not _is_dropped_later(call, statement, file)
+        and not _meets_columns(call, statement, len(shape) + 1, file, context)
+    ):
         inside = f"{operand(file, index)}.unsqueeze({text})"
         whole_text = file.segment(call)
         start = file.span(index)[0] - file.span(call)[0]
@@ -95,6 +99,16 @@ def _of_more_axes(
             file, call, f"picks by an index of {len(shape)} axes, which lacks the one that it picks along"
         ),
         belief=2.0,
+    )
+
+
+def _is_dropped_later(call: ast.Call, statement: ast.stmt, file: SourceFile) -> bool:
+    """Whether what is picked gets a name, and loses an axis where that is read: `chosen.squeeze(1)`."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    name = dotted_name(target) if target is not None else None
+    return name is not None and any(
+        isinstance(one, ast.Attribute) and one.attr == "squeeze" and dotted_name(one.value) == name
+        for one in walk(file.enclosing(statement, ast.FunctionDef, ast.Module) or statement)
     )
 
 
