@@ -17,9 +17,9 @@ _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListCo
 def put_method(file: SourceFile, node: ast.expr, method: str) -> Edit:
     """The edit that calls a method on a tensor: `x` becomes `x.float()`, `a + b` becomes `(a + b).float()`.
 
-    A list has no such method: each element of a comprehension gets it.
+    A list has no such method: each element of a comprehension gets it; a cut (`[:64]`) is one of the list.
     """
-    if isinstance(node, ast.ListComp):
+    if isinstance(node, ast.ListComp) and method.startswith("."):
         return put_method(file, node.elt, method)
     start, end = bracketed(file, node)
     if isinstance(node, _ATOMS) or (start, end) != file.span(node):
