@@ -104,7 +104,7 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
     Where all of them take the same kind of target in the same way.
     """
     is_given = isinstance(node.func, ast.Name) and _is_parameter(node.func, file, program)
-    is_given = is_given or (isinstance(node.func, ast.Attribute) and dotted_name(node.func) == f"self.{node.func.attr}")
+    is_given = is_given or _is_kept(node.func, file, program)
     if not is_given and not isinstance(node.func, ast.Subscript):
         return None
     found: list[tuple[str, ast.Call]] = []
@@ -120,6 +120,17 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
 def _is_parameter(name: ast.Name, file: SourceFile, program: Program) -> bool:
     scope = scope_of(name, file, program)
     return isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and name.id in all_parameters(scope)
+
+
+def _is_kept(func: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether `self.criterion` is what the object was given: not what its class makes itself, as most layers."""
+    if not isinstance(func, ast.Attribute) or dotted_name(func) != f"self.{func.attr}":
+        return False
+    owner = program.names(file).class_of(func)
+    if owner is None or any(getattr(one, "name", None) == func.attr for one in owner.body):
+        return False
+    value = program.names(file).attribute_value(owner, func.attr)
+    return value is None or isinstance(value, ast.Name)
 
 
 def _elsewhere(name: str, program: Program) -> ast.Call | None:
