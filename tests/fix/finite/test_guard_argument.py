@@ -296,6 +296,29 @@ def test_a_traced_line_had_a_gradient(kind: str, words: str, after: str, tmp_pat
         assert best("guard_argument", program, incident=replace(failed(), traced=traced), options=options) is None
 
 
+RAIN = """import torch
+def lognormal(raw, amount):
+    z = (amount.log() - raw[:, 0]) / raw[:, 1].exp()
+    return 0.5 * z.square() + amount.log() + raw[:, 2].softmax(0).log()
+NLL = {"lognormal": lognormal}
+net = torch.nn.Linear(2, 3)
+loss = NLL[family](net(x), rain).mean()
+"""
+
+
+@pytest.mark.parametrize("node", [None, "LogBackward0"])
+def test_a_logarithm_that_was_seen_to_take_data_gets_no_floor(node: str | None, tmp_path: pathlib.Path) -> None:
+    """The floor would decide the loss, everywhere in the function; that of a network's output would not."""
+    program = write(tmp_path, {"train.py": RAIN})
+    line = TracedLine(
+        kind=NOT_FINITE, operation="log", file=str(tmp_path / "train.py"), line=line_of(RAIN, "z ="), function="lognormal",
+        says="", node=node,
+    )  # fmt: skip
+    found = best("guard_argument", program, incident=replace(failed(), traced=(line,)), options={"kinds": ["log"]})
+    after = splice(RAIN, found.edits) if found is not None else RAIN
+    assert ("amount.clamp_min" in (after or "")) is (node is not None)
+
+
 WEIGHTED = """import torch
 def pooled(x, mask):
     m = CAST

@@ -80,8 +80,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         hazards = list(find_deviations(context.program))
     if INVERSE in kinds:
         hazards += find_inverses(context.program, frozenset(traced) - known)
+    data = _logs_of_data(hazards, context)
     groups: dict[tuple[str, ast.AST | None, str], list[Hazard]] = {}
     for hazard in hazards:
+        if hazard.kind == LOG and _place_of(hazard, context.program) in data:
+            continue
         is_proved = hazard.file.statement(hazard.node) in known and (
             _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
@@ -100,6 +103,20 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _proposal(group, (), context)
         elif edits:
             yield _proposal(group, tuple(edits.values()), context)
+
+
+def _logs_of_data(hazards: Sequence[Hazard], context: Context) -> frozenset[tuple[ast.AST | None, str]]:
+    """The logarithms that a trace saw take data, by function and argument: where a floor stands instead, it decides the loss."""
+    plain = {statement for line, _, statement in traced_statements(NOT_FINITE, context) if not line.node}
+    logs = [one for one in hazards if one.kind == LOG and one.file.statement(one.node) in plain]
+    alone = [
+        one for one in logs if sum(one.file.statement(one.node) is each.file.statement(each.node) for each in logs) == 1
+    ]
+    return frozenset(_place_of(one, context.program) for one in alone)
+
+
+def _place_of(hazard: Hazard, program: Program) -> tuple[ast.AST | None, str]:
+    return program.names(hazard.file).function_of(hazard.node), ast.dump(hazard.argument)
 
 
 def _is_of_exponentials(hazard: Hazard, program: Program) -> bool:
