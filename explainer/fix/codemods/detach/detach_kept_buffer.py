@@ -1,7 +1,8 @@
-"""Detaches what a module binds to a registered buffer, or writes into it, outside of its constructor: a buffer is state, which nobody trains.
+"""Detaches what a module binds to a registered buffer, or writes into it, outside of its constructor.
 
-Where the step itself reads what it has written, as keys and values of a cache, the old buffer is left behind without its graph. So is a tensor that an object of another kind makes in its constructor and fills afterwards, once a step's backward is done:
-a running average, a memory bank, an ensemble of predictions.
+A buffer is state, which nobody trains. Where the step itself reads what it has written, as keys and values of a cache, the old
+buffer is left behind without its graph. So is a tensor that an object of another kind makes in its constructor and fills
+afterwards, once a step's backward is done: a running average, a memory bank, an ensemble of predictions.
 """
 
 from __future__ import annotations

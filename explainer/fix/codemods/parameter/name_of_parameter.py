@@ -37,12 +37,11 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _of_one_statement(program: Program) -> list[list[NameTest]]:
-    """The tests of names, those together that one statement makes of them: `"query" in name or "value" in name`."""
+    """The tests of names, those together that stand in one condition: `"query" in name or "value" in name`."""
     found: dict[tuple[str, ast.AST], list[NameTest]] = {}
     for test in find_name_tests(program):
         where = test.words.file
         node: ast.AST = where.statement(test.words.node)
-        # The tests of a block are each for themselves; those of a condition are one.
         found.setdefault((where.path, node), []).append(test)
     return list(found.values())
 

@@ -24,7 +24,7 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.lineage import definitions, scope_of
-from explainer.source.value.log_prob import is_of_log_prob
+from explainer.source.value.log_prob import are_of_numbers, is_of_log_prob
 from explainer.source.value.resolve import resolver_of
 
 _FILLS = frozenset(("masked_fill", "masked_fill_"))
@@ -61,8 +61,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             for node, left, right in pairs
             if (clash := _clash(node, (left, right), (sizes, dimension), file, context)) is not None
         ]
-        if not found or is_of_log_prob(statement, statement, file, context.program):
-            return  # several numbers of one action: `sum_log_probs`
+        is_of_action = are_of_numbers(context.program) and is_of_log_prob(statement, statement, file, context.program)
+        if not found or is_of_action:  # several numbers of one action: `sum_log_probs`
+            return
         found += _behind(found[0], pairs, file, context)
         name = _root(found[0].part)
         made = _made(name, found, statement, file, context.program)

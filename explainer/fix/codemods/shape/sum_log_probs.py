@@ -14,15 +14,12 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen_shape import REFUSED
 from explainer.source.file import SourceFile
-from explainer.source.program import Program
-from explainer.source.value.log_prob import LOG_PROB, is_of_log_prob
-
-_OF_NUMBERS = frozenset(("Normal", "LogNormal", "Laplace", "Beta", "Uniform", "Gamma", "Cauchy", "StudentT"))
+from explainer.source.value.log_prob import LOG_PROB, are_of_numbers, is_of_log_prob
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all log-probabilities of a program, where one of them met what has a value for each sample."""
-    if REFUSED.search(message_of(context)) is None or not _are_of_numbers(context.program):
+    if REFUSED.search(message_of(context)) is None or not are_of_numbers(context.program):
         return
     for file, statement in list(raised_at(context))[:1]:
         if not is_of_log_prob(statement, statement, file, context.program):
@@ -36,18 +33,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                 ),
                 belief=3.0,
             )
-
-
-def _are_of_numbers(program: Program) -> bool:
-    """Whether all distributions of a program give a value for each number."""
-    called = {
-        name.rpartition(".")[2]
-        for file in program.parsed()
-        for node in file.walk()
-        if isinstance(node, ast.Call)
-        and (name := program.names(file).qualified(node.func) or "").startswith("torch.distributions.")
-    }
-    return bool(called) and called <= _OF_NUMBERS
 
 
 def _is_bare(node: ast.AST, file: SourceFile) -> bool:
