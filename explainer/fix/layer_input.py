@@ -64,6 +64,12 @@ class Told:
             return False
         return math.prod(one or 0 for one in shape[1:]) == self.wanted
 
+    def stands_elsewhere(self, shape: Shape | None) -> bool:
+        """Whether the size that the layer wants is that of another axis of its input: images with their channels last."""
+        known = shape or self.shape or ()
+        axis = len(known) - 1 if self.is_last else 1
+        return any(size == self.wanted for at, size in enumerate(known) if at not in (0, axis))
+
     @property
     def is_last(self) -> bool:
         """Whether the layer reads its features in the last axis."""
@@ -114,13 +120,14 @@ def layer_of(call: ast.Call, file: SourceFile, told: Told, program: Program) -> 
     return None
 
 
-def lacks_flatten(context: Context) -> bool:
-    """Whether the linear layer that failed is built for all numbers of a sample, which stand in several axes."""
+def is_input_at_fault(context: Context) -> bool:
+    """Whether the layer that failed fits its input, were that flattened or its axes moved: then it is built as it was meant."""
     told = read_told(message_of(context))
     for file, statement in list(raised_at(context))[:1] if told is not None else ():
         for call in walk(statement):
             if told is not None and isinstance(call, ast.Call) and layer_of(call, file, told, context.program):
-                return told.lacks_flatten(seen_shape(call.args[0], file, context))
+                shape = seen_shape(call.args[0], file, context)
+                return told.lacks_flatten(shape) or told.stands_elsewhere(shape)
     return False
 
 

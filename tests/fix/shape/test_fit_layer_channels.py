@@ -39,6 +39,11 @@ RIGHT = {
     "a width by name": ("nn.Conv2d(width, 16, 3)", "x", CONV),
     "behind another layer": ("nn.Conv2d(1, 16, 3)", "self.before(x)", CONV),
     "another layer": ("nn.Conv2d(2, 16, 3)", "x", CONV),
+    "images with their channels last": (
+        "nn.Conv2d(3, 8, 3)",
+        "x",
+        "Given groups=1, weight of size [8, 3, 3, 3], expected input[4, 20, 20, 3] to have 3 channels, but got 20 channels instead",
+    ),
     "another failure": ("nn.Conv2d(1, 16, 3)", "x", "it failed"),
 }
 

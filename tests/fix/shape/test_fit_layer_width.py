@@ -257,3 +257,5 @@ def test_a_sample_that_is_no_row_yet(tmp_path: pathlib.Path) -> None:
     seen = {"images": "[8, 28, 28] float32"}
     assert rewritten(tmp_path, "fit_layer_width", source, "out =", tensors=seen, **given) == source
     assert rewritten(tmp_path, "fit_layer_width", source, "out =", **given) != source
+    turned = {"images": "[8, 784, 28] float32"}
+    assert rewritten(tmp_path, "fit_layer_width", source, "out =", tensors=turned, **given) == source

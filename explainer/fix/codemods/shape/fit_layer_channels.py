@@ -33,6 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             if (
                 told.lacks_batch(shape)
                 or told.lacks_flatten(shape)
+                or told.stands_elsewhere(shape)
                 or (shape is not None and told.lacks_features(shape))
             ):
                 continue

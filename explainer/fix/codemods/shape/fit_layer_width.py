@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import raised_at
-from explainer.fix.layer_input import lacks_flatten
+from explainer.fix.layer_input import is_input_at_fault
 from explainer.fix.rewrite import operand
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
@@ -36,8 +36,8 @@ _Layer = tuple[SourceFile, ast.Call]
 def propose(context: Context) -> Iterator[Proposal]:
     """The edit of the one layer that was built for another width."""
     shapes = next((found for one in context.incident.exceptions if (found := _SHAPES.search(one.message))), None)
-    # A value for each sample, as a layer of one feature gets it, or a sample that is no row yet.
-    if shapes is None or shapes.group(1) == shapes.group(3) == "1" or lacks_flatten(context):
+    # A value for each sample, as a layer of one feature gets it, or a sample that is no row yet or has its axes in another order.
+    if shapes is None or shapes.group(1) == shapes.group(3) == "1" or is_input_at_fault(context):
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
     edited = [*_by_setting(got, wanted, out, context), *_by_layer(got, wanted, out, context)]
