@@ -53,3 +53,17 @@ def test_what_has_none_is_passed_over(loop: str, wanted: str, tmp_path: pathlib.
 def test_others_stay(loop: str, tmp_path: pathlib.Path) -> None:
     """What is no parameter of a module was to have its gradient."""
     assert mended(HEAD + loop, tmp_path) == HEAD + loop
+
+
+CALLS = {
+    "under a condition": ("a + self.value(a) if self.is_dueling else a", True),
+    "always": ("a + 0 * self.value(a).detach()", False),
+}
+
+
+@pytest.mark.parametrize(("result", "is_mended"), CALLS.values(), ids=CALLS)
+def test_a_part_that_is_always_run_was_to_be_trained(result: str, is_mended: bool, tmp_path: pathlib.Path) -> None:
+    """What became of its output is to be found; one that a setting leaves out has nothing to clip."""
+    net = f"class Net(nn.Module):\n    def forward(self, a):\n        return {result}\n\n\n"
+    loop, wanted = LOOPS["a loop"]
+    assert mended(net + HEAD + loop, tmp_path) == net + HEAD + (wanted if is_mended else loop)

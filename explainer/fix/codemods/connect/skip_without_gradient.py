@@ -1,12 +1,14 @@
 """A loop over parameters that reads or writes each gradient passes over those that have none: `if param.grad is not None:`.
 
 Only where the live model had gradients of other parameters: a head that this loss does not use has none. Where none had one, the
-loop stands in the wrong place, before the backward or behind what clears them.
+loop stands in the wrong place, before the backward or behind what clears them. A part that the program runs under no condition was
+to be in the loss: what became of its output is to be found.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -15,10 +17,12 @@ from explainer.fix.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.freeze import owner_of
+from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import block_of
 
 _FACT = "live_without_gradient"
+_NAMES = re.compile(r"[\w.]+\.\w+")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -26,12 +30,25 @@ def propose(context: Context) -> Iterator[Proposal]:
     lacking = context.incident.fact(_FACT)
     for file, statement in failing_statements(context)[:1] if lacking is not None else ():
         edits = _in_comprehension(statement, file) or _in_loop(statement, file)
-        if edits:
+        if edits and lacking is not None and not _is_run(lacking.value, context.program):
             yield Proposal(
                 edits=edits,
-                culprit=culprit_of(file, statement, f"reads the gradient of each parameter: {lacking.value} has none"),  # type: ignore[union-attr]
+                culprit=culprit_of(file, statement, f"reads the gradient of each parameter: {lacking.value} has none"),
                 belief=2.0,
             )
+
+
+def _is_run(lacking: str, program: Program) -> bool:
+    """Whether a part without gradients is called under no condition: `self.value(h)` of `Net: value.weight, value.bias`."""
+    parts = {one.partition(".")[0] for one in _NAMES.findall(lacking.partition(":")[2])}
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in parts
+        and not isinstance(file.enclosing(node, ast.If, ast.IfExp, ast.FunctionDef, ast.Lambda), (ast.If, ast.IfExp))
+        for file in program.parsed()
+        for node in file.walk()
+    )
 
 
 def _in_loop(statement: ast.stmt, file: SourceFile) -> tuple[Edit, ...]:
