@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explainer.fix.codemod import Context, find_codemod
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import copy
@@ -209,6 +210,25 @@ for step in range(3):
     loss = model(torch.randn(2, 4)).sum() + USE
     loss.backward()
 """
+
+
+def test_a_schedule_that_is_made_late_is_no_activation(tmp_path) -> None:
+    """It holds the optimizer with its weights; what cannot be copied is in the module."""
+    run = """class Run:
+    def __init__(self):
+        self.model = Net()
+        self.opt = torch.optim.SGD(self.model.parameters(), 0.1)
+
+    def begin(self):
+        self.average = copy.deepcopy(self.model)
+        self.rate = torch.optim.lr_scheduler.ExponentialLR(self.opt, 0.9)
+"""
+    source = HEAD + FOCUS.partition("\n\nmodel, teacher")[0] + "\n\n" + run
+    program = write(tmp_path, {"train.py": source})
+    found = find_codemod("keep_detached")(
+        Context(program=program, incident=failed({"train.py": line_of(source, "deepcopy")}))
+    )
+    assert {one.culprit.line for one in found} == {line_of(source, "self.weights =")}
 
 
 @pytest.mark.parametrize(

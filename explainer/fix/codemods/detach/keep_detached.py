@@ -127,6 +127,11 @@ def _kept(bound: Bound, function: Function, file: SourceFile, context: Context) 
     """`self.x = activation` in a forward, or `self.xs.append(activation)`."""
     if not bound.name.startswith("self.") or bound.name.count(".") != 1:
         return
+    made = context.program.names(file).qualified(bound.node.func) if isinstance(bound.node, ast.Call) else None
+    if (made or "").startswith(
+        "torch.optim."
+    ):  # an optimizer, a schedule or an average holds weights, and is no tensor
+        return
     if not provenance_of(context.program).trace(Value(bound.node, file)).live:
         return
     is_used = not bound.fills and _is_used_outside(bound, function, context.program)
