@@ -1,8 +1,8 @@
 """The columns of a Trainer's data sets at its failure: which it dropped, and which of these holds what the labels would.
 
 Of the values no more is told than that: a column fits where its values are those of the labels that the other set has, or, without
-such a set, all classes of the model, for each token in a model of tags, or the ids of what its decoder is to say. One that stands beside the labels in the other set is
-something else.
+such a set, all classes of the model, for each token in a model of tags, or the ids of what its decoder is to say. One that stands
+beside the labels in the other set is something else.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
 
 
 def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
-    """One of the losses of a table, `LOSSES[kind](x, y)`, or of those that callers give, `fit(model, nn.MSELoss())`, also to an object.
+    """One of the losses of a table, `LOSSES[kind](x, y)`, or of those that callers give a function or an object, `fit(nn.MSELoss())`.
 
     Where all of them take the same kind of target in the same way.
     """
