@@ -26,6 +26,7 @@ _LAYERS = {
     _LINEAR: r"Linear", _RECURRENT: r"(?:LSTM|GRU|RNN)", _NORM: r"\w*LayerNorm|RMSNorm", _BATCH_NORM: r"\w*BatchNorm\d?d",
     _CONV: r"Conv(?:Transpose)?\dd",
 }  # fmt: skip
+_LEAKED = re.compile(r"column (\d+) of (\d+) in ")
 _LAST = (_LINEAR, _RECURRENT, _NORM)
 
 
@@ -129,6 +130,15 @@ def is_input_at_fault(context: Context) -> bool:
                 shape = seen_shape(call.args[0], file, context)
                 return told.lacks_flatten(shape) or told.stands_elsewhere(shape)
     return False
+
+
+def leaked_column(context: Context) -> tuple[int, int] | None:
+    """Which column of how many the target is among the features, where the layer was built for one feature less; None where not."""
+    told, live = read_told(message_of(context)), context.incident.fact("live_leaked_target")
+    found = _LEAKED.match(str(live.value)) if live is not None else None
+    if found is None or told is None or not told.size == told.wanted + 1 == int(found[2]):
+        return None
+    return int(found[1]), int(found[2])
 
 
 def _first_layer(node: ast.AST, file: SourceFile, program: Program) -> ast.Call | None:

@@ -1,4 +1,4 @@
-"""Class indices that came in a dtype for which transformers chose the loss of several labels at once.
+"""What targets hold that a loss refused: class indices in a dtype of several labels at once, rows of several classes.
 
 Where a configuration does not say the kind of problem, its models take it from the labels: int64 and int32 are classes, anything
 else is a row of probabilities for each sample, whose loss then speaks of sizes alone.
@@ -38,6 +38,26 @@ def class_targets(torch: Any, frames: list[FrameType], message: str) -> str | No
         some = target.detach().double()
         if bool((some == some.round()).all()) and bool((some >= 0).all()):
             return str(target.dtype).removeprefix("torch.")
+    return None
+
+
+def hot_rows(torch: Any, frames: list[FrameType], message: str) -> str | None:
+    """How many classes a row of whole numbers names where cross-entropy refused it: "0 to 3"; None where each names one.
+
+    Such rows are no distribution over the classes, and no cast makes them one.
+    """
+    if not frames or "for target with class probabilities" not in message:
+        return None
+    target, scores = (frames[-1].f_locals.get(name) for name in ("target", "input"))
+    if not isinstance(target, torch.Tensor) or not isinstance(scores, torch.Tensor):
+        return None
+    with suppress(Exception):  # a subclass may refuse anything
+        some = target.detach()
+        if some.shape != scores.shape or some.dim() != 2 or not bool(((some == 0) | (some == 1)).all()):
+            return None
+        named = some.sum(1)
+        fewest, most = int(named.min()), int(named.max())
+        return f"{fewest} to {most}" if (fewest, most) != (1, 1) else None
     return None
 
 

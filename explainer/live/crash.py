@@ -1,8 +1,8 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
 Only shapes, dtypes, versions and identities of storages. Of values one bit, and only where the failure is about it: fractions among
-indices, scores among probabilities, float64 values that float32 takes for the same, NaN among data or parameters; of a Trainer's column,
-or a key of its batch, whether it can hold the labels. Of an index that was refused its number, as torch itself prints it for a label.
+indices, scores among probabilities, float64 values that float32 takes for the same, NaN among data or parameters, rows of several classes; of a
+Trainer's column, or a key of its batch, whether it can hold the labels, and of a table's whether it is the target. Of an index that was refused its number, as torch itself prints it for a label.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .batch_key import batch_key
-from .class_target import class_targets
+from .class_target import class_targets, hot_rows
 from .columns import columns
 from .compare import compared
 from .finite import not_finite
 from .fraction import coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
+from .leaked_target import leaked_target
 from .made_steps import living, made_steps
 from .no_gradient import without_gradient
 from .refused_index import refused_index
@@ -102,6 +103,8 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "fractions": fractions(torch, frames, message),
         "scores": scores(torch, frames, message),
         "class_targets": class_targets(torch, frames, message),
+        "hot_rows": hot_rows(torch, frames, message),
+        "leaked_target": leaked_target(torch, [one for one in frames if _is_own(one)], message),
         "refused_index": refused_index(torch, frames) or None,
         "unreduced": unreduced(frames, message),
         "frozen_since": frozen_since(frames, message),

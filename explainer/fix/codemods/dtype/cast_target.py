@@ -43,7 +43,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield from _together(failing, context)
     for loss in failing:
         if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
-            yield from _probabilities(loss, context.program)
+            if context.incident.fact("live_hot_rows") is None:  # of several classes, or none: no probabilities
+                yield from _probabilities(loss, context.program)
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.crash import raised_at
-from explainer.fix.layer_input import is_input_at_fault
+from explainer.fix.layer_input import is_input_at_fault, leaked_column
 from explainer.fix.rewrite import operand
 from explainer.fix.setting_edit import set_value
 from explainer.model.patch import Edit
@@ -40,7 +40,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     if shapes is None or shapes.group(1) == shapes.group(3) == "1" or is_input_at_fault(context):
         return
     got, wanted, out = int(shapes.group(2)), int(shapes.group(3)), int(shapes.group(4))
+    # With the label among the features a wider layer would learn to read it off.
     edited = [*_by_setting(got, wanted, out, context), *_by_layer(got, wanted, out, context)]
+    edited = edited if leaked_column(context) is None else []
     yield from edited
     called = _run_by_failure(_fitting(out, context), context)
     if not edited and len(called) == 1:  # which of the two widths is right the author says
