@@ -25,7 +25,7 @@ from .idle_optimizer import idle_optimizer
 from .leaked_target import leaked_target
 from .made_steps import living, made_steps
 from .no_gradient import without_gradient
-from .refused_index import refused_index
+from .refused_index import refused_index, refused_labels
 from .renormalised import renormalised
 from .saved import names_of, saved_of
 from .shared_module import shared_modules
@@ -106,6 +106,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "hot_rows": hot_rows(torch, frames, message),
         "leaked_target": leaked_target(torch, [one for one in frames if _is_own(one)], message),
         "refused_index": refused_index(torch, frames) or None,
+        "refused_labels": refused_labels(torch, frames),
         "unreduced": unreduced(frames, message),
         "frozen_since": frozen_since(frames, message),
         "coarse": " ".join(alike) if alike else None,

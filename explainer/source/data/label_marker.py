@@ -57,6 +57,11 @@ def is_name_of_marker(name: str) -> bool:
     return _MARKS.search(name) is not None
 
 
+def is_name_of_labels(name: str) -> bool:
+    """Whether a name says that it holds labels: `self.labels`, `mask`, `y`."""
+    return _LABELS.search(name) is not None
+
+
 def _named(node: ast.AST, value: int, names: Names) -> str | None:
     """The name of a constant of a module that has the value and says that it marks something."""
     target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None

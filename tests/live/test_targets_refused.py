@@ -1,4 +1,4 @@
-"""What is said of a target that stands among the features, and of rows that name several classes."""
+"""What is said of a target that stands among the features, of labels that were refused, and of rows of several classes."""
 
 from __future__ import annotations
 
@@ -65,6 +65,29 @@ def test_of_another_failure() -> None:
         x.view(5, 5)
 
     assert told("live_leaked_target", lambda: fail(TABLE, TABLE[:, 3])) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        pytest.param([-1, 1, 1], "-1 to 1, 2 of them", id="signs"),
+        pytest.param([-1, 0, -100, 1], "-1 to 1, 3 of them", id="what is left out is no label"),
+    ],
+)
+def test_labels_that_were_refused(labels: list[int], said: str | None) -> None:
+    """From which to which they go."""
+    loss = nn.CrossEntropyLoss()
+    with pytest.raises(IndexError) as failed:
+        loss(torch.zeros(len(labels), 2), torch.tensor(labels))
+    assert dict(facts_of(look(failed.value))).get("live_refused_labels") == said
+
+
+def test_ids_are_no_labels() -> None:
+    """A table's rows are not counted."""
+    with pytest.raises(IndexError) as failed:
+        nn.Embedding(3, 2)(torch.tensor([1, 3]))
+    facts = dict(facts_of(look(failed.value)))
+    assert (facts.get("live_refused_index"), facts.get("live_refused_labels")) == ("3 of 3, from 1", None)
 
 
 @pytest.mark.parametrize(
