@@ -239,6 +239,25 @@ for i, x in enumerate(data):
         ["-    grads.unscale_(optimizer)", "-    nn.utils.clip_grad_norm_(module.parameters(), 1.0)",
          "+    s.unscale_(o)", "+    nn.utils.clip_grad_norm_(m.parameters(), 1.0)"],
     ),
+    "a loop that calls what steps": (
+        CLASS + """    def update(self):
+        self.scaler.step(self.opt)
+        self.scaler.update()
+        self.opt.zero_grad()
+    def epoch(self, data):
+        for i, x in enumerate(data):
+            self.scaler.scale(self.net(x).pow(2).mean()).backward()
+            if self.norm is not None:
+                self.scaler.unscale_(self.opt)
+                nn.utils.clip_grad_norm_(self.net.parameters(), self.norm)
+            if i % 2:
+                self.update()
+""",
+        ["-            if self.norm is not None:", "-                self.scaler.unscale_(self.opt)",
+         "-                nn.utils.clip_grad_norm_(self.net.parameters(), self.norm)",
+         "+                if self.norm is not None:", "+                    self.scaler.unscale_(self.opt)",
+         "+                    nn.utils.clip_grad_norm_(self.net.parameters(), self.norm)"],
+    ),
 }  # fmt: skip
 
 

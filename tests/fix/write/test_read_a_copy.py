@@ -173,6 +173,33 @@ optimizer.step()
             "+        return nn.functional.linear(x, self.weight.clone(), self.bias)",
         ],
     ),
+    "a convolution that bounds its weight": (
+        """\"\"\"A convolution of the program's own bounds its filters in forward, and is called twice before backward.\"\"\"
+
+import torch
+from torch import nn
+
+
+class Bounded(nn.Conv1d):
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.copy_(torch.renorm(self.weight, p=2, dim=0, maxnorm=0.5))
+        return super().forward(x)
+
+
+torch.manual_seed(0)
+layer = Bounded(2, 3, 3, padding=1, padding_mode="circular")
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+loss = layer(torch.randn(4, 2, 8, requires_grad=True)).pow(2).mean() + layer(torch.randn(4, 2, 8, requires_grad=True)).abs().mean()
+loss.backward()
+optimizer.step()
+""",
+        None,
+        [
+            "-        return super().forward(x)",
+            "+        return self._conv_forward(x, self.weight.clone(), self.bias)",
+        ],
+    ),
     "a weight and its product": (
         """import torch
 from torch import nn, optim

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of, remove_statement
 from explainer.model.patch import Edit
@@ -59,25 +59,32 @@ def propose(context: Context) -> Iterator[Proposal]:
         steps = [one for one in same if one.kind == SCALER_STEP]
         if len(steps) != 1 or sum(one.kind == UNSCALE for one in same) != 1:
             continue
-        training = _Training(program, acts, steps[0])
+        training = _Training(program, acts, _seen_from(unscale, steps[0], program))
         why = culprit_of(unscale.file, unscale.call, "unscales after every batch, while the scaler steps less often")
         whole = _helper_at_step(unscale, training)
         if whole:
             yield Proposal(edits=whole, culprit=why, belief=2.0)
             continue
         unit = _unit(unscale.statement, unscale.file, training)
-        text = _text(unit, steps[0], program) if unit is not None else None
+        text = _text(unit, training.step, program) if unit is not None else None
         if unit is None or text is None:
             continue
-        place = _place(steps[0], training, unit)
+        place = _place(training.step, training, unit)
         yield Proposal(
             edits=(
-                insert_before(steps[0].file, place, text),
+                insert_before(training.step.file, place, text),
                 *(remove_statement(unit.file, one) for one in unit.statements),
             ),
             culprit=why,
             belief=1.8,
         )
+
+
+def _seen_from(unscale: Act, step: Act, program: Program) -> Act:
+    """The step as the function that unscales makes it: by a call, `if done: self._update()`, where another function steps."""
+    function = program.names(unscale.file).function_of(unscale.statement)
+    called = _called_in(step, function, unscale.file, program)
+    return replace(step, statement=called, file=unscale.file) if called is not None else step
 
 
 def _is_same(one: Act, other: Act, program: Program) -> bool:
@@ -187,7 +194,8 @@ def _called_in(act: Act, caller: Function | None, file: SourceFile, program: Pro
         if function is caller and where is file:
             return statement
         found = resolver_of(program).calls_of(function, where) if function is not None else []
-        calls = [one for one in found if one[1] is not act.call]  # `self.scaler.step(...)` in a method of that name
+        # `self.scaler.step(...)` in a method of that name is no call of it.
+        calls = [one for one in found if program.names(one[0]).function_of(one[1]) is not function]
         if len(calls) != 1:
             return None
         where, statement = calls[0][0], calls[0][0].statement(calls[0][1])

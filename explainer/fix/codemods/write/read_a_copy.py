@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import forward_places
+from explainer.fix.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_collected, is_returned
@@ -23,6 +24,8 @@ from explainer.source.value.binding import all_parameters, bounds_of
 from explainer.source.value.definition import seen_through
 from explainer.source.value.flow import Reach, flow_of
 from explainer.source.value.lineage import loop_of, reads
+
+_CONVOLUTIONS = {f"torch.nn.Conv{rank}d" for rank in (1, 2, 3)}
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -213,24 +216,19 @@ def _products(file: SourceFile, method: ast.AST, write: ast.AST, program: Progra
 
 
 def _of_super(file: SourceFile, node: ast.AST, owner: ast.ClassDef, program: Program) -> Edit | None:
-    """`super().forward(x)` of a subclass of `nn.Linear`, written out with a copy of the weight."""
+    """`super().forward(x)` of a subclass of a linear layer or a convolution, written out with a copy of the weight."""
     is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "forward"
     if not is_call or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     above = node.func.value
     names = program.names(file)
-    bases = {names.qualified(base) for base in owner.bases}
-    if (
-        not (isinstance(above, ast.Call) and dotted_name(above.func) == "super")
-        or "torch.nn.Linear" not in bases
-        or len(node.args) != 1
-    ):
+    if not (isinstance(above, ast.Call) and dotted_name(above.func) == "super") or len(node.args) != 1:
         return None
-    linear = (
-        "F.linear"
-        if names.imports.get("F") == "torch.nn.functional"
-        else "nn.functional.linear"
-        if names.imports.get("nn") == "torch.nn"
-        else "torch.nn.functional.linear"
-    )
-    return edit_of(file, node, f"{linear}({file.segment(node.args[0])}, self.weight.clone(), self.bias)")
+    bases = {names.qualified(base) for base in owner.bases}
+    if "torch.nn.Linear" in bases:
+        function = spell(names, "torch.nn.functional.linear")
+    elif bases & _CONVOLUTIONS:
+        function = "self._conv_forward"  # pads as the layer is told, which the functional form does not
+    else:
+        return None
+    return edit_of(file, node, f"{function}({file.segment(node.args[0])}, self.weight.clone(), self.bias)")
