@@ -18,7 +18,7 @@ from explainer.match.silent import silent_warnings
 from explainer.model.finding import Fix
 from explainer.model.incident import Incident, WarningRecord
 from explainer.model.repair import Run
-from explainer.model.trace import STARVING_CUT
+from explainer.model.trace import STARVING_CUT, STARVING_OFF
 from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, left_out, steps_so_far
 from explainer.source.graph.alias import has_two_meanings
@@ -225,6 +225,21 @@ def prove(
         own = None if is_quiet else written_lines(choice.fix.patch or "")
         proof = _without_silence(job, target, proof, choice.finding.cause, own)
     return proof
+
+
+def starved_behind(job: Job, target: Target, choice: Choice, proof: Verification) -> Verification | None:
+    """A traced run of the program with the fix, where a cut keeps parameters of an optimizer from ever getting a gradient.
+
+    None where none does. A graph that is mended halfway trains: the layers that were left out of it are told by their gradients,
+    which never come. Layers that the program does not use have none either; a trace tells these apart.
+    """
+    never = [one for each in proof.processes for one in each.parameters if one.trains and not one.given]
+    if not never or not choice.finding.cause.startswith("no-graph/"):
+        return None
+    first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)
+    traced = verify_command(job.command, job.root, replace(job.watch, past=first, trace=True))
+    kinds = {line.kind for one in traced.processes for line in lines_of(one.traced)}
+    return traced if kinds & {STARVING_CUT, STARVING_OFF} else None
 
 
 def _is_of_old_policy(fix: Fix) -> bool:

@@ -29,8 +29,8 @@ from explainer.model.repair import (
     Round,
 )
 from explainer.model.report import Report
-from explainer.model.verification import GREEN, INCONCLUSIVE, Verification
-from explainer.proof import Target, prove, target_of, wants_look, with_look
+from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
+from explainer.proof import Target, prove, starved_behind, target_of, wants_look, with_look
 from explainer.run import Job, explain_run, run_program, seen_without_a_word, sharpen, warned_of, with_left_out
 from explainer.verification.command import OnOutput
 from explainer.workflow import apply, undo
@@ -110,11 +110,12 @@ class _Attempt:
                 continue
             self._spent += 1
             proof = self._verify(finding, fix)
-            if proof.verdict == GREEN:
+            further = self._halfway(choice, proof, report) if proof.verdict == GREEN else None
+            if proof.verdict == GREEN and further is None:
                 return proof
             if proof.verdict == INCONCLUSIVE and self.unproved is None:
                 self.unproved, self._held = proof, (finding, fix)
-            further = next_failure(self._job, proof, report)
+            further = further or next_failure(self._job, proof, report)
             if further is not None and depth + 1 < MAX_DEPTH:
                 self._tell(f"behind it: {further.findings[0].cause}")
                 deeper = self.search(further, depth + 1)
@@ -146,6 +147,12 @@ class _Attempt:
             ):  # a file that was edited meanwhile: its author must hear of it whatever the verdict
                 self._tell(f"  {note}")
         return proof
+
+    def _halfway(self, choice: Choice, proof: Verification, before: Report) -> Report | None:
+        """What a green fix for the graph left cut off, where an edit for that is known; None where it left nothing."""
+        traced = starved_behind(self._job, self._target, choice, proof)
+        further = next_failure(self._job, replace(traced, verdict=RED), before) if traced is not None else None
+        return further if further is not None and any(_candidates(further, unsafe=self._job.unsafe)) else None
 
     def _take_back(self) -> None:
         """Undo the last patch."""
