@@ -47,9 +47,16 @@ def detached(nesting: Nesting, expression: str) -> str:
     """An expression for the same value with every tensor detached; what is not known is taken for a tensor."""
     if nesting.kind == "plain":
         return expression
+    if nesting.kind == "either":
+        inner = "one" if expression == "part" else "part"
+        pair = f"tuple({inner}.detach() for {inner} in {expression})"
+        return f"{pair} if isinstance({expression}, tuple) else {expression}.detach()"
     if not nesting.is_container:
         return f"{expression}.detach()"
-    parts = {one if one.is_container or one.may_be_none or one.kind == "plain" else TENSOR for one in nesting.parts}
+    parts = {
+        one if one.is_container or one.may_be_none or one.kind in ("plain", "either") else TENSOR
+        for one in nesting.parts
+    }
     if len({replace(one, may_be_none=False) for one in parts}) == 1:
         parts = {replace(parts.pop(), may_be_none=any(one.may_be_none for one in nesting.parts))}
     if nesting.kind == "record" or len(parts) > 1:

@@ -83,12 +83,22 @@ class Stack(nn.Module):
 
 stack = Stack([2, 3, 4])
 lstm = nn.LSTM(2, 3)
+kinds = {"lstm": nn.LSTM, "gru": nn.GRU}
+chosen, named, gated = kinds[word](2, 3), getattr(nn, word)(2, 3), (nn.GRU if word else nn.RNN)(2, 3)
 x = torch.randn(5, 2, 2)
 """
+EITHER = "tuple(part.detach() for part in it) if isinstance(it, tuple) else it.detach()"
 CASES = {
     "a tensor": ("torch.zeros(2)", "it.detach()"),
     "a parameter of nobody": ("unknown", "it.detach()"),
     "an LSTM's state": ("lstm(x)[1]", "tuple(part.detach() for part in it)"),
+    "a state of the layer that a table gives": ("chosen(x)[1]", EITHER),
+    "a state of the layer that a word names": ("named(x)[1]", EITHER),
+    "a state of one of two layers that keep a tensor": ("gated(x)[1]", "it.detach()"),
+    "a dictionary of such states": (
+        '{"low": chosen(x)[1], "high": chosen(x)[1]}',
+        "{key: tuple(one.detach() for one in part) if isinstance(part, tuple) else part.detach() for key, part in it.items()}",
+    ),
     "cells with their pairs": ("stack.initial(2)", "[tuple(part.detach() for part in parts) for parts in it]"),
     "what the cells give back": (
         "stack(x, stack.initial(2))[1]",

@@ -244,6 +244,19 @@ def test_an_interpreter_without_torch(folder) -> None:
     assert err.count("Traceback (most recent call last)") == 1
 
 
+FLOAT_LABELS = """import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+labels = torch.tensor([0.0, 1.0, 1.0])
+for _ in range(2):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(torch.randn(3, 4)), labels).backward()
+    optimizer.step()
+"""
+
+
 @linux
 @pytest.mark.torch
 @pytest.mark.parametrize(
@@ -252,13 +265,12 @@ def test_an_interpreter_without_torch(folder) -> None:
 def test_a_repair_that_is_broken_off(folder, number: signal.Signals) -> None:
     """While a fix is on trial: the trial is ended, and the files are as they were."""
     pytest.importorskip("torch")
-    from tests.verification.test_repair import BROKEN
-
     trial = "import json, os, time\noptions = json.loads(os.environ['GRADFIX_LIVE'])\n"
     trial += "if options['mode'] == 'verify' and not options['twin']:\n"
-    text = BROKEN + trial + "".join(f"    {line}\n" for line in UP.splitlines())
     # The edit lets the program come to its end, where it stays.
-    text = text.replace("range(20)", "range(2)").replace("'up", f"'{folder.parent}/up")
+    text = (FLOAT_LABELS + trial + "".join(f"    {line}\n" for line in UP.splitlines())).replace(
+        "'up", f"'{folder.parent}/up"
+    )
     (folder / "train.py").write_text(text)
     process = start(folder, "run", "--fix", "--no-probe", "--", sys.executable, "train.py", start_new_session=True)
     pid = wait_for(folder.parent / "up")

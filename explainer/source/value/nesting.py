@@ -58,12 +58,15 @@ class Nesting:
 
 
 UNKNOWN, TENSOR, NONE = Nesting("unknown"), Nesting("tensor"), Nesting("none")
+EITHER = Nesting("either")  # a tensor or a tuple of them, by the layer that was chosen
 PLAIN = Nesting("plain")  # a number, a word: nothing that could be detached
 _PAIR = Nesting("tuple", (TENSOR, TENSOR))
 _LAYERS = {
     "LSTM": Nesting("tuple", (TENSOR, _PAIR)), "GRU": _PAIR, "RNN": _PAIR, "MultiheadAttention": _PAIR,
     "LSTMCell": _PAIR, "GRUCell": TENSOR, "RNNCell": TENSOR,
 }  # fmt: skip
+_NAMED = ("LSTM", "GRU", "RNN")  # what a word from outside may name
+_CHOICES = 6
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential", "ParameterList", "ParameterDict"})
 _TUPLES = frozenset({"chunk", "split", "unbind", "tensor_split"})
 _UNCLEAR = frozenset(
@@ -299,7 +302,26 @@ class _Reader:
                 found += [self.read(each, depth + 1) for each in returned]
             elif called.startswith("torch.nn.") and last not in _CONTAINERS:
                 found.append(_LAYERS.get(last, TENSOR))
+            elif chosen := set(self._chosen(Value(one.node.func, one.file), 0)) & set(_LAYERS):
+                kinds = {_LAYERS[one] for one in chosen}
+                found.append(kinds.pop() if len(kinds) == 1 else Nesting("tuple", (TENSOR, EITHER)))
         return reduce(_joined, found) if found else None
+
+    def _chosen(self, value: Value, depth: int) -> Iterator[str]:
+        """The layers of torch of which one is chosen: `{"lstm": nn.LSTM, "gru": nn.GRU}[kind]`, `getattr(nn, kind)`."""
+        node, names = value.node, self._resolver.program.names(value.file)
+        called = names.qualified(node) or ""
+        if called.startswith("torch.nn."):
+            yield called.rpartition(".")[2]
+        elif isinstance(node, ast.Call) and dotted_name(node.func) == "getattr" and node.args:
+            yield from _NAMED if names.qualified(node.args[0]) == "torch.nn" else ()
+        elif depth < _CHOICES:
+            inside: list[ast.expr] = [node.value] if isinstance(node, ast.Subscript) else []
+            inside += [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+            inside += node.values if isinstance(node, ast.Dict) else []
+            behind = self._resolver.behind(value) if isinstance(node, (ast.Name, ast.Attribute)) else ()
+            for one in (*behind, *(replace(value, node=each) for each in inside)):
+                yield from self._chosen(one, depth + 1)
 
     def _method(self, node: ast.Call, value: Value, depth: int) -> Nesting:
         """A method of a tensor gives a tensor, or several."""
