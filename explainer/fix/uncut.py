@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from explainer.fix.codemod import edit_of, remove_statement
+from explainer.fix.held_target import held_targets
 from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -35,7 +36,7 @@ def uncut(cut: Cut, program: Program, sources: Iterable[ast.AST] = ()) -> list[E
     """The edits after which the cut is gone; None where there is no local form that keeps the graph."""
     node, file = cut.node, cut.file
     if cut.kind == GRAD_MODE:
-        return _grad_mode(cut, set(sources))
+        return _grad_mode(cut, set(sources), program)
     if isinstance(node, ast.Attribute):
         return [_without_suffix(file, node, node)] if cut.kind == DATA else None
     if isinstance(node, ast.Call):
@@ -210,14 +211,17 @@ def _soft_threshold(node: ast.Compare, file: SourceFile) -> list[Edit] | None:
     return [edit_of(file, call, f"({soft})" if isinstance(node.left, _BINDS_LOOSELY) else soft)]
 
 
-def _grad_mode(cut: Cut, sources: set[ast.AST]) -> list[Edit] | None:
+def _grad_mode(cut: Cut, sources: set[ast.AST], program: Program) -> list[Edit] | None:
     node, file = cut.node, cut.file
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return _left_block(node, file, sources)
     if isinstance(node, ast.Expr):
         return [remove_statement(file, node)]
     line = node.lineno  # type: ignore[attr-defined]
-    return [Edit(file=file.path, start=file.line_start(line), end=file.line_start(line + 1), new="")]
+    function = file.parents.get(node)
+    is_decorator = isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    held = held_targets(function, file, program) if is_decorator else ()  # type: ignore[arg-type]
+    return [Edit(file=file.path, start=file.line_start(line), end=file.line_start(line + 1), new=""), *held]
 
 
 def _left_block(block: ast.With | ast.AsyncWith, file: SourceFile, sources: set[ast.AST]) -> list[Edit] | None:

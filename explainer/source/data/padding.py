@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
-from explainer.source.value.binding import Value
+from explainer.source.tree import walk
+from explainer.source.value.binding import Value, scope_of
 from explainer.source.value.origin import KEEP, origins
 
 _DEPTH = 8
@@ -23,6 +24,7 @@ _LENGTHS = re.compile(
 _PAD = re.compile(r"pad", re.IGNORECASE)
 _IDS = re.compile(r"ids?\b|token|seq|word|char|code|src|tgt|text|input|mask", re.IGNORECASE)
 _WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
+_NUMBERS = frozenset({"float", "unsqueeze", "to", "type_as", "expand_as", "half", "double", "int", "long"})
 _WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
 _BEFORE, _BEHIND = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
 
@@ -47,14 +49,49 @@ def inverted_masks(call: ast.Call, file: SourceFile, program: Program) -> Iterat
         masks.append(call.args[0])
     for one in masks:
         is_shown = shows_tokens(Value(one, file), program)
+        is_shown = _weighs(one, file) if is_shown is None else is_shown
         if is_shown is not None and is_shown != is_fused:
             yield one, is_shown
 
 
+def _weighs(mask: ast.expr, file: SourceFile) -> bool | None:
+    """Whether the function of a mask multiplies by it as well, to keep what it is true on: `(h * mask.unsqueeze(-1)).sum(1)`."""
+    name, scope = dotted_name(mask), scope_of(mask, file)
+    if name is None:
+        return None
+    kept: dict[str, bool] = {name: True}
+    for one in walk(scope):
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
+            held = _kept(one.value, kept)
+            if held is not None and one.targets[0].id != name:
+                kept[one.targets[0].id] = held
+    products = [one for one in walk(scope) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
+    found = {held for one in products for side in (one.left, one.right) if (held := _kept(side, kept)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _kept(node: ast.expr, kept: Mapping[str, bool]) -> bool | None:
+    """Whether an expression is a mask as it is, with axes more or as numbers (True), or its opposite; None where it is neither."""
+    is_flipped = False
+    while True:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            node, is_flipped = node.operand, not is_flipped
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS:
+            node = node.func.value
+        else:
+            break
+    held = kept.get(dotted_name(node) or "")
+    return None if held is None else held != is_flipped
+
+
 def _made(value: Value, program: Program) -> Iterator[Value]:
-    """What makes a mask, through names; a name that no call gives a value is looked up among the keys of the batches."""
+    """What makes a mask, through names; a name or key that nothing gives a value is looked up among the keys of the batches."""
     for one in list(origins(value, program)) or [value]:
         name = dotted_name(one.node) if one.pick is None else None
+        if isinstance(one.node, ast.Subscript) and isinstance(one.node.slice, ast.Constant):
+            name = str(one.node.slice.value)  # `batch["mask"]`
         yield from (_entries(name, program) if name is not None else (one,))
 
 

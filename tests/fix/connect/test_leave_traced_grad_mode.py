@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.held_target import held_targets
 from explainer.fix.splice import splice
 from explainer.model.trace import GRAD_OFF, STARVING_OFF, TracedLine
 from tests.fix.rewriting import changed_lines, diff_lines, failed, line_of, rewritten, write
@@ -307,3 +308,58 @@ def test_a_block_of_a_student_beside_a_frozen_teacher(tmp_path: pathlib.Path) ->
     )
     source = bare.replace("WITH", "with torch.no_grad():\n            ")
     assert starved(tmp_path, source) == [(bare.replace("WITH", ""), "unsafe")]
+
+
+HELPER = """import torch
+import torch.nn.functional as F
+
+class Trainer:
+    @torch.no_grad()
+    def scores(self, x):
+        return self.net(x)
+
+    def objective(self, x, y, extra):
+        loss = F.cross_entropy(self.scores(x), y)
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        (
+            ["target = self.scores(extra).softmax(-1)", "return loss + F.mse_loss(self.scores(x).softmax(-1), target)"],
+            ["target = self.scores(extra).softmax(-1).detach()"],
+        ),
+        (
+            ["return loss + F.kl_div(self.scores(x).log_softmax(-1), self.scores(extra).softmax(-1))"],
+            ["return loss + F.kl_div(self.scores(x).log_softmax(-1), self.scores(extra).softmax(-1).detach())"],
+        ),
+        (["target = self.scores(extra).argmax(-1)", "return loss + F.cross_entropy(self.scores(extra), target)"], []),
+        (["other = self.scores(extra)", "return loss + F.mse_loss(self.scores(x), other)"], []),
+    ],
+    ids=["by its name", "by its place", "of classes", "both are pulled"],
+)
+def test_a_target_keeps_no_graph(body: list[str], changed: list[str], tmp_path: pathlib.Path) -> None:
+    """What a function gave a target with grad mode off is held as it was."""
+    source = HELPER.format(body="\n".join(f"        {one}" for one in body))
+    program = write(tmp_path, {"train.py": source})
+    line = line_of(source, "@torch.no_grad()")
+    traced = TracedLine(kind=GRAD_OFF, operation="set_grad_enabled", file=str(tmp_path / "train.py"), line=line)
+    incident = replace(failed(), traced=(traced,))
+    for codemod, options in (("leave_traced_grad_mode", {}), ("reconnect_graph", {"cuts": "grad mode"})):
+        context = Context(program=program, incident=incident, options=options)
+        for one in find_codemod(codemod)(context):
+            after = splice(program.order[0].text, one.edits) or ""
+            assert changed_lines(source, after) == changed
+            assert "no_grad" not in after
+
+
+def test_a_target_alone_stays_without_a_graph(tmp_path: pathlib.Path) -> None:
+    """Where the function gives nothing but targets it is they that lose what they were cut for: nothing is put on them."""
+    source = HELPER.format(body="        return loss").replace(
+        "loss = F.cross_entropy(self.scores(x), y)", "target = self.scores(x)"
+    )
+    program = write(tmp_path, {"train.py": source})
+    (function,) = [one for _, one in program.functions() if one.name == "scores"]
+    assert list(held_targets(function, program.order[0], program)) == []

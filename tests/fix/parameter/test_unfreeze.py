@@ -49,6 +49,17 @@ loss = model.loss(torch.randn(2, 4))
 loss.backward()
 """
 RIGHT = {
+    "up to a layer that is not there": (
+        HEAD
+        + """for name, p in model.named_parameters():
+    if name.startswith(start):
+        break
+    p.requires_grad = False
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+    ),
     "a backbone": (
         HEAD
         + """for p in model.backbone.parameters():

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from explainer.source.data.padding import shows_tokens
+from explainer.source.data.padding import inverted_masks, shows_tokens
 from explainer.source.value.binding import Value
 from tests.fix.rewriting import write
 
@@ -25,6 +25,7 @@ SOURCES = {
     "0 of a mask": ("hidden = ids == 0\nmask = hidden != 0", False),
     "of a mask of tokens": ("shown = ids != 0\nmask = shown == 0", False),
     "by a key of the batch": ("def collate(rows):\n    return {'mask': torch.arange(4) < lengths}", True),
+    "by a key that is read": ("rows = {'mask': ids != 0}\nfor batch in loader:\n    mask = batch['mask']", True),
     "nothing is known": ("mask = load(path)", None),
     "positions and another number": ("mask = torch.arange(n) < half", None),
     "positions and a prefix": ("mask = torch.arange(n) < prefix_len", None),
@@ -45,3 +46,23 @@ def test_where_it_is_true(tmp_path: pathlib.Path, source: str, wanted: bool | No
         one for one in file.walk() if isinstance(one, ast.Name) and one.id == "mask" and isinstance(one.ctx, ast.Load)
     ]
     assert shows_tokens(Value(read[-1], file), program) is wanted
+
+
+USES = {
+    "what is kept": ("out = (h * mask.unsqueeze(-1)).sum(1)", True),
+    "by another name": ("weight = mask.unsqueeze(-1).float()\nout = (weight * h).sum(1) / weight.sum(1)", True),
+    "its opposite": ("out = h * (~mask)[..., None]", False),
+    "both": ("out = h * mask[..., None] + z * ~mask[..., None]", None),
+    "added": ("out = h + mask.float()", None),
+}
+
+
+@pytest.mark.parametrize(("use", "is_shown"), USES.values(), ids=USES)
+def test_a_mask_that_weighs_values(tmp_path: pathlib.Path, use: str, is_shown: bool | None) -> None:
+    """It is true on what it keeps: given to attention as it is, it would hide that."""
+    source = f"import torch\n{use}\nread = attention(h, key_padding_mask=mask)\n"
+    program = write(tmp_path, {"train.py": source})
+    (file,) = program.parsed()
+    (call,) = [one for one in file.walk() if isinstance(one, ast.Call) and any(word.arg for word in one.keywords)]
+    found = [one for _, one in inverted_masks(call, file, program)]
+    assert found == ([True] if is_shown else [])

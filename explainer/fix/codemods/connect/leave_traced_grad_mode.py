@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.held_target import held_targets
 from explainer.fix.pooled import find_pooled
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
@@ -145,6 +146,7 @@ def _decorated(
                 edits=(
                     Edit(file=file.path, start=start, end=end, new=""),
                     *_on_evaluations(function, file, file.segment(one), context.program),
+                    *held_targets(function, file, context.program),
                 ),
                 culprit=culprit_of(
                     file, one, f"switches grad mode off for all of `{function.name}`, which the loss needs"

@@ -46,6 +46,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     for freeze in find_freezes(context.program):
         if freeze.is_on or not _concerns_training(freeze, context) or alias_of(freeze, context.program) is not None:
             continue
+        if any(isinstance(one, (ast.Break, ast.Continue)) for one in walk(freeze.statement)):
+            yield _unmet(freeze)
+            continue
         yield from _spared(freeze, context) if freeze.test is not None else _narrowed(freeze, context)
 
 
@@ -252,6 +255,12 @@ def _written(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.exp
     behind = list(resolver_of(context.program).behind(Value(freeze.owner, freeze.file)))
     given = [one for one in behind if one.statement is None and dotted_name(one.node) is not None]
     return [(given[0].file, given[0].node)] if len(given) == 1 else [(freeze.file, freeze.owner)]
+
+
+def _unmet(freeze: Freeze) -> Proposal:
+    """A loop that was to stop at a parameter, or to pass some over, and met none of them: which is meant its author says."""
+    why = "freezes all: what the loop was to stop at, or to pass over, is the name of no parameter"
+    return Proposal(edits=(), culprit=culprit_of(freeze.file, freeze.statement, why), belief=1.0)
 
 
 def _proposal(freeze: Freeze, edits: tuple[Edit, ...], belief: float) -> Proposal:
