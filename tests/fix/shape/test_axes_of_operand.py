@@ -75,6 +75,16 @@ WRONG = {
         "out = scores.masked_fill((mask < 0.5)[:, None, None, :], float('-inf'))",
         "scores.masked_fill((mask < 0.5).view(5, 1, 1, 6), float('-inf'))",
     ),
+    "keys that a large number hides": (
+        "out = (scores + (1 - mask) * -1e4).softmax(-1)",
+        "out = (scores + ((1 - mask) * -1e4)[:, None, None, :]).softmax(-1)",
+        "(scores + ((1 - mask) * -1e4).view(5, 1, 1, 6)).softmax(-1)",
+    ),
+    "keys from which one is taken away": (
+        "out = (scores - 1e9 * mask).softmax(-1)",
+        "out = (scores - (1e9 * mask)[:, None, None, :]).softmax(-1)",
+        "(scores - (1e9 * mask).view(5, 1, 1, 6)).softmax(-1)",
+    ),
     "a loss for each element": (
         "out = t * nn.functional.huber_loss(mask * 2, mask, reduction='none')",
         "out = t[:, None] * nn.functional.huber_loss(mask * 2, mask, reduction='none')",

@@ -27,6 +27,11 @@ from explainer.source.value.lineage import definitions, scope_of
 from explainer.source.value.log_prob import are_of_numbers, is_of_log_prob
 from explainer.source.value.resolve import resolver_of
 
+# A number that is added, or taken away, to hide: `-1e9`, `-10000.0`, `torch.finfo(x.dtype).min`.
+_ADDED = re.compile(
+    r"-\s*(?:1e\+?\d+|\d{4,}(?:\.0)?)\b|\.min\b|float\('-inf'\)|-\s*(?:math|torch|np)\.inf|-\s*float\('inf'\)"
+)
+_TAKEN = re.compile(r"(?:1e\+?\d+|\d{4,}(?:\.0)?)\b|\.max\b")
 _FILLS = frozenset(("masked_fill", "masked_fill_"))
 _ELEMENTWISE = frozenset(
     ("sqrt", "rsqrt", "exp", "log", "log1p", "abs", "neg", "square", "pow", "float", "double", "half", "bool", "to", "clamp",
@@ -144,7 +149,10 @@ def _fits(small: Shape, large: Shape, kept: tuple[int, ...]) -> bool:
 
 
 def _hides_keys(node: ast.AST) -> bool:
-    """Whether scores are filled with what a softmax makes 0: `masked_fill(mask, -inf)`."""
+    """Whether scores get what a softmax makes 0: `masked_fill(mask, -inf)`, `scores + (1 - mask) * -1e9`."""
+    if isinstance(node, ast.BinOp):
+        low = _ADDED if isinstance(node.op, ast.Add) else _TAKEN if isinstance(node.op, ast.Sub) else None
+        return low is not None and low.search(ast.unparse(node)) is not None
     if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") not in _FILLS or len(node.args) != 2:
         return False
     text = ast.unparse(node.args[1])

@@ -1,6 +1,7 @@
 """`torch.cat([a, b], dim=-1)` for `torch.cat([a, b])`, which puts rows under rows: the parts have different features.
 
 Along the axis in which the parts differ, where it was seen or follows from the layers that made them; else along the last.
+So also `torch.stack([a, b])` and parts of as many features, where the layer behind is built for those of all of them.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from explainer.fix.rewrite import add_argument
 from explainer.fix.seen_shape import SPATIAL, Shape, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
+from explainer.source.value.lineage import definitions, scope_of
 from explainer.source.value.number import number_of
 
 _REFUSED = re.compile(r"Sizes of tensors must match except in dimension 0\b(?:.* in dimension (\d+))?")
+_NARROW = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x\d+\)")
+_STACKS = ("torch.stack",)
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each concatenation along the first axis on the line that raised."""
+    yield from _for_the_layer(context)
     refused = _REFUSED.search(message_of(context))
     for file, statement in list(raised_at(context))[:1] if refused is not None else ():
         names = context.program.names(file)
@@ -38,6 +43,40 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, call, "joins along the first axis parts that have different features"),
                 belief=2.0,
             )
+
+
+def _for_the_layer(context: Context) -> Iterator[Proposal]:
+    """The parts beside each other, where a linear layer wants the features of all and got the rows of all."""
+    narrow = _NARROW.search(message_of(context))
+    for file, statement in list(raised_at(context))[:1] if narrow is not None else ():
+        names, scope = context.program.names(file), scope_of(statement, file, context.program)
+        read = {one.id for one in walk(statement) if isinstance(one, ast.Name)} if scope is not None else set()
+        near = [
+            statement,
+            *(one for name in sorted(read) if scope is not None for one in definitions(name, statement, scope)),
+        ]
+        for call in (one for each in near for one in walk(each) if isinstance(one, ast.Call)):
+            is_stack = names.is_call(call, *_STACKS)
+            parts = call.args[0] if len(call.args) == 1 and not call.keywords else None
+            if not isinstance(parts, (ast.List, ast.Tuple)) or not (is_stack or names.is_call(call, *_JOINS)):
+                continue
+            rows, got, wanted = (int(one) for one in narrow.groups()) if narrow is not None else (0, 0, 0)
+            count = len(parts.elts)
+            if count > 1 and got * count == wanted and not rows % count:
+                joined = f"{_as_cat(file, call)}({file.segment(parts)}, dim=-1)"
+                edit = edit_of(file, call, joined) if is_stack else add_argument(file, call, "dim=-1")
+                yield Proposal(
+                    edits=(edit,),
+                    culprit=culprit_of(
+                        file, call, f"puts {count} parts under each other; the layer wants their features side by side"
+                    ),
+                    belief=2.6,
+                )
+
+
+def _as_cat(file: SourceFile, call: ast.Call) -> str:
+    name = file.segment(call.func)
+    return f"{name.removesuffix('stack')}cat"
 
 
 def _differing(parts: ast.expr, file: SourceFile, context: Context) -> int:
