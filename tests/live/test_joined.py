@@ -7,6 +7,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+import gradfix  # noqa: E402
 from explainer.model.trace import HELD, JOINED, TracedLine  # noqa: E402
 from tests.live.tracing import lines, shown  # noqa: E402
 
@@ -158,3 +159,44 @@ def test_steps_that_are_joined_behind_their_backward(beside: tuple[torch.Tensor,
     assert [(one.operation, one.is_guess, one.saved) for one in found] == [
         ("cat", is_guess, None if is_guess else "all")
     ]
+
+
+def freed_in_round(step: object) -> str | None:
+    """Which backward of the same round is told to have used the graph up."""
+    assert callable(step)
+    with pytest.raises(RuntimeError, match="second time") as failed, gradfix.trace():
+        step()
+    fact = gradfix.explain(failed.value).incident.fact("traced_freed_in_round")
+    return str(fact.value) if fact is not None else None
+
+
+def test_another_loss_of_the_same_round() -> None:
+    """Two networks that learn from each other: the first backward went through both."""
+    one, other = network(), network()
+
+    def step() -> None:
+        x = torch.ones(3)
+        a, b = one[0](x).tanh(), other[0](x).tanh()
+        update(one[1], (a - b).square().sum())
+        update(other[1], (b - a).square().sum())
+
+    assert (freed_in_round(step) or "").startswith("test_joined.py:")
+
+
+def test_the_same_loss_or_another_round() -> None:
+    """The same loss once more is no other's, and what a round before has used up is a state."""
+    net = network()
+
+    def twice() -> None:
+        loss = net[0](torch.ones(3)).tanh().sum()
+        loss.backward()
+        loss.backward()
+
+    def carried() -> None:
+        state = torch.ones(3)
+        for _ in range(2):
+            state = net[0](state).tanh()
+            state.sum().backward()
+
+    assert freed_in_round(twice) is None
+    assert freed_in_round(carried) is None

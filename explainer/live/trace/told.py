@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .account import operation_told
+from .graph import sequence_of
 from .indices import names_index
 from .lent import LENDING
 from .place import describe
@@ -55,8 +56,9 @@ def _of_loss(
     told["cuts"] = account.cuts(loss) if not (loss.requires_grad or told["constant"]) else []
     passed = tracer.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
     if passed is not None:
-        told["freed"] = describe(passed.place)
         has_come_round = tracer.graphs.has_come_round()
+        is_whole = sequence_of(loss.grad_fn) in passed.nodes if loss.grad_fn is not None else False
+        told["freed"] = {**describe(passed.place), "in_round": not has_come_round, "is_whole": is_whole}
         carried = account.carried(loss, passed.at, tracer.joined.is_waiting(passed))
         told["carried"] = carried if has_come_round else [one for one in carried if one["is_shared"]]
         told["joined"] = tracer.joined.told(loss, passed, frames) if not has_come_round else None

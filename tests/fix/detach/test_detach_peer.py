@@ -44,6 +44,27 @@ def test_each_network_learns_from_its_own_loss(tmp_path: pathlib.Path) -> None:
         torch.testing.assert_close(got, expected)
 
 
+BOTH_WAYS = """import torch
+from torch.nn import functional as F
+def f(a, b, x, opt_a, opt_b):
+    p, q = a(x), b(x)
+    loss_a = F.mse_loss(p, q)
+    loss_b = F.mse_loss(q, p)
+    loss_a.backward()
+    opt_a.step()
+    loss_b.backward()
+"""
+
+
+def test_a_distance_in_both_directions(tmp_path: pathlib.Path) -> None:
+    """Each of two losses trains what it names first."""
+    after = rewritten(tmp_path, "detach_peer", BOTH_WAYS, "loss_b.backward()")
+    assert changed_lines(BOTH_WAYS, after) == [
+        "loss_a = F.mse_loss(p, q.detach())",
+        "loss_b = F.mse_loss(q, p.detach())",
+    ]
+
+
 BETWEEN = "    opt_a.step()\n    loss.backward()\n"
 LEFT_ALONE = {
     "a target of the data": "def f(net, x, y, opt_a):\n    loss = F.kl_div(F.log_softmax(net(x), 1), y)\n",

@@ -2,7 +2,8 @@
 
 As in deep mutual learning (Zhang et al., 2018), where each network learns from the predictions of the others by an optimizer of
 its own: a loss that goes back through the other's prediction reads weights that the other's step has written by then. Only the
-target of a loss is cut: what it is compared with keeps its graph.
+target of a loss is cut: what it is compared with keeps its graph. Of a distance either side may be the one that learns, unless
+another loss compares the same two the other way round.
 """
 
 from __future__ import annotations
@@ -30,17 +31,24 @@ _WHY = "goes backward through the other network as well, which its own optimizer
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """One edit for all targets of divergences that are predictions with a graph; of a distance either side may be the one that learns."""
+    """One edit for all targets of divergences, and of distances in both directions, that are predictions with a graph."""
     if not context.has_failed or not find_backwards(context.program):
         return
     edits: dict[Edit, None] = {}
     places: list[tuple[SourceFile, ast.AST]] = []
-    for loss in context.program.once(find_losses):
-        if loss.name in _DIVERGENCES and _has_graph(loss, context.program):
+    losses = list(context.program.once(find_losses))
+    compared = {_sides(one) for one in losses}
+    for loss in losses:
+        is_turned = _sides(loss)[::-1] in compared and _sides(loss) != _sides(loss)[::-1]
+        if (loss.name in _DIVERGENCES or is_turned) and _has_graph(loss, context.program):
             edits[put_method(loss.file, loss.target, ".detach()")] = None
             places.append((loss.file, loss.target))
     if edits:
         yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], _WHY), belief=1.2)
+
+
+def _sides(loss: Loss) -> tuple[str, str]:
+    return ast.unparse(loss.prediction), ast.unparse(loss.target)
 
 
 def _has_graph(loss: Loss, program: Program) -> bool:
