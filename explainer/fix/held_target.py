@@ -25,11 +25,21 @@ _HELD = frozenset({"detach", "item", "argmax", "numpy", "tolist"})
 
 
 def held_targets(function: Function, file: SourceFile, program: Program) -> Iterator[Edit]:
-    """An edit for each target that a call of the function gives, where other calls give predictions."""
+    """An edit for each target that a call of the function gives, where other calls give predictions, and for those it makes itself."""
+    yield from (edit for one in walk(function) if isinstance(one, ast.Assign) and (edit := _own(one, file)) is not None)
     calls = resolver_of(program).calls_of(function, file)
     held = [(where, one, edit) for where, one in calls if (edit := _held(one, where, program)) is not None]
     if len(held) < len(calls):
         yield from dict.fromkeys(edit for _, _, edit in held)
+
+
+def _own(statement: ast.Assign, file: SourceFile) -> Edit | None:
+    """The edit for a target that the function computes beside what it is held against: `target = reward + gamma * v_next`."""
+    name = statement.targets[0] if len(statement.targets) == 1 else None
+    is_target = isinstance(name, ast.Name) and _TARGET.search(name.id) is not None
+    is_cut = any(isinstance(one, ast.Attribute) and one.attr in _HELD for one in walk(statement))
+    is_computed = isinstance(statement.value, (ast.BinOp, ast.Call))
+    return put_method(file, statement.value, ".detach()") if is_target and is_computed and not is_cut else None
 
 
 def _held(call: ast.Call, file: SourceFile, program: Program) -> Edit | None:

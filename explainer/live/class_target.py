@@ -42,9 +42,9 @@ def class_targets(torch: Any, frames: list[FrameType], message: str) -> str | No
 
 
 def hot_rows(torch: Any, frames: list[FrameType], message: str) -> str | None:
-    """How many classes a row of whole numbers names where cross-entropy refused it: "0 to 3"; None where each names one.
+    """How many classes a row of 0 and 1 names where cross-entropy refused whole numbers: "0 to 3", "1 to 1" of one-hot rows.
 
-    Such rows are no distribution over the classes, and no cast makes them one.
+    Other rows than these are no distribution over the classes, and no cast makes them one.
     """
     if not frames or "for target with class probabilities" not in message:
         return None
@@ -56,8 +56,7 @@ def hot_rows(torch: Any, frames: list[FrameType], message: str) -> str | None:
         if some.shape != scores.shape or some.dim() != 2 or not bool(((some == 0) | (some == 1)).all()):
             return None
         named = some.sum(1)
-        fewest, most = int(named.min()), int(named.max())
-        return f"{fewest} to {most}" if (fewest, most) != (1, 1) else None
+        return f"{int(named.min())} to {int(named.max())}"
     return None
 
 

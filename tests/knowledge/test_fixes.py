@@ -17,6 +17,8 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "shape/operand-mismatch/label-among-features": "that the label is among the features is seen in the live batch",
+    "precision/target-dtype/rows-of-several-classes": "how many classes a row names is seen in the live target",
     "shape/batch-mismatch/ctc-batch-first": "it is edited by the shapes of the live tensors",
     "backward/gradcheck-failed/float32-inputs": "the dtype of the inputs is the check's own",
     "backward/bad-arguments/empty-inputs": "which names the filter should match is the author's to say",

@@ -95,7 +95,7 @@ def test_ids_are_no_labels() -> None:
     [
         pytest.param([[1, 1, 0], [0, 0, 1]], "1 to 2", id="two classes"),
         pytest.param([[0, 0, 0], [0, 0, 1]], "0 to 1", id="no class"),
-        pytest.param([[0, 1, 0], [0, 0, 1]], None, id="one class each"),
+        pytest.param([[0, 1, 0], [0, 0, 1]], "1 to 1", id="one class each"),
         pytest.param([[0, 2, 0], [0, 0, 1]], None, id="counts"),
     ],
 )

@@ -51,7 +51,7 @@ def _torch(tmp_path_factory, monkeypatch):
 def test_repaired_and_undone(tmp_path: pathlib.Path) -> None:
     """The edit is applied and proved; exit 0; undo gives the file back byte for byte."""
     (tmp_path / "train.py").write_text(BROKEN)
-    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", sys.executable, "train.py")
+    done = gradfix(tmp_path, "run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (0, "verified")
     assert told["report"]["findings"][0]["culprits"][0]["line"] == 13

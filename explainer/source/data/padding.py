@@ -24,6 +24,7 @@ _LENGTHS = re.compile(
 _PAD = re.compile(r"pad", re.IGNORECASE)
 _IDS = re.compile(r"ids?\b|token|seq|word|char|code|src|tgt|text|input|mask", re.IGNORECASE)
 _WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
+_PADDED = "torch.nn.utils.rnn.pad_sequence"
 _NUMBERS = frozenset({"float", "unsqueeze", "to", "type_as", "expand_as", "half", "double", "int", "long"})
 _WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
 _BEFORE, _BEHIND = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
@@ -36,7 +37,8 @@ def shows_tokens(value: Value, program: Program, depth: int = 0) -> bool | None:
     """
     if depth > _DEPTH:
         return None
-    found = {_sense(one, program, depth + 1) for one in _made(value, program)}
+    made = [one for one in _made(value, program) if not isinstance(one.node, ast.Constant)]  # what is written into it
+    found = {_sense(one, program, depth + 1) for one in made}
     return found.pop() if len(found) == 1 else None
 
 
@@ -92,16 +94,27 @@ def _made(value: Value, program: Program) -> Iterator[Value]:
         name = dotted_name(one.node) if one.pick is None else None
         if isinstance(one.node, ast.Subscript) and isinstance(one.node.slice, ast.Constant):
             name = str(one.node.slice.value)  # `batch["mask"]`
-        yield from (_entries(name, program) if name is not None else (one,))
+        yield from ((_entries(name, program) or _only_mask(name, program)) if name is not None else (one,))
 
 
-def _entries(name: str, program: Program) -> Iterator[Value]:
+def _entries(name: str, program: Program) -> list[Value]:
     """What dictionaries of the program hold under a name: `{"mask": ids != 0}`."""
+    return [one for key, held in _held(program) if key == name for one in origins(held, program)]
+
+
+def _only_mask(name: str, program: Program) -> list[Value]:
+    """The one mask that batches of the program have, for a mask that comes through more layers than are followed."""
+    masks = {key for key, _ in _held(program) if key.endswith("mask")} if name.endswith("mask") else set()
+    return _entries(masks.pop(), program) if len(masks) == 1 else []
+
+
+def _held(program: Program) -> Iterator[tuple[str, Value]]:
+    """The values of the program's dictionaries by their keys."""
     for file in program.parsed():
         for node in file.walk():
             for key, held in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
-                if isinstance(key, ast.Constant) and key.value == name:
-                    yield from origins(Value(held, file), program)
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, Value(held, file)
 
 
 def _sense(value: Value, program: Program, depth: int) -> bool | None:
@@ -120,7 +133,42 @@ def _sense(value: Value, program: Program, depth: int) -> bool | None:
         inner = shows_tokens(replace(value, node=node), program, depth)
         return inner if inner is None else inner != is_flipped
     sense = _of_comparison(replace(value, node=node), program, depth)
+    sense = _of_writes(replace(value, node=node), program) if sense is None else sense
     return sense if sense is None else sense != is_flipped
+
+
+def _of_writes(value: Value, program: Program) -> bool | None:
+    """The sense of a mask that is made of zeros and ones: `mask[row, : len(ids)] = 1` on zeros, padded rows of ones."""
+    node, file = value.node, value.file
+    names = program.names(file)
+    if not isinstance(node, ast.Call):
+        return None
+    if names.is_call(node, _PADDED):
+        rows = list(walk(node.args[0])) if node.args else []
+        return True if any(names.is_call(one, "torch.ones", "torch.ones_like") for one in rows) else None
+    filled = (
+        0
+        if names.is_call(node, "torch.zeros", "torch.zeros_like")
+        else 1
+        if names.is_call(node, "torch.ones", "torch.ones_like")
+        else None
+    )
+    statement = file.statement(node)
+    name = dotted_name(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+    found = set()
+    for one in walk(scope_of(node, file)) if filled is not None and name is not None else ():
+        place = one.targets[0] if isinstance(one, ast.Assign) else None
+        if not isinstance(one, ast.Assign) or not isinstance(place, ast.Subscript) or dotted_name(place.value) != name:
+            continue
+        written = getattr(one.value, "value", None)
+        parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+        cut = parts[-1]
+        if not isinstance(cut, ast.Slice) or written not in (0, 1) or written == filled:
+            return None
+        is_before = cut.lower is None and cut.upper is not None
+        is_behind = cut.lower is not None and cut.upper is None
+        found.add(bool(written) == is_before if is_before or is_behind else None)
+    return found.pop() if len(found) == 1 else None
 
 
 def _of_comparison(value: Value, program: Program, depth: int) -> bool | None:

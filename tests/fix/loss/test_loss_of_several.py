@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 MESSAGE = "Expected floating point type for target with class probabilities, got Long"
 SEVERAL = {"live_hot_rows": "1 to 3"}
@@ -60,7 +60,13 @@ def test_left_as_it_is(tmp_path: pathlib.Path, source: str) -> None:
     assert edited(tmp_path, source, "cast_target") == []
 
 
-def test_one_class_each(tmp_path: pathlib.Path) -> None:
-    """One-hot rows are probabilities."""
-    assert edited(tmp_path, FUNCTION, facts={}) == []
-    assert edited(tmp_path, FUNCTION, "cast_target", facts={}) == ["loss = F.cross_entropy(net(x), y.float())"]
+@pytest.mark.parametrize("facts", [{"live_hot_rows": "1 to 1"}, {}], ids=["seen", "not seen"])
+def test_one_class_each(tmp_path: pathlib.Path, facts: dict[str, str]) -> None:
+    """One-hot rows are probabilities; safely so where they were seen to be that."""
+    assert edited(tmp_path, FUNCTION, facts=facts) == []
+    assert edited(tmp_path, FUNCTION, "cast_target", facts=facts) == ["loss = F.cross_entropy(net(x), y.float())"]
+    program = write(tmp_path, {"train.py": FUNCTION})
+    incident = failed({"train.py": line_of(FUNCTION, "loss = ")}, MESSAGE, code="loss = ", facts=facts)
+    proposal = best("cast_target", program, incident=incident)
+    assert proposal is not None
+    assert proposal.applicability == (None if facts else "unsafe")

@@ -19,6 +19,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward, calls_of, find_backwards
 from explainer.source.loop.common_step import climbs
+from explainer.source.loop.own_tensor import own_tensors
 from explainer.source.loop.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
@@ -44,7 +45,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     pairs = [
         pair
         for pair in find_pairs(context.program)
-        if _share_a_graph(pair, context.program) and not _climbs_between(pair)
+        if _share_a_graph(pair, context.program)
+        and not _climbs_between(pair)
+        and not own_tensors(pair, context.program)
     ]
     for row in _rows([pair for pair in pairs if _may_wait(pair)]):
         yield Proposal(edits=_sum(row), culprit=_culprit(row[0]), belief=_belief(row, context))

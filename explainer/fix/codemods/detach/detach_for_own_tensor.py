@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import is_crash
 from explainer.fix.rewrite import put_method
-from explainer.source.loop.backward import cleared, stepped, tensors_of
-from explainer.source.loop.pair import Pair, find_pairs, read_by_second
+from explainer.source.loop.own_tensor import own_tensors
+from explainer.source.loop.pair import find_pairs, read_by_second
 from explainer.source.name import dotted_name
-from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import binds
 
@@ -24,10 +23,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for pair in find_pairs(context.program):
-        own = _tensors(pair, context.program)
+        own = own_tensors(pair, context.program)
         shared = [one for one in pair.shared if not binds(one) & own]
-        is_of_modules = bool(pair.trained_later - pair.stepped)
-        if not own or is_of_modules or not pair.stepped or not shared or not pair.second.is_plain:
+        if not own or not shared or not pair.second.is_plain:
             continue
         if any(dotted_name(node) in own for one in shared for node in walk(one)):
             continue
@@ -42,13 +40,3 @@ def propose(context: Context) -> Iterator[Proposal]:
                 ),
                 belief=2.4,
             )  # fmt: skip
-
-
-def _tensors(pair: Pair, program: Program) -> frozenset[str]:
-    """The tensors that are stepped by the second loss; none where a module is."""
-    found: set[str] = set()
-    for statement, owned in pair.later:
-        optimizer = stepped(statement) or cleared(statement)
-        if not owned and optimizer:
-            found |= tensors_of(optimizer, statement, pair.file, program)
-    return frozenset(found)

@@ -28,6 +28,7 @@ _DEPTH = 3
 _AS_FLOATS = "Give values and probabilities as float32: `target.float()`; best where the batch is made"
 _ROUNDED = "the loss is computed on numbers of the predictions' own precision"
 _DOUBLE = "Found dtype Double but expected Float"
+_ONE_EACH = "right where each row names one class: rows of several, or of none, ask for `nn.BCEWithLogitsLoss()`"
 _OF_ARRAYS = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 
 
@@ -43,8 +44,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield from _together(failing, context)
     for loss in failing:
         if loss.takes_classes and any("class probabilities" in one.message for one in context.incident.exceptions):
-            if context.incident.fact("live_hot_rows") is None:  # of several classes, or none: no probabilities
-                yield from _probabilities(loss, context.program)
+            rows = context.incident.fact("live_hot_rows")
+            if rows is None or rows.value == "1 to 1":  # of several classes, or of none: no probabilities
+                yield from _probabilities(loss, context.program, is_seen=rows is not None)
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)
@@ -114,7 +116,7 @@ def _is_in_backward(context: Context) -> bool:
     return any("backward" in (frame.code or "") for frame in context.frames[-1:])
 
 
-def _probabilities(loss: Loss, program: Program) -> Iterator[Proposal]:
+def _probabilities(loss: Loss, program: Program, *, is_seen: bool) -> Iterator[Proposal]:
     """Integers in the logits' own shape are one-hot rows: as floats they are the probabilities that the loss takes them for."""
     if isinstance(loss.target, ast.Call) and stated_dtype(loss.target, program.names(loss.file)) == FLOAT32:
         return
@@ -123,7 +125,8 @@ def _probabilities(loss: Loss, program: Program) -> Iterator[Proposal]:
     yield Proposal(
         edits=edits, culprit=culprit_of(loss.file, loss.call, why), belief=1.5,
         title="Give one-hot rows as the probabilities that the loss takes them for: `target.float()`",
-        because="each row sums to 1, and the gradients are those of the class indices",
+        because="each row sums to 1, and the gradients are those of the class indices" if is_seen else _ONE_EACH,
+        applicability=None if is_seen else "unsafe",
     )  # fmt: skip
 
 

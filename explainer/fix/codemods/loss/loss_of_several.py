@@ -17,7 +17,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses
 
-FACT = "live_hot_rows"
+FACT, ONE_HOT = "live_hot_rows", "1 to 1"
 _FORMS = {"CrossEntropyLoss": "BCEWithLogitsLoss", "cross_entropy": "binary_cross_entropy_with_logits"}
 _ONE_ANSWER = re.compile(r"\b(?:argmax|softmax|log_softmax|multinomial|Categorical|topk)\b|\.max\((?:dim=)?-?1")
 
@@ -28,7 +28,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     losses = [
         one for one in find_losses(context.program) if one.takes_classes and is_in_crash(one.call, one.file, context)
     ]
-    if live is None or len(losses) != 1:
+    if live is None or live.value == ONE_HOT or len(losses) != 1:
         return
     (loss,) = losses
     edits = _edits(loss, context) if not _takes_one(context) else ()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import crash_places
+from explainer.fix.idle_mask import idle_mask
 from explainer.fix.reduction_of_base import reduced_by_base
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
@@ -64,6 +65,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             file, loss.guilty, f"is not reduced: `{_short(file, node)}` has one value for each element"
         )
         whole = operand(file, node)
+        mask = idle_mask(node, file, context)
+        if mask is not None:  # a plain mean would train on the padding
+            yield from _over(mask, loss, culprit)
+            continue
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
         whole_loss = Value(loss.total or node, file)
         is_open = told is None and (
@@ -91,6 +96,19 @@ def propose(context: Context) -> Iterator[Proposal]:
                 applicability="unsafe",
                 because=_SUM,
             )
+
+
+def _over(mask: str, loss: _Loss, culprit: Culprit) -> Iterator[Proposal]:
+    """The mean over the elements that count."""
+    total = f"{mask}.sum()" if not mask.startswith("~") else f"({mask}).sum()"
+    text = f"({loss.file.segment(loss.node)} * {mask}).sum() / {total}"
+    yield Proposal(
+        edits=(edit_of(loss.file, loss.node, text),) if mask else (),
+        culprit=culprit,
+        belief=2.0,
+        because="the batch comes with a mask of what counts, and nothing else reads it: a plain mean would train on the padding",
+        title="Average over what counts: `(losses * mask).sum() / mask.sum()`",
+    )
 
 
 def _means(loss: _Loss, culprit: Culprit, context: Context) -> Iterator[Proposal]:

@@ -1,6 +1,7 @@
 """`h.transpose(1, 2).reshape(n, -1)` for `.view(n, -1)`: what a transposition left out of order has no view of that shape.
 
-Where the leading axes of a loss's predictions fall together, `out.view(-1, classes)` beside `y.view(-1)`, both sides must have these
+Where the view names the tensor's own sizes in another order, `clips.view(b * t, c, h, w)` of `b, c, t, h, w = clips.shape`, the axes
+are moved into that order first: a copy in the old one would mix them up. Where the leading axes of a loss's predictions fall together, `out.view(-1, classes)` beside `y.view(-1)`, both sides must have these
 axes in one order, or each prediction meets another's target: targets of the other order are transposed. Where the order does not
 show there is no edit.
 """
@@ -15,6 +16,7 @@ from explainer.fix.crash import message_of, raised_at
 from explainer.fix.rewrite import replace_whole
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import seen_shape
+from explainer.fix.view_order import order_of_view
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses
@@ -47,7 +49,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         turned = [_beside(one, statement, file, context) for one in views]
         for view, (is_known, edit) in zip(views, turned, strict=True):
             end = file.span(view.func)[1]
-            edits[Edit(file=file.path, start=end - len("view"), end=end, new="reshape")] = None
+            edits[
+                Edit(file=file.path, start=end - len("view"), end=end, new=f"{_moved(view, file, context)}reshape")
+            ] = None
             if not is_known:
                 return
             if edit is not None:
@@ -59,6 +63,15 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(file, views[0].func, "asks for a view of values that do not lie in that order"),
             belief=2.0,
         )
+
+
+def _moved(view: ast.Call, file: SourceFile, context: Context) -> str:
+    """What moves the axes into the order in which a view names them; nothing where they lie in it, or have no names."""
+    order = order_of_view(view, file, context.program)
+    if order is None or order == tuple(range(len(order))):
+        return ""
+    apart = [at for at, axis in enumerate(order) if at != axis]
+    return f"transpose({apart[0]}, {apart[1]})." if len(apart) == 2 else f"permute({', '.join(map(str, order))})."
 
 
 def _beside(view: ast.Call, statement: ast.stmt, file: SourceFile, context: Context) -> tuple[bool, Edit | None]:
