@@ -124,11 +124,21 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     if choice.finding.cause == UNREDUCED:
         # DDP never reduced them: each rank has its own, where a right program has their mean.
         return False
+    if _may_mean_another(choice):
+        return True
     if not target.past:
         # Before the first step: what an earlier backward left behind has no part in the first one, and to cut it changes nothing there.
         return choice.finding.cause == CARRIED and cuts_graph(choice.fix)
     is_of_the_graph = choice.finding.cause.partition("/")[0] in _OF_THE_GRAPH
     return cuts_graph(choice.fix) or (is_of_the_graph and not _cuts_in(choice.fix, "+"))
+
+
+def _may_mean_another(choice: Choice) -> bool:
+    """Whether an edit of a write in place says that it may compute something else: another name means the same tensor.
+
+    The forward ran: the loss that it computed is the one that is meant.
+    """
+    return choice.finding.cause in SAVED and choice.fix.applicability != "safe"
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
@@ -272,6 +282,9 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     # Of a single step too; but the root of an error that is exactly 0 has none to give.
     if choice.finding.cause in _UNDERFLOWS and owned and not any(one.moved for one in owned):
         return "all gradients are zero with the edit: it takes away what was to train"
+    pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(choice) else None
+    if pair is not None and not math.isclose(*pair, rel_tol=_SAME_LOSS, abs_tol=_SAME_LOSS):
+        return f"the first loss is {pair[1]:.6g}, and was {pair[0]:.6g}: another name meant what was written"
     if _is_of_old_policy(choice.fix):
         meant, loss = compare_runs("", target.before or (), proof.processes).loss
         if meant is not None and loss is not None and not math.isclose(meant, loss, rel_tol=_SAME_LOSS):
@@ -286,6 +299,15 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     if left:
         return f"{left[0].count} trainable parameters of {left[0].model} still belong to no optimizer"
     return None
+
+
+def _first_losses(before: Sequence[ProcessReport], now: Sequence[ProcessReport]) -> tuple[float, float] | None:
+    """The loss of the first backward of a program with one process that trains, before an edit and with it."""
+    pairs = [[one.losses[0] for one in run if one.losses] for run in (before, now)]
+    if any(len(one) != 1 for one in pairs):
+        return None
+    (meant,), (loss,) = pairs
+    return (meant, loss) if math.isfinite(meant) and math.isfinite(loss) else None
 
 
 def _is_compared(before: Sequence[ProcessReport] | None, proof: Verification) -> bool:
