@@ -21,7 +21,7 @@ from explainer.model.repair import Run
 from explainer.model.trace import STARVING_CUT, STARVING_OFF
 from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, left_out, steps_so_far
-from explainer.source.graph.alias import has_two_meanings
+from explainer.source.graph.alias import has_two_meanings, writes_entries
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
@@ -39,6 +39,7 @@ _OF_THE_GRAPH = frozenset(("inplace", "backward", "no-graph"))
 NO_PARAMETERS = "no-graph/empty-parameter-list"
 UNREDUCED = "distributed/unused-parameters"
 # Writes into what autograd has saved: the forward ran as it was meant, only its values were gone by the backward.
+ON_SAVED = "inplace/op-on-saved-tensor"
 SAVED = frozenset(
     f"inplace/{name}"
     for name in (
@@ -104,6 +105,9 @@ def with_look(job: Job, target: Target, choice: Choice) -> Target:
             return replace(target, meant=())
         watch = replace(job.watch, past=target.past, is_twin=True)
         return replace(target, meant=verify_command(job.command, job.root, watch).processes)
+    files = [one.file for one in choice.fix.changes]
+    if _may_mean_another(target, choice) and not writes_entries(program_of(job.root, files)):
+        return replace(target, before=())  # that each name should have its own is as likely what the author thought of
     first = tuple((name, 0) for name, _ in target.past)
     watch = replace(job.watch, steps=1, past=first, first_backward=not target.past)
     return replace(target, before=verify_command(job.command, job.root, watch).processes)
@@ -124,7 +128,7 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     if choice.finding.cause == UNREDUCED:
         # DDP never reduced them: each rank has its own, where a right program has their mean.
         return False
-    if _may_mean_another(choice):
+    if _may_mean_another(target, choice):
         return True
     if not target.past:
         # Before the first step: what an earlier backward left behind has no part in the first one, and to cut it changes nothing there.
@@ -133,12 +137,9 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     return cuts_graph(choice.fix) or (is_of_the_graph and not _cuts_in(choice.fix, "+"))
 
 
-def _may_mean_another(choice: Choice) -> bool:
-    """Whether an edit of a write in place says that it may compute something else: another name means the same tensor.
-
-    The forward ran: the loss that it computed is the one that is meant.
-    """
-    return choice.finding.cause in SAVED and choice.fix.applicability != "safe"
+def _may_mean_another(target: Target, choice: Choice) -> bool:
+    """Whether an edit of a write in place, before any step, says that it may compute something else: another name means the tensor."""
+    return not target.past and choice.finding.cause == ON_SAVED and choice.fix.applicability != "safe"
 
 
 def written_lines(patch: str) -> frozenset[tuple[str, int]]:
@@ -282,7 +283,7 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     # Of a single step too; but the root of an error that is exactly 0 has none to give.
     if choice.finding.cause in _UNDERFLOWS and owned and not any(one.moved for one in owned):
         return "all gradients are zero with the edit: it takes away what was to train"
-    pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(choice) else None
+    pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(target, choice) else None
     if pair is not None and not math.isclose(*pair, rel_tol=_SAME_LOSS, abs_tol=_SAME_LOSS):
         return f"the first loss is {pair[1]:.6g}, and was {pair[0]:.6g}: another name meant what was written"
     if _is_of_old_policy(choice.fix):

@@ -11,7 +11,7 @@ from explainer.source.data.padding import shows_tokens
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, bounds_of
 from explainer.source.value.lineage import scope_of
 
 _MASK = re.compile(r"(?:^|_)(?:masks?|valid|keep|present|observed|pad(?:ding)?)(?:_|$)", re.IGNORECASE)
@@ -38,8 +38,9 @@ def idle_mask(loss: ast.expr, file: SourceFile, context: Context) -> str | None:
         node = ast.Name(id=name, ctx=ast.Load())
         tensor = seen(node, context)
         if tensor is not None and tensor.shape == shape:
-            place = next((one for one in bound if one.id == name), None)
-            is_shown = shows_tokens(Value(place, file), context.program) if place is not None else None
+            made = [one for one in bounds_of(scope) if one.name == name and not one.fills]
+            values = [Value(one.node, file, {}, one.pick, one.is_element, one.statement) for one in made]
+            is_shown = shows_tokens(values[0], context.program) if len(values) == 1 else None
             if is_shown is None and _PADDING.search(name):
                 return ""
             return f"~{name}" if is_shown is False else name

@@ -59,6 +59,22 @@ def is_collected(write: Write, loop: ast.AST) -> bool:
     return any(seen_through(one)[0] == write.name for node in walk(loop) for one in _collected(node))
 
 
+def writes_entries(program: Program) -> bool:
+    """Whether a loop makes a tensor anew in each round, puts it into a container, and writes it then: the entry shows the write.
+
+    `h = layer(h); layers.append(h); h += skip`: each entry is one tensor's last state, and the next round leaves it alone.
+    """
+    for write in find_writes(program):
+        loop = write.file.enclosing(write.node, ast.For, ast.While)
+        if loop is None or write.name is None:
+            continue
+        nodes = list(walk(loop))
+        is_new = any(write.name in set(bound_names(one)) for one in nodes if isinstance(one, ast.Assign))
+        if is_new and any(_is_kept(one, write.name) and start_of(one) < start_of(write.node) for one in nodes):
+            return True
+    return False
+
+
 def has_two_meanings(program: Program) -> bool:
     """Whether what a name stands for depends on when a write reaches it: a view made before and read after, entries that are one.
 

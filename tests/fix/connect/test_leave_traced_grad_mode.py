@@ -363,3 +363,20 @@ def test_a_target_alone_stays_without_a_graph(tmp_path: pathlib.Path) -> None:
     program = write(tmp_path, {"train.py": source})
     (function,) = [one for _, one in program.functions() if one.name == "scores"]
     assert list(held_targets(function, program.order[0], program)) == []
+
+
+def test_a_target_beside_what_it_is_held_against(tmp_path: pathlib.Path) -> None:
+    """The function makes both."""
+    source = """import torch
+
+class Learner:
+    @torch.no_grad()
+    def estimates(self, x, reward, after):
+        value = self.critic(x)
+        target = reward + 0.9 * self.critic(after)
+        return value, target
+"""
+    program = write(tmp_path, {"train.py": source})
+    (function,) = [one for _, one in program.functions() if one.name == "estimates"]
+    after = splice(program.order[0].text, tuple(held_targets(function, program.order[0], program))) or ""
+    assert changed_lines(source, after) == ["target = (reward + 0.9 * self.critic(after)).detach()"]

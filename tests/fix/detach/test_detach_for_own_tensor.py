@@ -52,3 +52,31 @@ def test_what_the_network_made_is_data(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
 def test_left_alone(source: str, tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "detach_for_own_tensor", source, "second.backward") == source
+
+
+TOGETHER = (
+    SOURCE.replace("opt_a.zero_grad()\nloss.backward()\nopt_a.step()\n", "")
+    .replace(
+        "opt_t.zero_grad()\nsecond.backward()\nopt_t.step()\n",
+        "opt_a.zero_grad()\nopt_t.zero_grad()\nloss.backward()\nsecond.backward()\nopt_a.step()\nopt_t.step()\n",
+    )
+    .replace("loss = (log_alpha.exp() * logp)", "loss = (log_alpha.exp().detach() * logp)")
+)
+
+
+def test_both_step_behind_both(tmp_path: pathlib.Path) -> None:
+    """The sum of the losses would push the network by the tensor's own as well."""
+    assert changed_lines(TOGETHER, rewritten(tmp_path, "detach_for_own_tensor", TOGETHER, "second.backward")) == [
+        "second = -(log_alpha.exp() * (logp.detach() + 1.0)).mean()"
+    ]
+    assert rewritten(tmp_path, "sum_losses", TOGETHER, "second.backward") == TOGETHER
+
+
+def test_a_network_of_its_own_beside_the_tensor(tmp_path: pathlib.Path) -> None:
+    """Two losses of networks are added up."""
+    source = (
+        TOGETHER.replace("log_alpha =", "head = nn.Linear(1, 1)\nlog_alpha =")
+        .replace("(logp + 1.0)", "head(logp)")
+        .replace("SGD([log_alpha]", "SGD([*head.parameters(), log_alpha]")
+    )
+    assert rewritten(tmp_path, "detach_for_own_tensor", source, "second.backward") == source

@@ -26,6 +26,23 @@ SOURCES = {
     "of a mask of tokens": ("shown = ids != 0\nmask = shown == 0", False),
     "by a key of the batch": ("def collate(rows):\n    return {'mask': torch.arange(4) < lengths}", True),
     "by a key that is read": ("rows = {'mask': ids != 0}\nfor batch in loader:\n    mask = batch['mask']", True),
+    "rows of ones that are padded": (
+        "mask = pad_sequence([torch.ones(len(w)) for w in words], batch_first=True)",
+        True,
+    ),
+    "ones up to a length": (
+        "mask = torch.zeros(2, n)\nfor i, ids in enumerate(rows):\n    mask[i, : len(ids)] = 1",
+        True,
+    ),
+    "ones behind a length": (
+        "mask = torch.zeros(2, n)\nfor i, ids in enumerate(rows):\n    mask[i, len(ids) :] = 1",
+        False,
+    ),
+    "zeros behind a length": (
+        "mask = torch.ones(2, n)\nfor i, ids in enumerate(rows):\n    mask[i, len(ids) :] = 0",
+        True,
+    ),
+    "ones at an index": ("mask = torch.zeros(2, n)\nmask[0, chosen] = 1", None),
     "nothing is known": ("mask = load(path)", None),
     "positions and another number": ("mask = torch.arange(n) < half", None),
     "positions and a prefix": ("mask = torch.arange(n) < prefix_len", None),
@@ -40,7 +57,9 @@ SOURCES = {
 @pytest.mark.parametrize(("source", "wanted"), SOURCES.values(), ids=SOURCES)
 def test_where_it_is_true(tmp_path: pathlib.Path, source: str, wanted: bool | None) -> None:
     """Read of how it is made, through names, reshapes and the keys of a batch."""
-    program = write(tmp_path, {"train.py": f"import torch\n{source}\nuse(mask)\n"})
+    program = write(
+        tmp_path, {"train.py": f"import torch\nfrom torch.nn.utils.rnn import pad_sequence\n{source}\nuse(mask)\n"}
+    )
     (file,) = program.parsed()
     read = [
         one for one in file.walk() if isinstance(one, ast.Name) and one.id == "mask" and isinstance(one.ctx, ast.Load)
@@ -66,3 +85,13 @@ def test_a_mask_that_weighs_values(tmp_path: pathlib.Path, use: str, is_shown: b
     (call,) = [one for one in file.walk() if isinstance(one, ast.Call) and any(word.arg for word in one.keywords)]
     found = [one for _, one in inverted_masks(call, file, program)]
     assert found == ([True] if is_shown else [])
+
+
+def test_the_only_mask_of_the_batches(tmp_path: pathlib.Path) -> None:
+    """A mask that comes through more layers than are followed is it."""
+    source = "def collate(ids):\n    return {'attention_mask': ids != 0}\ndef forward(self, x, mask):\n    return use(mask)\n"
+    for text, wanted in ((source, True), (source.replace("}", ", 'loss_mask': ids == 0}"), None)):
+        program = write(tmp_path, {"train.py": text})
+        (file,) = program.parsed()
+        read = [one for one in file.walk() if isinstance(one, ast.Name) and one.id == "mask"]
+        assert shows_tokens(Value(read[-1], file), program) is wanted
