@@ -45,11 +45,20 @@ score = critic(x)
 penalty(score, x).backward()
 """
 )
+FUNCTIONAL = (
+    SOURCE
+    + """weights = dict(critic.named_parameters())
+score = torch.func.functional_call(critic, weights, (x,)).sum()
+slopes = torch.autograd.grad(score, tuple(weights.values()), create_graph=True)
+sum(one.square().sum() for one in slopes).backward()
+"""
+)
 HEAD = "with sdpa_kernel(SDPBackend.MATH):"
 CASES = {
     "in the call": (ONE, "slope = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]"),
     "in a line before it": (TWO, "score = critic(x)"),
     "given to a function": (ELSEWHERE, "score = critic(x)"),
+    "with weights of its own": (FUNCTIONAL, "score = torch.func.functional_call(critic, weights, (x,)).sum()"),
 }
 
 

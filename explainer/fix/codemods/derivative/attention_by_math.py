@@ -25,6 +25,7 @@ from explainer.source.value.binding import Value, bind_call, calls_behind, param
 from explainer.source.value.resolve import resolver_of
 
 _MODULE = "torch.nn.attention"
+_FUNCTIONAL = ("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 _DEPTH = 4
 _ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
@@ -86,8 +87,14 @@ def _forwards(output: ast.expr, wanted: str | None, file: SourceFile, context: C
         takes = wanted is not None and any(dotted_name(one) == wanted for one in given)
         statement = file.statement(call)
         is_plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return))
-        if is_plain and statement is not None and (takes or is_module(Value(call.func, file), context.program)):
+        if is_plain and statement is not None and (takes or is_module(_run_by(call, file, context), context.program)):
             yield statement
+
+
+def _run_by(call: ast.Call, file: SourceFile, context: Context) -> Value:
+    """What a call runs: `net` of `net(x)`, and of `functional_call(net, weights, (x,))`."""
+    is_functional = context.program.names(file).is_call(call, *_FUNCTIONAL) and bool(call.args)
+    return Value(call.args[0] if is_functional else call.func, file)
 
 
 def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:
@@ -99,7 +106,7 @@ def _is_chosen(statement: ast.stmt, file: SourceFile) -> bool:
 def _attention(statement: ast.stmt, file: SourceFile, context: Context) -> tuple[SourceFile, ast.expr] | None:
     """Where the module that a statement runs attends, or a part of it, if one place does."""
     resolver, names = resolver_of(context.program), context.program.names
-    run = [Value(one.func, file) for one in walk(statement) if isinstance(one, ast.Call)]
+    run = [_run_by(one, file, context) for one in walk(statement) if isinstance(one, ast.Call)]
     owners = {owner: where for value in run for where, owner in resolver.classes_of(value)}
     for owner, where in owners.copy().items():
         owners |= _parts(owner, where, context, 0)
