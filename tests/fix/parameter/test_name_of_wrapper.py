@@ -186,3 +186,15 @@ def test_only_its_own_words_change(tmp_path: pathlib.Path) -> None:
     assert mended(write(tmp_path, {"train.py": source}), NAMES) == json.dumps(
         {"notes": ["head"], "train": ["net.head"]}
     )
+
+
+@pytest.mark.parametrize(("more", "is_known"), [("net.pool.head_mix.weight", True), ("net.pool.head.weight", False)])
+def test_a_part_rather_than_the_beginning_of_another(tmp_path: pathlib.Path, more: str, *, is_known: bool) -> None:
+    """`head` is the part of that name, not `head_mix`; of two parts of that name neither."""
+    source, wanted = CURED["one word after the other"]
+    program = write(tmp_path, {"train.py": source})
+    incident = failed(facts={"live_parameter_names": f"{NAMES} {more}"})
+    proposal = best("name_of_wrapper", program, incident=incident)
+    assert (proposal is not None) == is_known
+    if proposal is not None:
+        assert splice(program.order[0].text, proposal.edits) == wanted

@@ -56,6 +56,9 @@ def _missing(words: Sequence[str], test: NameTest, names: Sequence[str]) -> str 
         return None
     beginnings = [f"{name}." for name in names]
     found = [one for one in beginnings if all(_fits(one + word, test, names) for word in words)]
+    if len(found) > 1 and test.how == STARTS:  # `head` is the part of that name rather than `head_mix`
+        known = set(names)
+        found = [one for one in found if all((one + word).rstrip(".") in known for word in words)]
     return found[0] if len(found) == 1 else None
 
 
