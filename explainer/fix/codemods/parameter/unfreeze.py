@@ -259,8 +259,10 @@ def _written(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.exp
 
 def _unmet(freeze: Freeze) -> Proposal:
     """A loop that was to stop at a parameter, or to pass some over, and met none of them: which is meant its author says."""
-    why = "freezes all: what the loop was to stop at, or to pass over, is the name of no parameter"
-    return Proposal(edits=(), culprit=culprit_of(freeze.file, freeze.statement, why), belief=1.0)
+    why = "is met by no parameter, so that all are frozen: which were meant its author says"
+    leaves = (one for one in walk(freeze.statement) if isinstance(one, (ast.Break, ast.Continue)))
+    asked = next((one for leave in leaves if isinstance(one := freeze.file.parents.get(leave), ast.If)), None)
+    return Proposal(edits=(), culprit=culprit_of(freeze.file, asked.test if asked else freeze.flag, why), belief=1.0)
 
 
 def _proposal(freeze: Freeze, edits: tuple[Edit, ...], belief: float) -> Proposal:
