@@ -15,6 +15,7 @@ import pytest
 
 from explainer.errors import UsageError
 from explainer.integrations.mcp_server import Bounds, Tools
+from tests import forked
 from tests.conftest import PATH, ROOT
 
 PROGRAM = """import torch
@@ -108,7 +109,7 @@ def test_an_agent_reads(project) -> None:
 def test_an_agent_repairs(project) -> None:
     """With leave: applied, green, undone byte for byte."""
     pytest.importorskip("torch")
-    run = ("verify", {"command": [sys.executable, "train.py"], "steps": 2})
+    run = ("verify", {"command": [forked.python(), "train.py"], "steps": 2})
     names, (done, green, undone, nothing) = talk(
         project, ["--allow-apply", "--allow-run"],
         [("apply", {"path": "train.log", "fix": "out-of-place"}), run, ("undo", {}), ("undo", {})],
