@@ -1,8 +1,9 @@
 """What the live objects say at the moment of a failure: the graph, the tensors in the frames, modes, modules, optimizers.
 
 Only shapes, dtypes, versions and identities of storages. Of values one bit, and only where the failure is about it: fractions among
-indices, scores among probabilities, float64 values that float32 takes for the same, NaN among data or parameters, rows of several classes; of a
-Trainer's column, or a key of its batch, whether it can hold the labels, and of a table's whether it is the target. Of an index that was refused its number, as torch itself prints it for a label.
+indices, scores among probabilities, float64 values that float32 takes for the same, NaN among data or parameters, rows of several
+classes; of a Trainer's column, or a key of its batch, whether it can hold the labels, and of a table's whether it is the target. Of
+an index that was refused its number, as torch itself prints it for a label, and from which to which number such labels go.
 """
 
 from __future__ import annotations

@@ -15,18 +15,22 @@ def refused_index(torch: Any, frames: list[FrameType]) -> str | None:
 
     Of the values no more is read than these two.
     """
-    given = _given(torch, frames)
-    return _told(*given) if given is not None else None
+    with suppress(Exception):  # a subclass may refuse anything, an accelerator that asserted refuses all
+        given = _given(torch, frames)
+        return _told(*given) if given is not None else None
+    return None
 
 
 def refused_labels(torch: Any, frames: list[FrameType]) -> str | None:
     """From which to which number the labels go that a loss of classes refused, and how many there are: `-1 to 1, 2 of them`."""
-    given = _given(torch, frames, only_labels=True)
-    if given is None or _told(*given) is None:
-        return None
-    index, _, ignored = given
-    index = index[index != ignored]
-    return f"{int(index.min())} to {int(index.max())}, {int(index.unique().numel())} of them"
+    with suppress(Exception):  # as above
+        given = _given(torch, frames, only_labels=True)
+        if given is None or _told(*given) is None:
+            return None
+        index, _, ignored = given
+        index = index[index != ignored]
+        return f"{int(index.min())} to {int(index.max())}, {int(index.unique().numel())} of them"
+    return None
 
 
 def _given(torch: Any, frames: list[FrameType], *, only_labels: bool = False) -> tuple[Any, int, int | None] | None:
@@ -34,10 +38,8 @@ def _given(torch: Any, frames: list[FrameType], *, only_labels: bool = False) ->
     for frame in reversed(frames[-_NEAREST:]):
         check = _CHECKS.get(frame.f_code.co_name)
         if check is not None and "torch/nn/functional.py" in frame.f_code.co_filename.replace("\\", "/"):
-            with suppress(Exception):  # a subclass may refuse anything, an accelerator that asserted refuses all
-                index, size, ignored = check(torch, frame.f_locals)
-                return (index.detach().flatten(), size, ignored) if ignored is not None or not only_labels else None
-            return None
+            index, size, ignored = check(torch, frame.f_locals)
+            return (index.detach().flatten(), size, ignored) if ignored is not None or not only_labels else None
     return None
 
 

@@ -13,9 +13,8 @@ def renormalised(roots: Iterable[Any], storages: Container[int | None]) -> str |
     for root in roots:
         for path, module in root.named_modules():
             weight: Any = getattr(module, "weight", None)
-            is_table = hasattr(
-                module, "num_embeddings"
-            )  # a convolution of the program's own may have a `max_norm` as well
+            # A convolution of the program's own may have a `max_norm` as well.
+            is_table = hasattr(module, "num_embeddings")
             if is_table and getattr(module, "max_norm", None) is not None and storage_of(weight) in storages:
                 return ".".join(one for one in (type(root).__name__, path) if one)
     return None

@@ -24,6 +24,7 @@ _LENGTHS = re.compile(
 _PAD = re.compile(r"pad", re.IGNORECASE)
 _IDS = re.compile(r"ids?\b|token|seq|word|char|code|src|tgt|text|input|mask", re.IGNORECASE)
 _WRAPPED = KEEP | {"bool", "logical_not", "expand_as", "repeat_interleave"}
+_FILLED = (("torch.zeros", "torch.zeros_like"), ("torch.ones", "torch.ones_like"))  # with 0, with 1
 _PADDED = "torch.nn.utils.rnn.pad_sequence"
 _NUMBERS = frozenset({"float", "unsqueeze", "to", "type_as", "expand_as", "half", "double", "int", "long"})
 _WORDS = {"ne": ast.NotEq, "eq": ast.Eq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
@@ -146,13 +147,7 @@ def _of_writes(value: Value, program: Program) -> bool | None:
     if names.is_call(node, _PADDED):
         rows = list(walk(node.args[0])) if node.args else []
         return True if any(names.is_call(one, "torch.ones", "torch.ones_like") for one in rows) else None
-    filled = (
-        0
-        if names.is_call(node, "torch.zeros", "torch.zeros_like")
-        else 1
-        if names.is_call(node, "torch.ones", "torch.ones_like")
-        else None
-    )
+    filled = next((at for at, made in enumerate(_FILLED) if names.is_call(node, *made)), None)
     statement = file.statement(node)
     name = dotted_name(statement.targets[0]) if isinstance(statement, ast.Assign) else None
     found = set()

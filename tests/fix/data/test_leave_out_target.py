@@ -68,6 +68,8 @@ def test_the_first_column(tmp_path: pathlib.Path) -> None:
         pytest.param(["table = load(path)", "return table[:, :-1], table[:, -1]"], LAST, id="left out"),
         pytest.param(["table = load(path)", "log(table)", "return table, table[:, -1]"], LAST, id="read twice"),
         pytest.param(["pair = load(path)", "return pair, pair[0]"], FIRST, id="the first of anything"),
+        pytest.param(["cfg = load(path)", 'return cfg, cfg["price"]'], LAST, id="the key of a dictionary"),
+        pytest.param(["out = net(path)", "last = out[:, -1]", "return out"], LAST, id="the last step of a sequence"),
     ],
 )
 def test_not_left_out(tmp_path: pathlib.Path, body: list[str], facts: dict[str, str]) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.layer_input import leaked_column
+from explainer.source.data.label_marker import is_name_of_labels
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.tree import walk
-from explainer.source.value.binding import scope_of
+from explainer.source.value.binding import bounds_of, scope_of
 
 # What of a table is not the table: its size, its names, a column that is taken out.
 _PARTS = frozenset(
@@ -28,10 +29,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     at, width = column
     for file in context.program.parsed():
-        for node in file.walk():
-            taken = _label_of(node, at, width, context.program.names(file)) if isinstance(node, ast.Subscript) else None
+        for node in (one for one in file.walk() if isinstance(one, ast.Subscript)):
+            taken = _label_of(node, at, width, context.program.names(file))
             wholes = _wholes(taken[0], node, file) if taken is not None else []
-            if taken is not None and len(wholes) == 1:
+            if taken is not None and len(wholes) == 1 and _is_label(node, wholes[0], file):
                 (whole,) = wholes
                 why = f"holds the label as well, which `{file.segment(node)}` takes from it"
                 yield Proposal(
@@ -54,9 +55,24 @@ def _label_of(node: ast.Subscript, at: int, width: int, names: Names) -> tuple[s
     bound = names.assignments(index.id, names.file.tree) if isinstance(index, ast.Name) and names.file.tree else []
     key = bound[0].value if len(bound) == 1 else index
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
-        return base.id, f".drop(columns={names.file.segment(index)})"
+        return (base.id, f".drop(columns={names.file.segment(index)})") if _is_frame(base, names) else None
     rest = _rest(index, at, width)
     return (base.id, rest) if rest is not None else None
+
+
+def _is_frame(table: ast.Name, names: Names) -> bool:
+    """Whether a name is bound to what pandas made: a dictionary has keys as well."""
+    made = [one.node for one in bounds_of(scope_of(table, names.file)) if one.name == table.id and not one.fills]
+    calls = [one for node in made for one in walk(node) if isinstance(one, ast.Call)]
+    return any((names.qualified(one.func) or "").startswith("pandas.") for one in calls)
+
+
+def _is_label(node: ast.Subscript, whole: ast.Name, file: SourceFile) -> bool:
+    """Whether a column is taken for the label: by the name that it gets, or where it is handed on beside the whole."""
+    statement = file.statement(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    is_named = target is not None and is_name_of_labels(ast.unparse(target))
+    return is_named or file.statement(whole) is statement
 
 
 def _rest(index: ast.expr, at: int, width: int) -> str | None:

@@ -1,9 +1,9 @@
 """`h.transpose(1, 2).reshape(n, -1)` for `.view(n, -1)`: what a transposition left out of order has no view of that shape.
 
 Where the view names the tensor's own sizes in another order, `clips.view(b * t, c, h, w)` of `b, c, t, h, w = clips.shape`, the axes
-are moved into that order first: a copy in the old one would mix them up. Where the leading axes of a loss's predictions fall together, `out.view(-1, classes)` beside `y.view(-1)`, both sides must have these
-axes in one order, or each prediction meets another's target: targets of the other order are transposed. Where the order does not
-show there is no edit.
+are moved into that order first: a copy in the old one would mix them up. Where the leading axes of a loss's predictions fall
+together, `out.view(-1, classes)` beside `y.view(-1)`, both sides must have these axes in one order, or each prediction meets another's
+target: targets of the other order are transposed. Where the order does not show there is no edit.
 """
 
 from __future__ import annotations
