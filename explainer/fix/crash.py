@@ -13,6 +13,8 @@ from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward
 from explainer.source.loop.update import Update
 
+# The rows of predictions and of targets that a loss of classes would not pair.
+ROWS = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _STATE = re.compile(r"Expected hidden\S* size [\[(](\d+), (\d+), (\d+)[\])], got [\[(](\d+), (\d+), (\d+)[\])]")
 _FUSED = re.compile(r"attention|flash|fmha", re.IGNORECASE)
 _CELL_STATE = re.compile(r"Input batch size (\d+) doesn't match hidden\d? ?batch size (\d+)")

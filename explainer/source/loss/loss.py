@@ -16,6 +16,7 @@ from explainer.source.value.lineage import scope_of
 from explainer.source.value.resolve import resolver_of
 
 _FUNCTIONAL = "torch.nn.functional"
+_FLATTENS = frozenset({"view", "reshape", "flatten"})
 # Function and module names of each loss, and whether its target holds class indices.
 _CLASSES = frozenset(
     {"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss", "MultiMarginLoss"}
@@ -77,6 +78,12 @@ def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
         file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES,
         made=made, options={one.arg: one.value for one in made.keywords if one.arg},
     )  # fmt: skip
+
+
+def unflattened(node: ast.expr) -> ast.expr:
+    """What is laid out in rows for a loss: `ids` of `ids.view(-1)`, `logits` of `logits.reshape(-1, size)`; else the node itself."""
+    is_flat = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FLATTENS
+    return node.func.value if is_flat else node  # type: ignore[attr-defined]
 
 
 def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
+from explainer.fix.crash import ROWS, message_of, raised_at
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
 from explainer.model.patch import Edit
@@ -22,7 +22,6 @@ from explainer.source.network.virtual_token import has_virtual_tokens, virtual_t
 from explainer.source.tree import start_of, walk
 from explainer.source.value.binding import all_parameters, reaching, scope_of
 
-_FLAT = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _ROWS = re.compile(r"Expected target size [(\[](\d+), (\d+)[)\]],? (?:but )?got (?:torch\.Size\()?\[(\d+), (\d+)\]")
 _WHY = "has the virtual tokens of prompt tuning before the text, for which there are no labels"
 _UNKNOWN = "how many virtual tokens there are is not known; right where they are what the prediction has too much"
@@ -47,7 +46,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _sizes(message: str) -> tuple[int, int, int | None] | None:
     """How many predictions and targets there are, and for how many samples, where the message says that too."""
-    flat, rows = _FLAT.search(message), _ROWS.search(message)
+    flat, rows = ROWS.search(message), _ROWS.search(message)
     if flat is not None:
         return int(flat[1]), int(flat[2]), None
     if rows is not None and rows[1] == rows[3]:

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import ROWS, message_of
 from explainer.fix.rewrite import add_argument
 from explainer.fix.seen import seen_tensors
 from explainer.source.file import SourceFile
 from explainer.source.value.binding import scope_of
 
-_BATCHES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _SIZES = re.compile(
     r"must match the size of tensor|Sizes of tensors must match|shapes? .{0,60}(?:mismatch|incompatible|invalid)|cannot be multiplied"
 )
@@ -27,7 +26,7 @@ _PAD = "torch.nn.utils.rnn.pad_sequence"
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit for all padding of a program that puts time first; one for each function that pads in two ways."""
     message = message_of(context)
-    found = _BATCHES.search(message)
+    found = ROWS.search(message)
     if found is None:
         if _SIZES.search(message):
             yield from _in_two_ways(context)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from explainer.fix.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import ROWS, message_of
 from explainer.fix.rewrite import put_method
 from explainer.fix.seen import seen
 from explainer.source.file import SourceFile
-from explainer.source.loss.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses, unflattened
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -24,20 +24,16 @@ from explainer.source.value.flow import arguments_of
 from explainer.source.value.lineage import definitions, scope_of
 from explainer.source.value.resolve import resolver_of
 
-_ROWS = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
-_FLAT = frozenset({"view", "reshape", "flatten"})
 _CUT = re.compile(r":, ?: ?-1")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the target of the loss that failed."""
-    rows = _ROWS.search(message_of(context))
+    rows = ROWS.search(message_of(context))
     if rows is None:
         return
     for loss in find_losses(context.program):
-        whole = loss.target
-        if isinstance(whole, ast.Call) and isinstance(whole.func, ast.Attribute) and whole.func.attr in _FLAT:
-            whole = whole.func.value
+        whole = unflattened(loss.target)
         tensor = seen(whole, context)
         if tensor is None or len(tensor.shape) != 2 or not is_in_crash(loss.call, loss.file, context):
             continue

@@ -6,11 +6,10 @@ Only where the loss got as many rows as there are steps, and the program shows t
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import ROWS, message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.recurrent import RECURRENT
@@ -21,7 +20,6 @@ from explainer.source.value.layout import batch_axis
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
-_ROWS = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _REDUCES = frozenset({"mean", "sum", "amax", "max", "logsumexp"})
 _STACK = "torch.nn.TransformerEncoder"
 _DEPTH = 6
@@ -29,7 +27,7 @@ _DEPTH = 6
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the one place where a sequence loses its first axis."""
-    refused = _ROWS.search(message_of(context))
+    refused = ROWS.search(message_of(context))
     if refused is None or refused[1] == refused[2]:
         return
     program = context.program

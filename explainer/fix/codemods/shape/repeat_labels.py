@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import ROWS, message_of
 from explainer.fix.failure import is_in_frames
 from explainer.fix.rewrite import put_method
 from explainer.source.data.views import Views, views_of
@@ -22,13 +22,12 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import lineage
 
-_SIZES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
 _LABELS = re.compile(r"label|target|class|(?:^|_)y(?:_|$|\d)", re.IGNORECASE)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the labels that leave a function beside joined views, else for those of the loss that failed."""
-    sizes = _SIZES.search(message_of(context))
+    sizes = ROWS.search(message_of(context))
     if sizes is None or int(sizes[1]) < 2 * int(sizes[2]) or int(sizes[1]) % int(sizes[2]):
         return
     times = int(sizes[1]) // int(sizes[2])

@@ -19,7 +19,7 @@ from explainer.fix.seen_shape import seen_shape
 from explainer.fix.view_order import order_of_view
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loss.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses, unflattened
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
@@ -27,7 +27,6 @@ from explainer.source.value.layout import batch_axis
 from explainer.source.value.number import number_of
 
 _REFUSED = "view size is not compatible with input tensor's size and stride"
-_FLAT = frozenset({"view", "reshape", "flatten"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -82,9 +81,7 @@ def _beside(view: ast.Call, statement: ast.stmt, file: SourceFile, context: Cont
     loss = _loss_of(view, statement, file, context)
     if loss is None or not is_collapsed or (shape is not None and len(shape) < 3):
         return True, None
-    whole = loss.target
-    if isinstance(whole, ast.Call) and isinstance(whole.func, ast.Attribute) and whole.func.attr in _FLAT:
-        whole = whole.func.value
+    whole = unflattened(loss.target)
     target = seen(whole, context)
     axes = [batch_axis(Value(one, loss.file), context.program) for one in (view.func.value, whole)]
     if target is None or len(target.shape) != 2:

@@ -6,28 +6,24 @@ Also where the targets are chosen and the predictions are not. Only where the ma
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from explainer.fix.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
+from explainer.fix.crash import ROWS, message_of
 from explainer.fix.rewrite import replace_whole
 from explainer.fix.seen import seen
 from explainer.fix.seen_shape import REFUSED
 from explainer.source.file import SourceFile
-from explainer.source.loss.loss import Loss, find_losses
+from explainer.source.loss.loss import Loss, find_losses, unflattened
 from explainer.source.tree import walk
 from explainer.source.value.lineage import definitions, scope_of
-
-_ROWS = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
-_FLAT = frozenset({"view", "reshape", "flatten"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the side of the failing loss that no mask has chosen from."""
     message = message_of(context)
-    if not _ROWS.search(message) and not REFUSED.search(message):
+    if not ROWS.search(message) and not REFUSED.search(message):
         return
     for loss in find_losses(context.program):
         if not is_in_crash(loss.call, loss.file, context):
@@ -53,22 +49,16 @@ def _mask_of(side: ast.expr, loss: Loss, context: Context) -> ast.expr | None:
         side = made[0].value if len(made) == 1 else side
     for one in walk(side):
         if isinstance(one, ast.Subscript):
-            mask = _flattened(one.slice)
+            mask = unflattened(one.slice)
             tensor = seen(mask, context)
             if tensor is not None and tensor.dtype == "bool":
                 return mask
     return None
 
 
-def _flattened(node: ast.expr) -> ast.expr:
-    """What is flattened: `mask` of `mask.view(-1)`, `logits` of `logits.reshape(-1, size)`."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FLAT
-    return node.func.value if is_call else node  # type: ignore[attr-defined]
-
-
 def _chosen(side: ast.expr, mask: ast.expr, file: SourceFile, *, is_target: bool, context: Context) -> str | None:
     """The text of a side with the rows that the mask chooses; None where it has other rows than the mask."""
-    whole = _flattened(side)
+    whole = unflattened(side)
     tensor, places = seen(whole, context), seen(mask, context)
     if tensor is None or places is None:
         return None
