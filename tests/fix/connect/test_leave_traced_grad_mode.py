@@ -10,7 +10,9 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.held_target import held_targets
 from explainer.fix.splice import splice
+from explainer.fix.uncut import uncut
 from explainer.model.trace import GRAD_OFF, STARVING_OFF, TracedLine
+from explainer.source.graph.cut import grad_mode_cut
 from tests.fix.rewriting import changed_lines, diff_lines, failed, line_of, rewritten, write
 
 SOURCE = """import torch
@@ -347,12 +349,14 @@ def test_a_target_keeps_no_graph(body: list[str], changed: list[str], tmp_path: 
     line = line_of(source, "@torch.no_grad()")
     traced = TracedLine(kind=GRAD_OFF, operation="set_grad_enabled", file=str(tmp_path / "train.py"), line=line)
     incident = replace(failed(), traced=(traced,))
-    for codemod, options in (("leave_traced_grad_mode", {}), ("reconnect_graph", {"cuts": "grad mode"})):
-        context = Context(program=program, incident=incident, options=options)
-        for one in find_codemod(codemod)(context):
-            after = splice(program.order[0].text, one.edits) or ""
-            assert changed_lines(source, after) == changed
-            assert "no_grad" not in after
+    (one,) = find_codemod("leave_traced_grad_mode")(Context(program=program, incident=incident))
+    after = splice(program.order[0].text, one.edits) or ""
+    assert changed_lines(source, after) == changed
+    assert "no_grad" not in after
+    (function,) = [one for _, one in program.functions() if one.name == "scores"]
+    cut = grad_mode_cut(function.body[0], program.order[0], program)
+    assert cut is not None
+    assert splice(program.order[0].text, tuple(uncut(cut, program) or ())) == after
 
 
 def test_a_target_alone_stays_without_a_graph(tmp_path: pathlib.Path) -> None:

@@ -22,7 +22,6 @@ from explainer.source.value.number import number_of
 
 _REFUSED = re.compile(r"index -100 is out of bounds for dimension \d+ with size \d+")
 _MARK = -100
-_LAST_AXIS = ("unsqueeze",)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -61,7 +60,7 @@ def _index(call: ast.Call, program: Program, file: SourceFile) -> ast.expr | Non
 
 def _labels(index: ast.expr | None) -> ast.expr | None:
     """The labels to which an index gives the axis that it picks along: of `labels.unsqueeze(-1)` and `labels[..., None]`."""
-    if isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr in _LAST_AXIS:
+    if isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr == "unsqueeze":
         index = index.func.value
     elif isinstance(index, ast.Subscript) and ast.unparse(index.slice).endswith(", None)"):
         index = index.value

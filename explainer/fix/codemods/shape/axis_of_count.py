@@ -78,10 +78,10 @@ def _counts(statement: ast.stmt, file: SourceFile, program: Program, depth: int)
         for end in ends:
             yield from _read(end, statement, file, program)
     scope = scope_of(statement, file, program)
-    for name in (
-        sorted({one.id for one in walk(statement) if isinstance(one, ast.Name)}) if depth < _DEPTH and scope else ()
-    ):
-        for made in definitions(name, statement, scope):  # type: ignore[arg-type]
+    if scope is None or depth >= _DEPTH:
+        return
+    for name in sorted({one.id for one in walk(statement) if isinstance(one, ast.Name)}):
+        for made in definitions(name, statement, scope):
             if isinstance(made, ast.Assign) and made is not statement:
                 yield from _counts(made, file, program, depth + 1)
 

@@ -48,7 +48,10 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _for_the_layer(context: Context) -> Iterator[Proposal]:
     """The parts beside each other, where a linear layer wants the features of all and got the rows of all."""
     narrow = _NARROW.search(message_of(context))
-    for file, statement in list(raised_at(context))[:1] if narrow is not None else ():
+    if narrow is None:
+        return
+    rows, got, wanted = map(int, narrow.groups())
+    for file, statement in list(raised_at(context))[:1]:
         names, scope = context.program.names(file), scope_of(statement, file, context.program)
         read = {one.id for one in walk(statement) if isinstance(one, ast.Name)} if scope is not None else set()
         near = [
@@ -60,7 +63,6 @@ def _for_the_layer(context: Context) -> Iterator[Proposal]:
             parts = call.args[0] if len(call.args) == 1 and not call.keywords else None
             if not isinstance(parts, (ast.List, ast.Tuple)) or not (is_stack or names.is_call(call, *_JOINS)):
                 continue
-            rows, got, wanted = (int(one) for one in narrow.groups()) if narrow is not None else (0, 0, 0)
             count = len(parts.elts)
             if count > 1 and got * count == wanted and not rows % count:
                 joined = f"{_as_cat(file, call)}({file.segment(parts)}, dim=-1)"
