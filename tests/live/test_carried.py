@@ -150,6 +150,36 @@ def test_another_loss_of_the_same_forward(is_loop: bool) -> None:
     assert facts_of(step) == ([], {"traced_shared"})
 
 
+def test_losses_that_each_have_a_weight_of_their_own() -> None:
+    """A weight that no backward has trained yet makes no later step of a loss: the forward is the same."""
+    w = weight()
+    scales = [torch.nn.Parameter(torch.ones(())) for _ in range(2)]
+    optimizer = torch.optim.SGD([w, *scales], lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        hidden = torch.ones(3) * w.exp()
+        for scale in scales:
+            (hidden.sin() * scale.exp()).sum().backward()
+
+    assert facts_of(step) == ([], {"traced_shared"})
+
+
+def test_what_was_made_once_while_gradients_add_up() -> None:
+    """The weight that each batch reads again had its gradient in the first: what both share was made before them."""
+    w, scale = weight(), torch.nn.Parameter(torch.ones(()))
+    optimizer = torch.optim.SGD([w, scale], lr=0.1)
+
+    def step() -> None:
+        factor = scale.exp()
+        for _ in range(2):
+            (factor * (torch.ones(3) * w).exp().sum()).exp().backward()
+        optimizer.step()
+
+    kinds, facts = facts_of(step)
+    assert (kinds, facts) == (["once"], {"traced_once"})
+
+
 def test_a_forward_on_what_was_kept() -> None:
     """A step that reads the weight again takes up a state, whether an optimizer has stepped or not."""
     w = weight()

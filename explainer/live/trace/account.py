@@ -9,7 +9,7 @@ from typing import Any
 
 from .carried import carried_over
 from .flow import Flow, Operation
-from .graph import Graphs, reaches_leaf, sequence_of
+from .graph import Graphs, Pass, reaches_any, sequence_of
 from .place import Place, describe
 from .replay import Told
 from .starved import FLAT, Starved
@@ -205,18 +205,18 @@ class Account:
         )
         return operation_told(upstream[-1]) if upstream and len(upstream) < MAX_TOLD and is_fresh else None
 
-    def carried(self, loss: Any, at: int, is_waiting: bool | None) -> list[dict[str, Any]]:  # noqa: FBT001
+    def carried(self, loss: Any, passed: Pass, is_waiting: bool | None) -> list[dict[str, Any]]:  # noqa: FBT001
         """What a loss took over from the step whose backward used it up.
 
-        `is_waiting` says that no optimizer has stepped since, None where there is none. `is_shared` where nothing that trains
-        was taken since either: it is no later step's loss, but another one of the same forward.
+        `is_waiting` says that no optimizer has stepped since, None where there is none. `is_shared` where nothing that the
+        backward trained was taken since either: it is no later step's loss, but another one of the same forward.
         """
-        number = self._flow.maker(loss)
+        number, at = self._flow.maker(loss), passed.at
         if number is None:
             return []
         first = self._flow.get(at)
         is_new = number >= at and is_waiting is not False and first is not None
-        is_shared = is_new and first is not None and not reaches_leaf(loss.grad_fn, first.sequence)
+        is_shared = is_new and first is not None and not reaches_any(loss.grad_fn, first.sequence, passed.leaves)
         return [
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,

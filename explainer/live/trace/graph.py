@@ -20,13 +20,17 @@ _RUNNING = ("running_mean", "running_var")
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One backward: its line, the lines that led to it, whether it kept the graph, how many operations there were, its nodes."""
+    """One backward: its line, the lines that led to it, whether it kept the graph, how many operations there were.
+
+    `nodes` are those that it went through, by autograd's numbers, and `leaves` the ids of the tensors at their ends.
+    """
 
     place: Place | None
     stack: tuple[Place, ...]
     keeps: bool
     at: int
     nodes: frozenset[int] = field(default_factory=frozenset)
+    leaves: frozenset[int] = field(default_factory=frozenset)
 
 
 class Graphs:
@@ -46,14 +50,17 @@ class Graphs:
         The pass is logged, by its place and stack, as one before the operation with the number `at`.
         """
         numbers: list[int] = []
+        leaves: set[int] = set()
         for node in walk(roots):
+            if hasattr(node, "variable"):
+                leaves.add(id(node.variable))
             number = sequence_of(node)
             if number is None:
                 continue
             numbers.append(number)
             if len(self._writes):
                 yield from self._hidden(node, number, thread)
-        self.passes.append(Pass(*places, keeps, at, frozenset(numbers)))
+        self.passes.append(Pass(*places, keeps, at, frozenset(numbers), frozenset(leaves)))
 
     def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, str, Any, Write]]:
         if hasattr(node, "saved_tensors"):
@@ -134,13 +141,15 @@ def sequence_of(node: Any) -> int | None:
     return number if number < 1 << 62 else None
 
 
-def reaches_leaf(node: Any, since: int) -> bool:
-    """Whether the nodes that were made since a number of autograd's lead to a leaf: a parameter, or another one that trains."""
+def reaches_any(node: Any, since: int, leaves: frozenset[int]) -> bool:
+    """Whether the nodes that were made since a number of autograd's lead to one of some leaves, by their ids."""
     queue, seen = [node], {node}
     while queue and len(seen) < MAX_NODES:
         one = queue.pop()
         if one is None or hasattr(one, "variable"):
-            return one is not None
+            if one is not None and id(one.variable) in leaves:
+                return True
+            continue
         number = sequence_of(one)
         if number is None or number < since:
             continue

@@ -59,7 +59,7 @@ def _of_loss(
         has_come_round = tracer.graphs.has_come_round()
         is_whole = sequence_of(loss.grad_fn) in passed.nodes if loss.grad_fn is not None else False
         told["freed"] = {**describe(passed.place), "in_round": not has_come_round, "is_whole": is_whole}
-        carried = account.carried(loss, passed.at, tracer.joined.is_waiting(passed))
+        carried = account.carried(loss, passed, tracer.joined.is_waiting(passed))
         told["carried"] = carried if has_come_round else [one for one in carried if one["is_shared"]]
         told["joined"] = tracer.joined.told(loss, passed, frames) if not has_come_round else None
     return told

@@ -263,6 +263,25 @@ for step in range(2):
             "+    total_loss.backward()",
         ],
     ),
+    "clipping after each head's loss": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+enc = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+opt = torch.optim.SGD([*enc.parameters(), *heads.parameters()], lr=0.1)
+for step in range(2):
+    z = enc(torch.randn(5, 4))
+    opt.zero_grad()
+    for head in heads:
+        loss = F.mse_loss(head(z), torch.ones(5, 1))
+        loss.backward()
+        nn.utils.clip_grad_norm_(enc.parameters(), 1.0)
+    opt.step()
+""",
+        "loss.backward()",
+        ["-        loss.backward()", "+        loss.backward(retain_graph=True)"],
+    ),
     "a part that the first optimizer owns": (
         """import torch
 from torch import nn, optim

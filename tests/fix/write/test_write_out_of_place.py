@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, rewritten, write
 
 TOP = "import torch\nimport collections\nclass N(torch.nn.Module):\n"
 # The body of a method.
@@ -145,3 +145,34 @@ def test_a_field_of_a_plain_object(tmp_path: pathlib.Path) -> None:
     assert diff_lines(source, after) == ["-    state.h.mul_(x).add_(1)", "+    state.h = state.h.mul(x).add(1)"]
     of_module = FIELD.replace("BASE", "torch.nn.Module")
     assert rewritten(tmp_path, "write_out_of_place", of_module) == of_module
+
+
+UNIT = """import torch
+from torch import nn
+
+class Unit(nn.Linear):
+    def forward(self, x):
+        {before}
+        return nn.functional.linear(x, self.weight, self.bias)
+"""
+
+
+def test_a_parameter_that_its_forward_changes(tmp_path: pathlib.Path) -> None:
+    """Its attribute takes no other tensor: a local does, and is shown only, as the parameter may be what was to change."""
+    source = UNIT.format(before="self.weight.div_(self.weight.norm())")
+    program = write(tmp_path, {"train.py": source})
+    incident = failed({"train.py": line_of(source, "div_")}, code="self.weight.div_(self.weight.norm())")
+    found = best("write_out_of_place", program, incident=incident, options={"at": "raise"})
+    assert found is not None
+    assert found.applicability == "display"
+    after = rewritten(tmp_path, "write_out_of_place", source, "div_", options={"at": "raise"})
+    assert changed_lines(source, after) == [
+        "weight = self.weight.div(self.weight.norm())",
+        "return nn.functional.linear(x, weight, self.bias)",
+    ]
+
+
+def test_a_parameter_that_is_changed_in_some_cases(tmp_path: pathlib.Path) -> None:
+    """A local would be missing in the others."""
+    source = UNIT.format(before="if self.training:\n            self.weight.clamp_(-1, 1)")
+    assert rewritten(tmp_path, "write_out_of_place", source, "clamp_", options={"at": "raise"}) == source

@@ -29,6 +29,9 @@ from explainer.source.value.lineage import before, binds, block_of, lineage, rea
 # The fact that is there where a trace saw that the loss comes of the forward of the one before.
 SHARED = "traced_shared"
 _OWNED = "the second loss has an optimizer of its own, which does not own what both go through; where that is to learn from both, keep the graph instead"
+_TAKES_GRADIENTS = frozenset({"grad", "clip_grad_norm_", "clip_grad_value_", "clip_gradients"})
+_KEEP = "Keep the graph for the losses that follow: `retain_graph=True`"
+_READ = "each round reads or clips the gradients so far, so every loss keeps its own backward"
 _KEPT = "the graph is held until the second call; adding the losses would need no more memory, but something between them needs the first gradients"
 
 
@@ -193,10 +196,18 @@ def _of_loop(backward: Backward, context: Context) -> Iterator[Proposal]:
         return
     if not is_crash(file, backward.call, context):
         return
-    edits = _whole_loop(backward, loop) or _accumulated(backward, loop, context)
-    if edits:
-        why = "frees the graph that the losses of the loop share"
-        yield Proposal(edits=edits, culprit=culprit_of(file, backward.call, why), belief=1.5)
+    culprit = culprit_of(file, backward.call, "frees the graph that the losses of the loop share")
+    names = {getattr(node, "attr", "") for one in loop.body for node in walk(one)}
+    whole = _whole_loop(backward, loop)
+    if whole:
+        yield Proposal(edits=whole, culprit=culprit, belief=1.5)
+    elif names & {"step", "zero_grad"} or not _is_accumulated(backward, loop, context):
+        return
+    elif names & _TAKES_GRADIENTS:
+        keeps = add_keyword(file, backward.call, "retain_graph=True")
+        yield Proposal(edits=(keeps,), culprit=culprit, belief=1.5, because=_READ, title=_KEEP)
+    else:
+        yield Proposal(edits=_accumulated(backward, loop, context), culprit=culprit, belief=1.5)
 
 
 def _whole_loop(backward: Backward, loop: ast.For) -> tuple[Edit, ...]:
@@ -216,20 +227,22 @@ def _whole_loop(backward: Backward, loop: ast.For) -> tuple[Edit, ...]:
     return (edit_of(file, loop, f"sum({source}).backward()"),)
 
 
-def _accumulated(backward: Backward, loop: ast.For, context: Context) -> tuple[Edit, ...]:
-    """Each round's loss goes through something made before the loop: the losses are summed up, backward comes after it."""
+def _is_accumulated(backward: Backward, loop: ast.For, context: Context) -> bool:
+    """Whether each round's loss goes through something that was made before the loop, in one step."""
     program, file = context.program, backward.file
     scope = scope_of(loop, file, program)
     is_seen = any(one.name == SHARED for one in context.incident.facts)
     read = lineage if is_seen else graph_lines
-    lines = read(backward.loss, backward.statement, file, program)
-    outside = [one for one in lines if before(one, loop)]
-    names = {getattr(node, "attr", "") for one in loop.body for node in walk(one)}
-    if not outside or scope is None or names & {"step", "zero_grad", "grad"} or _is_scaled(backward):
-        return ()
-    if file.enclosing(loop, ast.For, ast.While) is None and not _is_step(loop, scope):
-        return ()
-    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
+    outside = [one for one in read(backward.loss, backward.statement, file, program) if before(one, loop)]
+    if not outside or scope is None or _is_scaled(backward):
+        return False
+    return file.enclosing(loop, ast.For, ast.While) is not None or _is_step(loop, scope)
+
+
+def _accumulated(backward: Backward, loop: ast.For, context: Context) -> tuple[Edit, ...]:
+    """The losses of the rounds are summed up, and backward comes after the loop."""
+    file, scope = backward.file, scope_of(loop, backward.file, context.program)
+    taken = {node.id for node in walk(scope) if isinstance(node, ast.Name)} if scope is not None else set()
     total = next(name for name in ("total_loss", "summed_loss", "sum_of_losses", "loss_sum") if name not in taken)
     indent = file.indent(loop.lineno)
     after = file.span(loop)[1]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.out_of_place import out_of_place, value_alone
 from explainer.fix.suspicion import suspect
 from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
@@ -23,6 +23,10 @@ from explainer.source.value.binding import scope_of
 
 _TOGETHER = 0.05  # nothing is lost where one of several writes alike was innocent
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
+
+_PROJECTED = (
+    "gradients go through the change; where the parameter itself is to be changed, write it under `torch.no_grad()`"
+)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -51,6 +55,8 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
             return None
         if is_refused and not is_read_after(named, context.program):
             return None  # an update: out of place it would be lost
+    if is_refused and not is_value and named.name is not None and named.name.startswith("self."):
+        return _as_a_local(write, named, belief)
     edits = out_of_place(write) or (value_alone(write) if is_value else ())
     if not edits:
         return None
@@ -61,6 +67,41 @@ def _of_write(write: Write, context: Context) -> Proposal | None:
         belief=belief - (0.5 if aliased else 0.0),
         applicability="unsafe" if aliased else None,
         because=_ALIASED if aliased else None,
+    )
+
+
+def _as_a_local(write: Write, named: Write, belief: float) -> Proposal | None:
+    """A parameter of a module that its forward changes: the result has a name of its own, and what follows reads that.
+
+    The attribute itself holds a parameter, and takes nothing else. Shown, not tried: that the parameter was to be changed, without
+    a gradient of the change, is as likely.
+    """
+    file, edits = write.file, out_of_place(write)
+    statement, function = file.statement(write.node), file.enclosing(write.node, ast.FunctionDef)
+    if (
+        len(edits) != 1
+        or not isinstance(statement, (ast.AugAssign, ast.Expr))
+        or not isinstance(function, ast.FunctionDef)
+    ):
+        return None
+    reads = [
+        one
+        for one in walk(function)
+        if isinstance(one, ast.Attribute) and dotted_name(one) == named.name and one.lineno > statement.lineno
+    ]
+    local = (named.name or "").rpartition(".")[2]
+    taken = {one.id for one in walk(function) if isinstance(one, ast.Name)} | {one.arg for one in function.args.args}
+    is_plain = statement in function.body and all(isinstance(one.ctx, ast.Load) for one in reads)
+    if not reads or not is_plain or local in taken:
+        return None
+    assigned = replace(edits[0], new=edits[0].new.replace(f"{named.name} =", f"{local} =", 1))
+    return Proposal(
+        edits=(assigned, *(edit_of(file, one, local) for one in reads)),
+        culprit=culprit_of(file, write.node, _why(write)),
+        belief=belief,
+        applicability="display",
+        because=_PROJECTED,
+        title=f"Compute `{local}` from the parameter in each forward: `{local} = {named.name}...`",
     )
 
 
