@@ -84,7 +84,7 @@ class _Attempt:
         self._tell = tell
         self._target = target
         self._records: list[Record] = []
-        self._tried: set[str] = set()
+        self._tried: set[tuple[frozenset[str], str]] = set()
         self._spent = 0
         self._held: tuple[Finding, Fix] | None = None
         self.rounds: list[Round] = []
@@ -99,9 +99,9 @@ class _Attempt:
     def search(self, report: Report, depth: int) -> Verification | None:
         """Try the edits for a failure, best first; the green verification of the first that holds."""
         for finding, fix in _candidates(report, unsafe=self._job.unsafe):
-            if self._spent >= MAX_CANDIDATES or (fix.patch or "") in self._tried:
+            if self._spent >= MAX_CANDIDATES or not self._is_new(fix, is_first=finding is report.findings[0]):
                 continue
-            self._tried.add(fix.patch or "")
+            self._tried.add((self._applied, fix.patch or ""))
             choice = Choice(finding=finding, fix=fix)
             if not self._records and wants_look(self._target, choice):
                 self._tell("the program runs once more as it is, for gradients to hold the edit against")
@@ -123,6 +123,15 @@ class _Attempt:
                     return deeper
             self._take_back()
         return None
+
+    @property
+    def _applied(self) -> frozenset[str]:
+        return frozenset(one.patch for one in self.applied)
+
+    def _is_new(self, fix: Fix, *, is_first: bool) -> bool:
+        """Whether an edit was not tried: nor beside others, but where it is for what these have just laid open."""
+        told = [beside for beside, patch in self._tried if patch == (fix.patch or "")]
+        return not told or (bool(self.applied) and is_first and self._applied not in told)
 
     def _apply(self, finding: Finding, fix: Fix) -> bool:
         record = apply(fix, cause=finding.cause, root=self._job.root, command=" ".join(self._job.command))

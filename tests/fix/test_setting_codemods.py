@@ -192,6 +192,15 @@ def test_inplace_from_settings(files: dict, wanted: tuple, tmp_path: pathlib.Pat
     assert proposed("inplace_argument_off", tmp_path, files) == [dict([wanted])]
 
 
+@pytest.mark.parametrize("line", ["module.inplace = {}", 'setattr(module, "inplace", {})'])
+def test_inplace_that_is_switched_on(line: str, tmp_path: pathlib.Path) -> None:
+    """The flag of modules that were made without it; what switches it off stays."""
+    source = "for module in model.modules():\n    " + line + "\n"
+    made = proposed("inplace_argument_off", tmp_path, {"train.py": source.format("True")})
+    assert made == [{"train.py": source.format("False")}]
+    assert proposed("inplace_argument_off", tmp_path, {"train.py": source.format("False")}) == []
+
+
 @pytest.mark.parametrize(
     ("text", "applicability"),
     [

@@ -94,7 +94,7 @@ class Places:
         return None
 
     def _kind(self, path: str) -> int:
-        if path.startswith((self._torch, _HERE, "<frozen")):
+        if path.startswith((self._torch, _HERE, "<frozen", "<eval_with_key>")):  # the last is what torch.fx writes
             return _TORCH
         plain = path.replace("\\", "/")
         return _LIBRARY if "site-packages/" in plain or "/lib/python" in plain or "dist-packages/" in plain else _OWN

@@ -245,3 +245,29 @@ def test_what_feeds_the_loop_that_failed(tmp_path: pathlib.Path, loop: str, coun
     for message, wanted in ((NO_GRAPH, count), ("another", 0)):
         incident = failed({"train.py": line_of(source, ".backward()")}, message)
         assert len(list(find_codemod("yield_outside_block")(Context(program=program, incident=incident)))) == wanted
+
+
+GUESSED = (
+    HEAD
+    + """def guessed(model, rows):
+    with torch.no_grad():
+        for part in rows.split(4):
+            yield part, model(part).softmax(1)
+
+
+for part, guess in guessed(net, torch.randn(8, 4)):
+    FORWARD
+    loss = (out - guess).square().sum()
+    loss.backward()
+"""
+)
+
+
+@pytest.mark.parametrize(("forward", "is_data"), [("out = net(part)", True), ("out = guess * head(part)", False)])
+def test_guesses_of_the_network_that_the_loss_runs(tmp_path: pathlib.Path, forward: str, *, is_data: bool) -> None:
+    """What the trained network said of a batch is a target where the step runs it again, and its forward where it does not."""
+    source = GUESSED.replace("FORWARD", forward).replace("\n\ndef score", "\nhead = nn.Linear(4, 3)\n\ndef score")
+    program = write(tmp_path, {"train.py": source})
+    incident = failed({"train.py": line_of(source, ".backward()")}, NO_GRAPH)
+    found = list(find_codemod("yield_outside_block")(Context(program=program, incident=incident)))
+    assert len(found) == is_data

@@ -7,9 +7,10 @@ nothing. The block closes before each `yield` and opens again behind it, so that
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
@@ -21,6 +22,7 @@ from explainer.model.trace import GRAD_OFF
 from explainer.source.data.fed_by import fed_by
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import GRAD_MODE
+from explainer.source.loop.backward import loss_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.network.module import is_module
 from explainer.source.network.never_trained import is_never_trained
@@ -51,7 +53,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         if not _is_mode(statement, file, program) or not _is_plain(function) or not _yields(statement):
             continue
-        if all(_is_data(one, file, program) for one in _yields(statement)):
+        if all(_is_data(one, file, context) for one in _yields(statement)):
             edit = _Spread(statement, function, file, program).edit()
             if edit is not None:
                 item = statement.items[0].context_expr
@@ -101,22 +103,52 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
             yield from _inside(one)
 
 
-def _is_data(given: ast.Yield | ast.YieldFrom, file: SourceFile, program: Program) -> bool:
-    """Whether what is yielded is not what a trained module computed, which the block alone keeps from its gradient."""
+def _is_data(given: ast.Yield | ast.YieldFrom, file: SourceFile, context: Context) -> bool:
+    """Whether what is yielded is not what a trained module computed, which the block alone keeps from its gradient.
+
+    A module that the loss runs by itself gives its guesses here, on which it is trained there.
+    """
+    program = context.program
     if given.value is None:
         return False
     trace = provenance_of(program).trace(Value(given.value, file))
     if not any(all(cut.kind == GRAD_MODE for cut in chain) for chain in trace.chains):
         return not trace.live
-    ran = [
-        Value(module, where)
-        for source in trace.sources
-        if isinstance(source, ast.Call)
-        for where in program.parsed()
-        if source in where.parents
-        for module in modules_run(source, where, program)
-    ]
-    return bool(ran) and all(is_never_trained(one, program) for one in ran)
+    ran = list(_modules_in(trace.sources, program))
+    again = _modules_of_loss(file.enclosing(given, ast.FunctionDef), context)
+    makers = resolver_of(program).constructors_of
+    return bool(ran) and all(
+        is_never_trained(one, program) or again & {made.node for made in makers(one)} for one in ran
+    )
+
+
+def _modules_in(sources: Iterable[ast.AST], program: Program) -> Iterator[Value]:
+    for source in sources:
+        where = _file_of(source, program)
+        if isinstance(source, ast.Call) and where is not None:
+            yield from (Value(module, where) for module in modules_run(source, where, program))
+
+
+def _modules_of_loss(generator: ast.AST | None, context: Context) -> set[ast.expr]:
+    """The calls that made the modules which the failing loss runs, but for those that run in the generator."""
+    program = context.program
+    found = set[ast.expr]()
+    for file, statement in islice(crash_places(context), 1):
+        losses = [loss_of(one, file, program) for one in walk(statement) if isinstance(one, ast.Call)]
+        for loss in losses:
+            sources = provenance_of(program).trace(Value(loss, file)).sources if loss is not None else ()
+            own = [
+                one
+                for one in sources
+                if program.names(_file_of(one, program) or file).function_of(one) is not generator
+            ]
+            for module in _modules_in(own, program):
+                found |= {made.node for made in resolver_of(program).constructors_of(module)}
+    return found
+
+
+def _file_of(node: ast.AST, program: Program) -> SourceFile | None:
+    return next((one for one in program.parsed() if node in one.parents), None)
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """`nn.ReLU(inplace=True)` becomes `nn.ReLU(inplace=False)`, also in a functional call: the activation's input stays.
 
-Where the argument comes from a configuration file, a dictionary or a default, that is what is edited.
+Where the argument comes from a configuration file, a dictionary or a default, that is what is edited. So is what switches the flag
+of a module on that was made without it: `module.inplace = True`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from explainer.model.patch import Edit
 from explainer.source.graph.write import ARGUMENT, Write, find_writes
 from explainer.source.program import Program
 
+_FLAG = "inplace"
+_ARGUMENTS_OF_SETATTR = 3
 _WHY = "writes its input in place, also where another backward needs it"
 
 
@@ -41,8 +44,29 @@ def propose(context: Context) -> Iterator[Proposal]:
         together += edits
         places.append(culprit_of(write.file, write.node, _WHY))
         yield Proposal(edits=edits, culprit=places[-1], belief=belief - 0.2)
+    yield from _switched_on(context)
     if len(places) > 1 and context.options.get("at") == "raise":
         yield Proposal(edits=tuple(dict.fromkeys(together)), culprit=places[0], belief=0.6)
+
+
+def _switched_on(context: Context) -> Iterator[Proposal]:
+    """`module.inplace = True`, `setattr(module, "inplace", True)`: of modules that may be any."""
+    for file in context.program.parsed() if context.has_failed else ():
+        for node in file.walk():
+            value = _flag_of(node)
+            if isinstance(value, ast.Constant) and value.value is True:
+                why = "switches on that a module writes its input in place, also where another backward needs it"
+                yield Proposal(edits=(edit_of(file, value, "False"),), culprit=culprit_of(file, node, why), belief=0.8)
+
+
+def _flag_of(node: ast.AST) -> ast.expr | None:
+    """What a statement or a call sets the flag to."""
+    if isinstance(node, ast.Assign):
+        return node.value if any(isinstance(one, ast.Attribute) and one.attr == _FLAG for one in node.targets) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        name = node.args[1] if len(node.args) == _ARGUMENTS_OF_SETATTR else None
+        return node.args[2] if isinstance(name, ast.Constant) and name.value == _FLAG else None
+    return None
 
 
 def _in_settings(write: Write, belief: float, program: Program) -> Iterator[Proposal]:
