@@ -49,7 +49,41 @@ for _ in range(6):
     loss.backward()
     optimizer.step()
 """
+EXPANDED = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def holes(images):
+    mask = torch.ones(1, 8).expand(len(images), 8)
+    for at in range(len(images)):
+        mask[at, at] = 0
+    return images * mask
+
+
+def jitter(images):
+    gain = torch.rand(len(images), 1).expand_as(images)
+    gain.mul_(0.4).add_(0.8)
+    return images * gain
+
+
+model = nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(6):
+    loss = nn.functional.cross_entropy(model(jitter(holes(torch.randn(4, 8)))), torch.tensor([0, 1, 2, 0]))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 CASES = {
+    "an edit that alone was not enough": (
+        EXPANDED,
+        [
+            (".expand(len(images), 8)", ".expand(len(images), 8).clone()"),
+            ("expand_as(images)", "expand_as(images).clone()"),
+        ],
+    ),
     "a failure, then a warning": (SERIES, [("model(x)", "model(x.unsqueeze(-1)).squeeze(-1)")]),
     "two silent faults": (
         HEADS,

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = "from torch import nn\n"
 OWN = """class Vocabulary:
@@ -50,3 +50,13 @@ def test_the_last_code_has_a_row(source: str, wanted: list[str], tmp_path: pathl
 def test_other_lengths_stay(source: str, tmp_path: pathlib.Path) -> None:
     whole = HEAD + source
     assert rewritten(tmp_path, "row_for_default", whole, "out = table", message="index out of range in self") == whole
+
+
+def test_a_class_that_no_list_names_is_shown_only(tmp_path: pathlib.Path) -> None:
+    """It may be a class, be ignored, or be one of the others: its author knows."""
+    program = write(tmp_path, {"train.py": HEAD + OWN})
+    for message, wanted in (("Target 5 is out of bounds.", "display"), ("index out of range in self", None)):
+        incident = failed({"train.py": line_of(HEAD + OWN, "out = table")}, message)
+        found = best("row_for_default", program, incident=incident)
+        assert found is not None
+        assert found.applicability == wanted

@@ -1,25 +1,34 @@
 """`nn.Embedding(len(codes) + 1, d)`: what is in no vocabulary gets the code behind the last, `codes.get(word, len(codes))`.
 
-The one other length of that vocabulary counts the rows; of several the one that `__len__` returns, or that makes a table.
+The one other length of that vocabulary counts the rows; of several the one that `__len__` returns, or that makes a table. Where a
+loss refuses such a code it is shown only: what has no class may be a class, may be ignored, or is one of the others.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import message_of
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.Linear")
 
+_OF_CLASSES = re.compile(r"Target -?\d+ is out of bounds|n_classes")
+_CLASS = (
+    "right where what is not listed is a class of its own; it may as well be ignored, or belong to one that is listed"
+)
+
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the length of each vocabulary whose codes go one further."""
     if not context.has_failed:
         return
+    is_class = _OF_CLASSES.search(message_of(context)) is not None
     for file in context.program.parsed():
         for call in file.walk():
             default = _default(call)
@@ -37,6 +46,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                     ),
                     belief=2.0,
                     is_origin=True,
+                    applicability="display" if is_class else None,
+                    because=_CLASS if is_class else None,
                 )
 
 
