@@ -41,6 +41,7 @@ from explainer.model.trace import (
     MINUS_INFINITY,
     NOT_FINITE,
     ONCE,
+    ONCE_IN_STEP,
     PARTED,
     READ,
     REDRAWN,
@@ -475,6 +476,14 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
             yield "traced_cache", f"{name}:{one.line}"
 
 
+def _facts_of_carried(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What ties a loss to the graph that an earlier backward used up."""
+    kind = "once" if one.get("is_once") else "shared" if one.get("is_shared") else "state"
+    yield f"traced_{kind}", one["operation"]
+    if kind == "once" and one.get("is_waiting"):
+        yield ONCE_IN_STEP, one["operation"]
+
+
 def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Which backward of the same round used up a part of what a loss goes back through."""
     if freed.get("file") and freed.get("in_round") and not freed.get("is_whole"):
@@ -483,8 +492,7 @@ def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in traced.get("carried") or ():
-        kind = "once" if one.get("is_once") else "shared" if one.get("is_shared") else "state"
-        yield f"traced_{kind}", one["operation"]
+        yield from _facts_of_carried(one)
     yield from _facts_of_freed(traced.get("freed") or {})
     for one in lines:
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")

@@ -221,7 +221,7 @@ class Account:
             {
                 **operation_told(one.made), "by": one.taken.name, "taken": describe(one.taken.place), "is_used": one.is_used,
                 "is_mixed": one.is_mixed, "is_shared": is_shared and (bool(is_waiting) or not one.is_once),
-                "is_once": one.is_once and not (is_shared and is_waiting),
+                "is_once": one.is_once and not (is_shared and is_waiting), "is_waiting": bool(is_waiting),
             }
             for one in islice(carried_over(self._flow, number, at, max(at, self._graphs.began())), MAX_TOLD)
         ]  # fmt: skip

@@ -3,6 +3,7 @@
 What is made from parameters changes with each step, and its graph is gone after the first backward. The cache goes; every
 call then computes the value and its graph. A cache that holds random numbers stays, and so does one that the program empties
 itself, but for a rule with `emptied`: a checkpoint's replay finds even such a cache full that its first pass found empty.
+Where a trace saw the second backward meet it before any step, the graph of what an emptied cache holds is kept for that step.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.crash import is_crash
+from explainer.fix.loss import add_keyword
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
+from explainer.model.trace import ONCE_IN_STEP
 from explainer.source.file import SourceFile
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -109,6 +114,7 @@ def _guarded(guard: ast.If, file: SourceFile, function: Function, context: Conte
     root = kept.partition("[")[0]
     is_kept = not (_is_emptied(root.rpartition(".")[2], program) or _is_reset(root, guard, file, program))
     if not is_kept and not context.options.get("emptied"):
+        yield from _for_this_step(context)
         return
     head = Edit(file=file.path, start=file.line_start(guard.lineno), end=file.line_start(guard.body[0].lineno), new="")
     yield Proposal(
@@ -117,6 +123,23 @@ def _guarded(guard: ast.If, file: SourceFile, function: Function, context: Conte
         belief=1.9,
         **_doubt(has_key="[" in kept),
     )
+
+
+def _for_this_step(context: Context) -> Iterator[Proposal]:
+    """`loss.backward(retain_graph=True)` for each of the losses that share what is made anew for the next step."""
+    if all(one.name != ONCE_IN_STEP for one in context.incident.facts):
+        return
+    for backward in find_backwards(context.program):
+        if backward.is_plain and backward.retains is None and is_crash(backward.file, backward.call, context):
+            yield Proposal(
+                edits=(add_keyword(backward.file, backward.call, "retain_graph=True"),),
+                culprit=culprit_of(
+                    backward.file, backward.call, "frees the graph of what the losses of one step share"
+                ),
+                belief=1.8,
+                title="Keep the graph for the other losses of this step: `loss.backward(retain_graph=True)`",
+                because="the cache is emptied with each step, so that no loss goes through old weights",
+            )
 
 
 def _kept(test: ast.expr, names: Names) -> str | None:

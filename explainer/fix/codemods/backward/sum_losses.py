@@ -24,7 +24,7 @@ from explainer.source.loop.pair import Pair, find_pairs, graph_lines, runs
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.lineage import before, binds, block_of, lineage, reads, scope_of, statements_of
+from explainer.source.value.lineage import before, binds, block_of, reads, scope_of, statements_of
 
 # The fact that is there where a trace saw that the loss comes of the forward of the one before.
 SHARED = "traced_shared"
@@ -231,10 +231,10 @@ def _is_accumulated(backward: Backward, loop: ast.For, context: Context) -> bool
     """Whether each round's loss goes through something that was made before the loop, in one step."""
     program, file = context.program, backward.file
     scope = scope_of(loop, file, program)
+    # Of what a trace saw to come of one forward, the rounds may hand on the shared part: `x = stage(x)`.
     is_seen = any(one.name == SHARED for one in context.incident.facts)
-    read = lineage if is_seen else graph_lines
-    outside = [one for one in read(backward.loss, backward.statement, file, program) if before(one, loop)]
-    if not outside or scope is None or _is_scaled(backward):
+    lines = () if is_seen else graph_lines(backward.loss, backward.statement, file, program)
+    if scope is None or _is_scaled(backward) or not (is_seen or any(before(one, loop) for one in lines)):
         return False
     return file.enclosing(loop, ast.For, ast.While) is not None or _is_step(loop, scope)
 

@@ -31,7 +31,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     lengths = list(find_lengths(context.program))
     right = {one.name for one in lengths if one.is_added_to}
     found = [one for one in lengths if one.name not in right]
-    rows = _rows_of_table(context)
+    rows, is_added = _rows_of_table(context)
+    if is_added:
+        return  # the table has the row: what asks for one more counts the codes from 1 twice
     meant = [one for one in found if id(one.node) in rows or _makes_table(one, context.program)] or found
     if len(meant) != 1:
         return
@@ -51,14 +53,17 @@ def _makes_table(one: Length, program: Program) -> bool:
     return isinstance(above, ast.Call) and program.names(one.file).is_call(above, *_TABLES)
 
 
-def _rows_of_table(context: Context) -> frozenset[int]:
-    """What the rows come from of the tables that the failing statement looks up."""
+def _rows_of_table(context: Context) -> tuple[frozenset[int], bool]:
+    """What the rows come from of the tables that the failing statement looks up, and whether a number is added on the way."""
     resolver = resolver_of(context.program)
     found: set[int] = set()
+    added: list[ast.expr] = []
 
     def follow(value: Value, depth: int) -> None:
         if depth < _DEPTH and id(value.node) not in found:
             found.add(id(value.node))
+            if isinstance(value.node, ast.BinOp) and isinstance(value.node.op, ast.Add):
+                added.extend([value.node] if isinstance(value.node.right, ast.Constant) else [])
             for one in resolver.behind(value):
                 follow(one, depth + 1)
 
@@ -67,7 +72,7 @@ def _rows_of_table(context: Context) -> frozenset[int]:
             lookup = lookup_at(node, file, context.program)
             if lookup is not None:
                 follow(Value(lookup.rows, lookup.made.file, lookup.made.arguments), 0)
-    return frozenset(found)
+    return frozenset(found), bool(added)
 
 
 def _free(one: Length) -> str:

@@ -174,7 +174,7 @@ def _renamed(file: SourceFile, node: ast.AST) -> Edit:
 
 
 def _wrapped(file: SourceFile, hook: ast.expr, program: Program) -> Iterator[Proposal]:
-    """`return 0.5 * grad_input[0]` as `return (0.5 * grad_input[0],)`."""
+    """`return 0.5 * grad_input[0]` as `return (0.5 * grad_input[0],)`; or with None handed on, which data has for its gradient."""
     found = program.find_function(dotted_name(hook) or "")
     if isinstance(hook, ast.Lambda):
         values = [(file, hook.body)]
@@ -193,11 +193,11 @@ def _wrapped(file: SourceFile, hook: ast.expr, program: Program) -> Iterator[Pro
     for where, value in values:
         if _is_tensor(value, first):
             why = "returns a bare tensor, whose rows are taken for the gradients of the inputs"
-            yield Proposal(
-                edits=(edit_of(where, value, f"({where.segment(value)},)"),),
-                culprit=culprit_of(where, value, why),
-                belief=1.5,
-            )
+            text, given = where.segment(value), f"{first}[0]"
+            for belief, one in ((1.5, text), (1.4, f"{text} if {given} is not None else None")):
+                yield Proposal(
+                    edits=(edit_of(where, value, f"({one},)"),), culprit=culprit_of(where, value, why), belief=belief
+                )
 
 
 def _is_tensor(value: ast.expr, gradients: str) -> bool:

@@ -99,7 +99,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     for group in groups.values():
         group += [one for one in hazards if one.kind == QUOTIENT and one not in group and _is_shared(one, group)]
         edits = {edit.start: edit for one in group for edit in _edits(one, context)}
-        if any(_is_averaged(one, context.program) for one in group if one.kind == QUOTIENT):
+        quotients = [one for one in group if one.kind == QUOTIENT]
+        if any(_is_averaged(one, context.program) or _is_of_something(one, context) for one in quotients):
             yield _proposal(group, (), context)
         elif edits:
             yield _proposal(group, tuple(edits.values()), context)
@@ -253,6 +254,14 @@ def _is_by_count(hazard: Hazard, context: Context) -> bool:
     is_one = hazard.kind == QUOTIENT and any(one.name == "traced_quotient_by_count" for one in context.incident.facts)
     traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
     return is_one and hazard.file.statement(hazard.node) in traced[:1]
+
+
+def _is_of_something(hazard: Hazard, context: Context) -> bool:
+    """Whether a trace saw infinity made of a quotient: something by 0, which a floor of 1e-8 makes outweigh all the rest."""
+    is_infinite = any(one.name == "traced_infinity_of_finite" for one in context.incident.facts)
+    traced = [one for _, _, one in traced_statements(NOT_FINITE, context)]
+    is_count = hazard.sign.counts or _is_by_count(hazard, context) or _is_mean_of_cast(hazard, context)
+    return is_infinite and not is_count and hazard.file.statement(hazard.node) in traced[:1]
 
 
 def _is_share(hazard: Hazard, context: Context) -> bool:
