@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import best, diff_lines, rewritten, write
+from explainer.fix.splice import splice
+from explainer.verification.live_report import TRACED
+from explainer.verification.traced import with_trace
+from tests.fix.rewriting import best, diff_lines, failed, line_of, rewritten, write
 
 HEAD = """import functools
 from functools import cached_property, lru_cache
@@ -241,3 +244,36 @@ def test_a_cache_that_is_emptied_goes_where_a_checkpoint_replays_it(tmp_path) ->
     after = rewritten(tmp_path, "recompute_cached", EMPTIED, options={"emptied": True})
     guard = "        if self.kept is None or self.kept.size(0) != length:\n    "
     assert after == EMPTIED.replace(guard, "")
+
+
+PARTS = (
+    EMPTIED
+    + """
+bias, out = Bias(), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*bias.parameters(), *out.parameters()], lr=0.1)
+optimizer.register_step_post_hook(lambda *_: bias.reset())
+for epoch in range(2):
+    optimizer.zero_grad()
+    for part in torch.randn(3, 5, 4):
+        loss = out(part + bias(5)).sum()
+        loss.backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.torch
+def test_the_losses_of_one_step_share_an_emptied_cache(tmp_path) -> None:
+    """A trace saw that no optimizer had stepped: its graph is kept for the other losses of the step."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    program = write(tmp_path, {"train.py": PARTS})
+    with pytest.raises(RuntimeError, match="second time") as raised, gradfix.trace():
+        exec(compile(PARTS, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(PARTS, ".backward()")}), getattr(raised.value, TRACED))
+    found = best("recompute_cached", program, incident=incident)
+    assert found is not None
+    after = splice(PARTS, found.edits)
+    assert after == PARTS.replace("loss.backward()", "loss.backward(retain_graph=True)")
+    exec(compile(after, "after", "exec"), {})  # noqa: S102

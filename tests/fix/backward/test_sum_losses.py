@@ -357,3 +357,23 @@ def test_losses_out_of_a_table(is_seen: bool, tmp_path: pathlib.Path) -> None:
     assert changed_lines(TABLE, after) == (
         ["total_loss = 0.0", "total_loss = total_loss + loss", "total_loss.backward()"] if is_seen else []
     )
+
+
+EXITS = """def step(stages, exits, optimizer, x, y):
+    optimizer.zero_grad()
+    for stage, exit in zip(stages, exits):
+        x = stage(x)
+        loss = F.cross_entropy(exit(x), y)
+        loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_losses_of_parts_that_are_handed_on(is_seen: bool, tmp_path: pathlib.Path) -> None:
+    """Each stage goes on from the one before: of one forward, as a trace says, and not a state of an earlier step."""
+    facts = {SHARED: "tanh"} if is_seen else {}
+    after = rewritten(tmp_path, "sum_losses", EXITS, "loss.backward()", facts=facts)
+    assert changed_lines(EXITS, after) == (
+        ["total_loss = 0.0", "total_loss = total_loss + loss", "total_loss.backward()"] if is_seen else []
+    )

@@ -131,3 +131,15 @@ def test_what_counts_right_stays(tmp_path: pathlib.Path, body: str) -> None:
     """Other codes, other lengths, and lengths of which none is known to make the table."""
     source = HEAD + body + TAIL
     assert rewritten(tmp_path, "count_reserved_code", source, "out = table") == source
+
+
+def test_a_table_that_has_the_row(tmp_path: pathlib.Path) -> None:
+    """Its rows are one more already: what asks for yet another counts the codes from 1 twice."""
+    table = "class Table(nn.Module):\n    def __init__(self, count):\n        super().__init__()\n"
+    table += (
+        "        self.rows = nn.Embedding(count{more}, 4)\n    def forward(self, x):\n        return self.rows(x)\n"
+    )
+    for more, is_mended in ((" + 1", False), ("", True)):
+        source = HEAD + FROM_ONE[0] + table.format(more=more) + "table = Table(len(vocab))\n" + TAIL
+        after = rewritten(tmp_path, "count_reserved_code", source, "return self.rows")
+        assert (after != source) == is_mended

@@ -6,7 +6,9 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from tests.fix.rewriting import diff_lines, failed, rewritten, write
 
 RIGHT = {
     "a tuple": (
@@ -164,3 +166,15 @@ def test_a_hook_gives_back_the_shape_it_got(tmp_path: pathlib.Path, hook: str, n
     for result in ("return norm.squeeze(1)", "return grad * 2", "print(flat.mean())"):
         other = HOOK.format(hook=hook, name=name, result=result)
         assert rewritten(tmp_path, "contract_of_hook", other, "Clip().attach", message=SIZE) == other
+
+
+def test_data_has_no_gradient(tmp_path: pathlib.Path) -> None:
+    """Behind the plain tuple stands one that hands None on, for the layer whose input is data."""
+    source = "def scaled(model):\n    for m in model:\n        m.register_full_backward_hook(lambda m, gi, go: gi[0] * 2)\nrun()\n"
+    program = write(tmp_path, {"train.py": source})
+    found = list(find_codemod("contract_of_hook")(Context(program=program, incident=failed())))
+    bodies = [splice(source, one.edits) for one in sorted(found, key=lambda one: -one.belief)]
+    assert bodies == [
+        source.replace("gi[0] * 2", "(gi[0] * 2,)"),
+        source.replace("gi[0] * 2", "(gi[0] * 2 if gi[0] is not None else None,)"),
+    ]

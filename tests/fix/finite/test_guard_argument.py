@@ -493,3 +493,30 @@ def test_what_is_negative_gets_no_floor(head: str, function: str, wanted: list[s
     proposal = best("guard_argument", program, incident=incident, options={"kinds": ["log", "root"]})
     changed = changed_lines(source, splice(source, proposal.edits) or "") if proposal is not None else []
     assert changed == wanted
+
+
+SCALED = """import torch
+net = torch.nn.Linear(3, 1)
+rows = torch.tensor([[1.0, 2.0, 4.0], [3.0, 3.0, 3.0]])
+unit = (rows[:, 1:] - rows[:, :-1]).abs().mean(1, keepdim=True)
+loss = ((net(rows) - WANTED).abs() / unit).mean()
+if not torch.isfinite(loss):
+    raise RuntimeError("the loss is not finite")
+"""
+
+
+@pytest.mark.torch
+def test_something_by_zero_gets_no_floor(tmp_path) -> None:
+    """A floor would make it outweigh all the rest; what it weighs is a matter of the objective."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    for wanted, is_left in (("7.0", True), ("net(rows).detach()", False)):
+        source = SCALED.replace("WANTED", wanted)
+        program = write(tmp_path, {"train.py": source})
+        with pytest.raises(RuntimeError, match="not finite") as raised, gradfix.trace(finite=True):
+            exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+        incident = with_trace(failed({"train.py": line_of(source, "raise")}), getattr(raised.value, TRACED))
+        found = best("guard_argument", program, incident=incident, options={"kinds": ["quotient"]})
+        assert found is not None
+        assert (not found.edits) == is_left
