@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.crash import message_of
 from explainer.fix.import_line import drop_name, import_after
+from explainer.fix.resaved import resaved
 from explainer.fix.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.name import Function
 from explainer.source.program import Program
 
 _ONCE = "torch.autograd.function.once_differentiable"
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 _SLOWER = "the same values; the plain kernel needs memory for the whole matrix of scores"
+
+_SAVED = "what the forward computes on the way is a constant to a second derivative: it is computed anew of the inputs"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -38,12 +42,22 @@ def _once(file: SourceFile, program: Program) -> Iterator[Proposal]:
         for one in function.decorator_list:
             if names.qualified(one) == _ONCE:
                 start, end = file.line_start(one.lineno), file.line_start(one.lineno + 1)
-                edits = (Edit(file=file.path, start=start, end=end, new=""), *drop_name(file, one))
+                forward = _beside(function, "forward", file)
+                saved = resaved(forward, function, file) if forward is not None else None
+                edits = (Edit(file=file.path, start=start, end=end, new=""), *drop_name(file, one), *(saved or ()))
                 yield Proposal(
-                    edits=edits,
+                    edits=edits if saved is not None else (),
                     culprit=culprit_of(file, one, f"forbids to differentiate `{function.name}` again"),
                     belief=1.5,
+                    because=_SAVED if saved else None,
                 )
+
+
+def _beside(function: Function, name: str, file: SourceFile) -> Function | None:
+    """Another method of a method's class."""
+    owner = file.enclosing(function, ast.ClassDef)
+    body = owner.body if isinstance(owner, ast.ClassDef) else ()
+    return next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == name), None)
 
 
 def _cdist(file: SourceFile, program: Program) -> Iterator[Proposal]:
