@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from explainer.fix.codemod import edit_of, remove_statement
-from explainer.fix.held_target import held_targets
+from explainer.fix.held_target import held_targets, targets_among
 from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -214,7 +214,7 @@ def _soft_threshold(node: ast.Compare, file: SourceFile) -> list[Edit] | None:
 def _grad_mode(cut: Cut, sources: set[ast.AST], program: Program) -> list[Edit] | None:
     node, file = cut.node, cut.file
     if isinstance(node, (ast.With, ast.AsyncWith)):
-        return _left_block(node, file, sources)
+        return _left_block(node, file, sources, program)
     if isinstance(node, ast.Expr):
         return [remove_statement(file, node)]
     line = node.lineno  # type: ignore[attr-defined]
@@ -224,15 +224,19 @@ def _grad_mode(cut: Cut, sources: set[ast.AST], program: Program) -> list[Edit] 
     return [Edit(file=file.path, start=file.line_start(line), end=file.line_start(line + 1), new=""), *held]
 
 
-def _left_block(block: ast.With | ast.AsyncWith, file: SourceFile, sources: set[ast.AST]) -> list[Edit] | None:
-    """The `with` goes, or, where it begins with what has no part in the graph, what has leaves it."""
+def _left_block(
+    block: ast.With | ast.AsyncWith, file: SourceFile, sources: set[ast.AST], program: Program
+) -> list[Edit] | None:
+    """The `with` goes, or, where it begins with what has no part in the graph, what has leaves it; targets stay without one."""
     if len(block.items) != 1 or block.body[0].lineno == block.lineno:
         return None
     first = next((at for at, one in enumerate(block.body) if sources & set(walk(one))), 0)
     if first and not any(isinstance(one, ast.Call) for part in block.body[:first] for one in walk(part)):
         first = 0
     head = [] if first else [_line_cut(file, block.lineno, block.body[0].lineno)]
-    return [*head, *dedent(file, block.body[first:], file.indent(block.lineno))]
+    left = block.body[first:]
+    held = targets_among(left, program.names(file).function_of(block), file, program)
+    return [*head, *dedent(file, left, file.indent(block.lineno)), *held]
 
 
 def _line_cut(file: SourceFile, first: int, last: int) -> Edit:

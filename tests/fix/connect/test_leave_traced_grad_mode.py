@@ -384,3 +384,58 @@ class Learner:
     (function,) = [one for _, one in program.functions() if one.name == "estimates"]
     after = splice(program.order[0].text, tuple(held_targets(function, program.order[0], program))) or ""
     assert changed_lines(source, after) == ["target = (reward + 0.9 * self.critic(after)).detach()"]
+
+
+SIDES = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+encoder, predictor = nn.Linear(4, 3), nn.Linear(3, 3)
+
+@torch.no_grad()
+def sides(view):
+    z = encoder(view)
+    guess = predictor(z)
+    return guess, z
+
+@torch.no_grad()
+def soft(view, labels):
+    hard = encoder(view + 1).softmax(-1)
+    weight = 1 - hard.gather(1, labels[:, None])
+    logits = encoder(view)
+    return logits, hard, weight
+
+def step(first, second, labels):
+    guess1, target1 = sides(first)
+    guess2, target2 = sides(second)
+    logits, hard, weight = soft(first, labels)
+    apart = (guess1 * target2).sum() + (guess2 * target1).sum()
+    return F.kl_div(logits.log_softmax(-1), hard) * weight.mean() - apart
+
+def triplet(x):
+    anchor, positive = sides(x)
+    return F.mse_loss(anchor, positive)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("sides", ["return guess, z.detach()"]),
+        ("soft", ["hard = encoder(view + 1).softmax(-1).detach()"]),
+    ],
+)
+def test_a_target_that_callers_take_apart(name: str, changed: list[str], tmp_path: pathlib.Path) -> None:
+    """By its name or its place there; what a module goes on from is detached where it is handed out, others where they are made."""
+    program = write(tmp_path, {"train.py": SIDES})
+    (function,) = [one for _, one in program.functions() if one.name == name]
+    after = splice(program.order[0].text, tuple(held_targets(function, program.order[0], program))) or ""
+    assert changed_lines(SIDES, after) == changed
+
+
+def test_outputs_of_which_none_is_a_target(tmp_path: pathlib.Path) -> None:
+    """A distance between two outputs may be meant to train both."""
+    source = SIDES[: SIDES.index("def step")] + SIDES[SIDES.index("def triplet") :]
+    program = write(tmp_path, {"train.py": source})
+    for function in (one for _, one in program.functions()):
+        assert list(held_targets(function, program.order[0], program)) == []

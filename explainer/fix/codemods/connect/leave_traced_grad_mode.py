@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.held_target import held_targets
+from explainer.fix.held_target import held_targets, targets_among
 from explainer.fix.pooled import find_pooled
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
@@ -61,7 +61,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 is_meant = one.kind == GRAD_OFF or _scores_its_draw(node)
                 is_for_nothing = not is_meant and found and not _draws(node) and _is_random(node, file, context.program)
             elif isinstance(node, ast.With) and node.lineno == one.line:
-                found = list(_block(node, file, context.program.names(file)))
+                found = list(_block(node, file, context.program))
                 is_meant = one.kind == GRAD_OFF
                 is_for_nothing = not is_meant and _is_for_nothing(node, file, context.program)
             else:
@@ -171,7 +171,8 @@ def _on_evaluations(function: Function, file: SourceFile, decorator: str, progra
                 yield insert_before(file, caller, f"@{decorator}")
 
 
-def _block(block: ast.With, file: SourceFile, names: Names) -> Iterator[Proposal]:
+def _block(block: ast.With, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    names = program.names(file)
     if (
         len(block.items) != 1
         or not _is_mode(block.items[0].context_expr, names)
@@ -180,7 +181,11 @@ def _block(block: ast.With, file: SourceFile, names: Names) -> Iterator[Proposal
         return
     head = Edit(file=file.path, start=file.line_start(block.lineno), end=file.line_start(block.body[0].lineno), new="")
     yield Proposal(
-        edits=(head, *dedent(file, block.body, file.indent(block.lineno))),
+        edits=(
+            head,
+            *dedent(file, block.body, file.indent(block.lineno)),
+            *targets_among(block.body, names.function_of(block), file, program),
+        ),
         culprit=culprit_of(file, block.items[0].context_expr, "switches grad mode off for what the loss needs"),
         belief=1.5,
         applicability="unsafe" if len(block.body) > 1 else None,
