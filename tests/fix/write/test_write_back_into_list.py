@@ -36,6 +36,16 @@ WRONG = {
         "def damp(features, s):\n    for h in features:\n        h.mul_(s)\ndef f(net, x):\n    found = []\n    for one in net:\n        x = torch.tanh(one(x))\n        found.append(x)\n    damp(found, 0.5)\n    return sum(found)\n",
         ["-    for h in features:", "-        h.mul_(s)", "+    for index, h in enumerate(features):", "+        features[index] = h.mul(s)"],
     ),
+    "side by side with others": (
+        "def f(net, x, weights):\n" + MADE + "    for h, w in zip(features, weights):\n        h.mul_(w)\n    return sum(features)\n",
+        ["-    for h, w in zip(features, weights):", "-        h.mul_(w)", "+    for index, (h, w) in enumerate(zip(features, weights)):", "+        features[index] = h.mul(w)"],
+    ),
+    "a list that a module hands out": (
+        "class Trunk(torch.nn.Module):\n    def forward(self, x):\n        levels = []\n        levels.append(torch.tanh(x))\n        return levels\n"
+        "def damp(features):\n    for h in features:\n        h.mul_(2)\n"
+        "trunk = Trunk()\ndef f(x):\n    found = trunk(x)\n    damp(found)\n    return sum(found)\n",
+        ["-    for h in features:", "-        h.mul_(2)", "+    for index, h in enumerate(features):", "+        features[index] = h.mul(2)"],
+    ),
     "the values of a dictionary": (
         "def f(net, x):\n    out = {'a': torch.tanh(net(x))}\n    for h in out.values():\n        h.clamp_(max=1)\n    return out['a']\n",
         ["-    for h in out.values():", "-        h.clamp_(max=1)", "+    for key, h in out.items():", "+        out[key] = h.clamp(max=1)"],

@@ -40,12 +40,16 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _edits(write: Write, program: Program) -> tuple[Edit, ...]:
     file, name = write.file, write.name
-    loops = [one for one in loops_of(write.node, file) if isinstance(one, ast.For) and _target(one) == name]
+    loops = [
+        one
+        for one in loops_of(write.node, file)
+        if isinstance(one, ast.For) and (_target(one) == name or _of_zip(one, name or "") is not None)
+    ]
     made = out_of_place(write)
     if not loops or not made or not made[0].new.startswith(f"{name} = ") or name is None:
         return ()
     loop = loops[0]
-    holder = _holder(loop)
+    holder = _of_zip(loop, name) or _holder(loop)
     if holder is None or not _is_own(holder, loop, file, program):
         return ()
     head, key = _head(loop, name, file)
@@ -61,11 +65,23 @@ def _edits(write: Write, program: Program) -> tuple[Edit, ...]:
 
 
 def _target(loop: ast.For) -> str | None:
-    """The name that stands for the element."""
+    """The name that stands for the element; of lists that are gone through side by side, see `_of_zip`."""
     target = loop.target
     if isinstance(target, ast.Tuple) and len(target.elts) == 2 and _called(loop) in ("enumerate", "items"):
         target = target.elts[1]
     return target.id if isinstance(target, ast.Name) else None
+
+
+def _of_zip(loop: ast.For, name: str) -> ast.Name | None:
+    """`levels` of `for level, weight in zip(levels, weights)` for "level"; None where its element has no such name."""
+    is_zip = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "zip"
+    if not is_zip or not isinstance(loop.iter, ast.Call) or not isinstance(loop.target, ast.Tuple):
+        return None
+    pairs = zip(loop.target.elts, loop.iter.args, strict=False)
+    return next(
+        (given for one, given in pairs if isinstance(one, ast.Name) and one.id == name and isinstance(given, ast.Name)),
+        None,
+    )
 
 
 def _called(loop: ast.For) -> str:
@@ -92,7 +108,7 @@ def _holder(loop: ast.For) -> ast.Name | None:
 
 def _head(loop: ast.For, name: str, file: SourceFile) -> tuple[tuple[Edit, ...], str]:
     """The edits of the loop's head, and the name of the index or key."""
-    if isinstance(loop.target, ast.Tuple):
+    if isinstance(loop.target, ast.Tuple) and _of_zip(loop, name) is None:
         return (), file.segment(loop.target.elts[0])
     scope = file.enclosing(loop, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
     taken = {one.id for one in walk(scope) if isinstance(one, ast.Name)} if scope is not None else set()
@@ -104,8 +120,9 @@ def _head(loop: ast.For, name: str, file: SourceFile) -> tuple[tuple[Edit, ...],
         end = file.span(loop.iter.func)[1]
         items = Edit(file=file.path, start=end - len("values"), end=end, new="items")
         return (edit_of(file, loop.target, f"{key}, {name}"), items), key
+    target = f"({file.segment(loop.target).strip('()')})" if isinstance(loop.target, ast.Tuple) else name
     return (
-        edit_of(file, loop.target, f"{key}, {name}"),
+        edit_of(file, loop.target, f"{key}, {target}"),
         edit_of(file, loop.iter, f"enumerate({file.segment(loop.iter)})"),
     ), key
 
@@ -121,16 +138,32 @@ def _is_own(holder: ast.Name, loop: ast.For, file: SourceFile, program: Program)
         return False
     calls = resolver_of(program).calls_of(scope, file)
     given = [(where, call, bind_call(call, scope, Value(call, where)).get(holder.id)) for where, call in calls]
-    return bool(given) and all(_is_given(where, call, value, kinds) for where, call, value in given)
+    return bool(given) and all(_is_given(where, call, value, kinds, program) for where, call, value in given)
 
 
-def _is_given(where: SourceFile, call: ast.Call, value: Value | None, kinds: tuple[type[ast.expr], ...]) -> bool:
+def _is_given(
+    where: SourceFile, call: ast.Call, value: Value | None, kinds: tuple[type[ast.expr], ...], program: Program
+) -> bool:
     if value is None or not isinstance(value.node, ast.Name):
         return False
     name = value.node.id
     scope = scope_of(call, where)
     found = [one for one in bounds_of(scope) if one.name == name]
+    if len(found) == 1 and isinstance(found[0].node, ast.Call) and found[0].pick is None:
+        return _is_returned(found[0].node, where, kinds, program)
     return bool(found) and _is_made(found, kinds, where.statement(call), scope)
+
+
+def _is_returned(call: ast.Call, file: SourceFile, kinds: tuple[type[ast.expr], ...], program: Program) -> bool:
+    """Whether a function or module of the program makes the container, and hands it out."""
+    resolver = resolver_of(program)
+    runs = [resolver.method(owner, "forward", where) for where, owner in resolver.classes_of(Value(call.func, file))]
+    target = resolver.function_of(call, Value(call, file)) or (runs[0] if len(runs) == 1 else None)
+    returns = [one for one in walk(target[1]) if isinstance(one, ast.Return)] if target is not None else []
+    if target is None or len(returns) != 1 or not isinstance(returns[0].value, ast.Name):
+        return False
+    found = [one for one in bounds_of(target[1]) if one.name == returns[0].value.id]
+    return bool(found) and _is_made(found, kinds, returns[0], target[1])
 
 
 def _is_made(found: list[Bound], kinds: tuple[type[ast.expr], ...], at: ast.stmt, scope: ast.AST) -> bool:
