@@ -57,6 +57,17 @@ SAVED = {
         ],
         "loss = F.scaled_dot_product_attention(net(x)[None], x[None], 2 * x[None])[0]\n",
     ),
+    "an attribute that two equations read": (
+        "class Box:\n    cells = torch.ones(4, 4)\ndef ask(v):\n    first = torch.einsum('bi,ij->bj', v, Box.cells)\n"
+        "    return torch.einsum('bi,ij->bj', first, Box.cells)\nloss = ask(net(x))\nBox.cells.mul_(2)\n",
+        [
+            "-    first = torch.einsum('bi,ij->bj', v, Box.cells)",
+            "-    return torch.einsum('bi,ij->bj', first, Box.cells)",
+            "+    first = torch.einsum('bi,ij->bj', v, Box.cells.clone())",
+            "+    return torch.einsum('bi,ij->bj', first, Box.cells.clone())",
+        ],
+        "loss = net(x) @ torch.ones(4, 4) @ torch.ones(4, 4)\n",
+    ),
     "an expression in parentheses": (
         "w = torch.ones(6, 4)\nwide = w.view(6, 4)\nloss = (wide) * net(x)\nw.fill_(3)\n",
         ["-loss = (wide) * net(x)", "+loss = (wide).clone() * net(x)"],

@@ -34,6 +34,7 @@ _NO_READ = frozenset(
     ("shape", "dtype", "device", "ndim", "data", "grad", "requires_grad", "clone", "detach", "size", "dim", "numel")
 )
 _ATTENTION = "scaled_dot_product_attention"
+_EINSUM = "torch.einsum"
 _ATTENTIONS = (f"torch.nn.functional.{_ATTENTION}",)
 _BELIEF, _LAST = -0.5, -3.0
 _MOST = 6
@@ -53,8 +54,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             made = _where_made(node, file, context.program)
             if made is None:
                 continue
-            edit = put_method(file, made, method)
-            edits[edit.file, edit.start] = edit
+            for one in (made, *(_other_reads(made, file, context.program) if made is node else ())):
+                edit = put_method(file, one, method)
+                edits[edit.file, edit.start] = edit
             places.append((file, statement))
     if not edits and not is_traced:
         for file, node in _reads_of_buffer(context):
@@ -81,7 +83,7 @@ def _saved(line: TracedLine, file: SourceFile, statement: ast.stmt, context: Con
     if named:
         yield from ((node, ".clone()") for node in named)
         return
-    kept = (line.node or "").rstrip("0123456789").removesuffix("Backward")
+    kept, names = (line.node or "").rstrip("0123456789").removesuffix("Backward"), program.names(file)
     for node in _expressions(statement):
         operation = operation_of(node, file, program)
         if operation is None or not is_named(operation, kept):
@@ -89,10 +91,11 @@ def _saved(line: TracedLine, file: SourceFile, statement: ast.stmt, context: Con
         if line.saves_result:
             if _is_read(node, file):
                 yield node, ".clone()"
+        elif isinstance(node, ast.Call) and names.is_call(node, _EINSUM):
+            yield from ((one, ".clone()") for one in _of_equation(node, context) if _is_read(one, file))
         else:
             yield from ((one, ".clone()") for one in _operand(operation, line.saved or "") if _is_read(one, file))
         return
-    names = program.names(file)
     for node in _expressions(statement):
         if line.operation == _ATTENTION and isinstance(node, ast.Call) and names.is_call(node, *_ATTENTIONS):
             # Run by plain operations, of which one has saved a view of the keys or of the values.
@@ -126,6 +129,16 @@ def _where_made(node: ast.expr, file: SourceFile, program: Program) -> ast.expr 
     return made if made is not None and is_view and not is_written and len(reads) > 1 else node
 
 
+def _other_reads(node: ast.expr, file: SourceFile, program: Program) -> Iterator[ast.expr]:
+    """The other operations of a function that may save the same attribute: a backward stops at the first that it comes to."""
+    name, function = dotted_name(node), program.names(file).function_of(node)
+    if isinstance(node, ast.Attribute) and name is not None and function is not None:
+        for one in walk(function):
+            is_twin = isinstance(one, ast.Attribute) and one is not node and dotted_name(one) == name
+            if is_twin and isinstance(one, ast.expr) and _is_operand(one, file, program):
+                yield one
+
+
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     """The expressions of a statement, outermost first, not those of the statements in its body."""
     queue: list[ast.AST] = [statement]
@@ -140,6 +153,23 @@ def _operand(operation: Operation, saved: str) -> Iterator[ast.expr]:
     position = 1 if saved in _SECOND else 2 if saved in _THIRD else 0
     if position < len(operation.operands) and isinstance(operation.operands[position], _TENSOR):
         yield operation.operands[position]
+
+
+def _of_equation(call: ast.Call, context: Context) -> list[ast.expr]:
+    """Of the tensors of an equation, whose order in the product is torch's own, those of the name that is written; else all."""
+    tensors: list[ast.expr] = [one for one in call.args[1:] if isinstance(one, _TENSOR)]
+    written = {
+        write.name.rpartition(".")[2]
+        for _, file, statement in traced_statements(WRITE, context)
+        for write in find_writes(context.program)
+        if write.file is file and write.name and file.statement(write.node) is statement
+    }
+    read = [
+        one
+        for one in tensors
+        if {(dotted_name(part) or "").rpartition(".")[2] for part in walk(one)} & (written - {""})
+    ]
+    return read or tensors
 
 
 def _is_read(node: ast.AST, file: SourceFile) -> bool:
