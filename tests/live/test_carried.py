@@ -207,3 +207,22 @@ def test_what_was_made_once_before_the_steps() -> None:
 
     kinds, facts = facts_of(step)
     assert (kinds, facts) == (["once"], {"traced_once"})
+
+
+def test_what_was_made_once_by_a_line_that_runs_again() -> None:
+    """One network encodes an index once and each query: the index is no state, the line that reads it takes nothing of the later step."""
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def encode(x: torch.Tensor) -> torch.Tensor:
+        return (x * w).exp()
+
+    def step() -> None:
+        items = encode(torch.ones(3))
+        for _ in range(2):
+            optimizer.zero_grad()
+            (encode(torch.full((3,), 2.0)) * items.flip(0)).sum().backward()
+            optimizer.step()
+
+    kinds, facts = facts_of(step)
+    assert (kinds, facts) == (["once"], {"traced_once"})

@@ -81,6 +81,8 @@ def _is_made_again(made: Operation, taken: Operation, place: int, flow: Flow, at
         for _, each in flow.consumers(number)
         if each.place == taken.place and each.name == taken.name
     ]
+    if not uses and taken.name not in _JOINS:
+        return False  # the line takes the same value in both steps, and nothing of the later one
     if not uses or len(taken.inputs) != 2 or taken.name in _JOINS:
         return bool(again)
     return any(each.inputs[place : place + 1] == (number,) for number, each in uses)

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from tests.fix.rewriting import best, diff_lines, rewritten, write
 
 RIGHT = {
     "inside already": (
@@ -342,3 +342,37 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "compute_inside_loop", after, still) == after
+
+
+TOWERS = """import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Search(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tower, self.other = nn.Linear(4, 3), nn.Linear(4, 3)
+
+    def forward(self, query, items):
+        return self.{queries}(query) @ items.T
+
+model = Search()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+catalogue, rows = torch.randn(8, 4), torch.randn(12, 4)
+for epoch in range(2):
+    items = model.tower(catalogue)
+    for batch in rows.split(4):
+        loss = F.cross_entropy(model(batch, items), torch.arange(4))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("queries", "kind"), [("tower", "display"), ("other", None)])
+def test_an_index_of_each_epoch(queries: str, kind: str | None, tmp_path: pathlib.Path) -> None:
+    """A tower that only the items go through would never train; of one that the queries train too it may be a constant."""
+    program = write(tmp_path, {"train.py": TOWERS.format(queries=queries)})
+    found = best("compute_inside_loop", program)
+    assert found is not None
+    assert found.applicability == kind

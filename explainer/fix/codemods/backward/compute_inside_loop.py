@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
+from explainer.fix.data_run import modules_run
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -34,7 +35,9 @@ from explainer.source.value.lineage import (
 )
 from explainer.source.value.nesting import nesting_of
 from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
+_RENEWED = "it may as well be a constant that each epoch renews: then it is computed under `no_grad`"
 _MODULES = ("torch.nn.", "torch.optim.")
 
 
@@ -89,23 +92,50 @@ def _proposals(
     culprit = culprit_of(file, moved[-1], why)
     detached = tuple(_constant(one, file, program) for one in moved[-1:] if isinstance(one, ast.Assign))
     is_constant = _runs_again(moved, loop, file)
+    is_renewed = any(_is_renewed(one, backward, loop, program) for one in moved)
+    kind = "display" if is_renewed else None
+    because = _RENEWED if is_renewed else None
     if readers and not is_constant and all(_only_for(loop, one, file, program) for one in moved):
         text = "\n".join(file.segment(one) for one in moved)
         edits = (*(remove_statement(file, one) for one in moved), insert_before(file, readers[0], text))
-        yield Proposal(edits=edits, culprit=culprit, belief=1.6)
+        yield Proposal(edits=edits, culprit=culprit, belief=1.6, applicability=kind, because=because)
     elif readers and not is_constant and all(isinstance(one, ast.Assign) for one in moved):
         # Others read it too, before the loop or behind it: it stays there, and is computed anew in each round.
         text = "\n".join(file.segment(one) for one in moved)
-        yield Proposal(edits=(insert_before(file, readers[0], text),), culprit=culprit, belief=1.5)
+        edits = (insert_before(file, readers[0], text),)
+        yield Proposal(edits=edits, culprit=culprit, belief=1.5, applicability=kind, because=because)
     if detached:
         yield Proposal(
             edits=detached,
             culprit=culprit,
             belief=1.7 if is_constant else 0.4,
-            applicability=None if is_constant else "unsafe",
+            applicability=None if is_constant else kind or "unsafe",
             because="right where the value is a constant of the training; what made it gets no gradient from this loss",
             title="Detach it: a constant of the training",
         )
+
+
+def _is_renewed(statement: ast.stmt, backward: Backward, loop: ast.For | ast.While, program: Program) -> bool:
+    """Whether each epoch runs a network on what its batches share, and the loss runs the same network on the batch as well.
+
+    A catalogue that one tower encodes for all queries may be meant to train it, or as an index that is renewed now and then.
+    """
+    file = backward.file
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    ran = list(modules_run(value, file, program)) if isinstance(value, ast.Call) else []
+    if not ran or all(statement not in set(walk(outer)) for outer in loops_of(loop, file)):
+        return False
+    makers = resolver_of(program).constructors_of
+    shared = {made.node for one in ran for made in makers(Value(one, file))}
+    inside = set(walk(statement))
+    for source in provenance_of(program).trace(Value(backward.loss, file)).sources:
+        where = next((one for one in program.parsed() if source in one.parents), None)
+        if not isinstance(source, ast.Call) or source in inside or where is None:
+            continue
+        for module in modules_run(source, where, program):
+            if shared & {made.node for made in makers(Value(module, where))}:
+                return True
+    return False
 
 
 def _constant(statement: ast.Assign, file: SourceFile, program: Program) -> Edit:
