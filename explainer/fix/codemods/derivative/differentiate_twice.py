@@ -18,7 +18,7 @@ from explainer.source.program import Program
 _ONCE = "torch.autograd.function.once_differentiable"
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 _SLOWER = "the same values; the plain kernel needs memory for the whole matrix of scores"
-
+_ANEW = "Save the inputs, compute the rest anew in `backward`, and let that be differentiated"
 _SAVED = "what the forward computes on the way is a constant to a second derivative: it is computed anew of the inputs"
 
 
@@ -50,6 +50,7 @@ def _once(file: SourceFile, program: Program) -> Iterator[Proposal]:
                     culprit=culprit_of(file, one, f"forbids to differentiate `{function.name}` again"),
                     belief=1.5,
                     because=_SAVED if saved else None,
+                    title=_ANEW if saved else None,
                 )
 
 
