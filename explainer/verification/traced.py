@@ -460,6 +460,7 @@ def _of_data(traced: Mapping[str, Any], incident: Incident) -> Iterator[tuple[st
         yield BAD_INPUT, MINUS_INFINITY if logarithm is None else LOGARITHM
 
 
+_ASKS_ALONE = re.compile(r"\bgrad\(")
 _LOGARITHM = re.compile(r"divide by zero encountered in (log(?:2|10)?)\b")
 _REPLACES = re.compile(r"\b(?:where|nan_to_num|select|isfinite|isneginf)\(")
 _DIVIDES = re.compile(r"/|div")
@@ -485,8 +486,9 @@ def _facts_of_carried(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Which backward of the same round used up a part of what a loss goes back through."""
-    if freed.get("file") and freed.get("in_round") and not freed.get("is_whole"):
+    """Which backward of the same round used up a part of what a loss goes back through; not a gradient that was asked for by itself."""
+    code = linecache.getline(freed["file"], freed["line"]) if freed.get("file") else ""
+    if code and not _ASKS_ALONE.search(code) and freed.get("in_round") and not freed.get("is_whole"):
         yield "traced_freed_in_round", f"{os.path.basename(freed['file'])}:{freed['line']}"
 
 

@@ -226,3 +226,22 @@ def test_what_was_made_once_by_a_line_that_runs_again() -> None:
 
     kinds, facts = facts_of(step)
     assert (kinds, facts) == (["once"], {"traced_once"})
+
+
+@pytest.mark.parametrize("is_asked_alone", [True, False])
+def test_what_used_the_graph_up_in_the_same_round(is_asked_alone: bool) -> None:
+    """Another loss's backward is told; a gradient that was asked for by itself, as for a penalty, is no other loss."""
+    w = weight()
+
+    def step() -> None:
+        scores = (torch.ones(3) * w).exp()
+        if is_asked_alone:
+            torch.autograd.grad(scores.sum(), [w])
+        else:
+            scores.sum().backward()
+        scores.sin().sum().backward()
+
+    with pytest.raises(RuntimeError, match="second time") as failed, gradfix.trace():
+        step()
+    facts = {one.name for one in with_live_objects(Incident(), failed.value).facts}
+    assert ("traced_freed_in_round" in facts) == (not is_asked_alone)
