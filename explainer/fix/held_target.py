@@ -17,7 +17,8 @@ from explainer.source.loss.loss import loss_at, unflattened
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import scope_of
+from explainer.source.value.binding import Value, scope_of
+from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
 _TARGET = re.compile(
@@ -48,7 +49,7 @@ def targets_among(
     fed = {name for name, _ in places if any(_runs_module(name, one, file, program) for one in nodes)}
     held = {name for name, _ in places} - fed
     for one in nodes:
-        if isinstance(one, ast.Assign) and (edit := _own(one, held, file)) is not None:
+        if isinstance(one, ast.Assign) and (edit := _own(one, held, file, program)) is not None:
             yield edit
     for name, given in dict.fromkeys(places):
         if name in fed and given is not None:
@@ -62,13 +63,20 @@ def _runs_module(name: str, node: ast.AST, file: SourceFile, program: Program) -
     return is_read and isinstance(node, ast.Call) and any(modules_run(node, file, program))
 
 
-def _own(statement: ast.Assign, held: Set[str], file: SourceFile) -> Edit | None:
+def _own(statement: ast.Assign, held: Set[str], file: SourceFile, program: Program) -> Edit | None:
     """The edit for a target that the function computes beside what it is held against: `target = reward + gamma * v_next`."""
     name = statement.targets[0] if len(statement.targets) == 1 else None
-    is_target = isinstance(name, ast.Name) and (_TARGET.search(name.id) is not None or name.id in held)
+    is_held = isinstance(name, ast.Name) and name.id in held and _is_computed_by_network(statement.value, file, program)
+    is_target = isinstance(name, ast.Name) and (_TARGET.search(name.id) is not None or is_held)
     is_cut = any(isinstance(one, ast.Attribute) and one.attr in _HELD for one in walk(statement))
     is_computed = isinstance(statement.value, (ast.BinOp, ast.Call))
     return put_method(file, statement.value, ".detach()") if is_target and is_computed and not is_cut else None
+
+
+def _is_computed_by_network(value: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a value has a graph, or would have one but for what cuts it: labels have none."""
+    trace = provenance_of(program).trace(Value(value, file))
+    return trace.live or bool(trace.chains)
 
 
 def _places(function: Function, file: SourceFile, program: Program) -> Iterator[tuple[str, ast.expr | None]]:

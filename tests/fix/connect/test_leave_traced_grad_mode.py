@@ -403,13 +403,14 @@ def soft(view, labels):
     hard = encoder(view + 1).softmax(-1)
     weight = 1 - hard.gather(1, labels[:, None])
     logits = encoder(view)
-    return logits, hard, weight
+    labels = labels.clone()
+    return logits, hard, weight, labels
 
 def step(first, second, labels):
     guess1, target1 = sides(first)
     guess2, target2 = sides(second)
-    logits, hard, weight = soft(first, labels)
-    apart = (guess1 * target2).sum() + (guess2 * target1).sum()
+    logits, hard, weight, labels = soft(first, labels)
+    apart = (guess1 * target2).sum() + (guess2 * target1).sum() - F.cross_entropy(logits, labels)
     return F.kl_div(logits.log_softmax(-1), hard) * weight.mean() - apart
 
 def triplet(x):

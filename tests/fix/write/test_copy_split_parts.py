@@ -8,7 +8,8 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
-from tests.fix.rewriting import changed_lines, failed, line_of, write
+from explainer.model.incident import ExceptionRecord, Frame, Incident
+from tests.fix.rewriting import changed_lines, line_of, write
 
 SOURCE = """import torch
 
@@ -37,14 +38,10 @@ LEFT = {"the whole is read again": ("x.unbind(0)", " + x.sum()"), "made one by o
 
 def mended(source: str, folder: pathlib.Path, message: str = MESSAGE) -> str:
     program = write(folder, {"train.py": source})
-    incident = failed({"train.py": 1}, message)
-    frame = incident.exceptions[0].frames[0]
     lines = [line_of(source, words) for words in ("turn_(z", "t[..., :2] = ")]
-    frames = tuple(frame.__class__(file="train.py", line=one) for one in lines)
-    record = incident.exceptions[0].__class__(type="RuntimeError", message=message, frames=frames)
-    found = list(
-        find_codemod("copy_split_parts")(Context(program=program, incident=incident.__class__(exceptions=(record,))))
-    )
+    frames = tuple(Frame(file="train.py", line=one) for one in lines)
+    incident = Incident(exceptions=(ExceptionRecord(type="RuntimeError", message=message, frames=frames),))
+    found = list(find_codemod("copy_split_parts")(Context(program=program, incident=incident)))
     return splice(source, found[0].edits) or "" if found else source
 
 

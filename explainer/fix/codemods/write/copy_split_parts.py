@@ -25,9 +25,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the one statement that takes views apart in the function which calls the helper."""
     if not context.has_failed or _REFUSED not in message_of(context):
         return
-    for file, statement in failing_statements(context)[
-        1:
-    ]:  # the first is the write: in its own function others know more
+    callers = failing_statements(context)[1:]  # of a write in the function itself others know more
+    for file, statement in callers:
         scope = scope_of(statement, file, context.program)
         if scope is None:
             continue
