@@ -31,9 +31,18 @@ MENDED = {
         "",
         "q, k, v = (part.clone() for part in x.view(2, 3, 4).permute(1, 0, 2).unbind(0))",
     ),
+    "what a module gives": (
+        "self.qkv(x).unflatten(-1, (3, -1)).unbind(-2)",
+        " + self.out(q)",
+        "q, k, v = (part.clone() for part in self.qkv(x).unflatten(-1, (3, -1)).unbind(-2))",
+    ),
     "a function": ("torch.chunk(x, 3)", "", "q, k, v = (part.clone() for part in torch.chunk(x, 3))"),
 }
-LEFT = {"the whole is read again": ("x.unbind(0)", " + x.sum()"), "made one by one": ("x[0], x[1], x[2]", "")}
+LEFT = {
+    "the whole is read again": ("x.unbind(0)", " + x.sum()"),
+    "a part of it": ("x[0].chunk(3)", " + x.sum()"),
+    "made one by one": ("x[0], x[1], x[2]", ""),
+}
 
 
 def mended(source: str, folder: pathlib.Path, message: str = MESSAGE) -> str:

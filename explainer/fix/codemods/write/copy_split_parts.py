@@ -14,6 +14,7 @@ from explainer.fix.crash import message_of
 from explainer.fix.failure import failing_statements
 from explainer.fix.rewrite import free_name
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.lineage import before, scope_of
 
@@ -55,16 +56,23 @@ def _is_split(statement: ast.Assign) -> bool:
 
 def _is_read(split: ast.expr, statement: ast.Assign, scope: ast.AST, file: SourceFile) -> bool:
     """Whether what is taken apart is read behind it: it would miss what is written into the copies."""
-    tensors = {one.id for one in walk(split) if isinstance(one, ast.Name) and _is_base(one, file)}
-    return any(
-        isinstance(one, ast.Name) and one.id in tensors and file.span(one)[0] > file.span(statement)[1]
+    name = dotted_name(_base(split)) or ""
+    return bool(name) and any(
+        isinstance(one, (ast.Name, ast.Attribute))
+        and dotted_name(one) == name
+        and file.span(one)[0] > file.span(statement)[1]
         for one in walk(scope)
     )
 
 
-def _is_base(node: ast.Name, file: SourceFile) -> bool:
-    """Whether a name is what methods are called on, one behind the other, or the first argument of a function of torch."""
-    above = file.parents.get(node)
-    if isinstance(above, ast.Attribute):
-        return node.id != "torch"
-    return isinstance(above, ast.Call) and bool(above.args) and above.args[0] is node
+def _base(node: ast.expr) -> ast.expr:
+    """What a chain of methods, or functions of torch, begins with; the call of a module, whose result has no other name."""
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        return _base(node.value)
+    if not isinstance(node, ast.Call):
+        return node
+    owner = dotted_name(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    if owner is not None and owner.partition(".")[0] in ("torch", "F") and node.args:
+        return _base(node.args[0])
+    is_method = isinstance(node.func, ast.Attribute) and owner != "self"
+    return _base(node.func.value) if is_method and isinstance(node.func, ast.Attribute) else node

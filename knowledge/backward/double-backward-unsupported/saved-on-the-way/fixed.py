@@ -1,0 +1,32 @@
+"""A custom activation keeps its gate for the backward, which a force loss differentiates again."""
+
+import torch
+from torch import nn
+
+
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        gate = torch.sigmoid(x)
+        out = x * gate
+        ctx.save_for_backward(x, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, out = ctx.saved_tensors
+        gate = torch.sigmoid(x)
+        return grad * (gate + out * (1 - gate))
+
+
+torch.manual_seed(0)
+first, second = nn.Linear(3, 16), nn.Linear(16, 1)
+optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()])
+for _ in range(3):
+    position = torch.randn(8, 3, requires_grad=True)
+    energy = second(Swish.apply(first(position))).sum()
+    (force,) = torch.autograd.grad(energy, position, create_graph=True)
+    loss = (force + position).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
