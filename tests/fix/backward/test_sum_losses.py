@@ -349,16 +349,6 @@ TABLE = """def step(model, optimizer, losses, x, targets):
 """
 
 
-@pytest.mark.parametrize("is_seen", [True, False])
-def test_losses_out_of_a_table(is_seen: bool, tmp_path: pathlib.Path) -> None:
-    """What such functions compute does not show; a trace that saw them share a forward says so."""
-    facts = {SHARED: "linear"} if is_seen else {}
-    after = rewritten(tmp_path, "sum_losses", TABLE, "loss.backward()", facts=facts)
-    assert changed_lines(TABLE, after) == (
-        ["total_loss = 0.0", "total_loss = total_loss + loss", "total_loss.backward()"] if is_seen else []
-    )
-
-
 EXITS = """def step(stages, exits, optimizer, x, y):
     optimizer.zero_grad()
     for stage, exit in zip(stages, exits):
@@ -369,11 +359,12 @@ EXITS = """def step(stages, exits, optimizer, x, y):
 """
 
 
+@pytest.mark.parametrize("source", [TABLE, EXITS], ids=["out of a table", "of parts that are handed on"])
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_losses_of_parts_that_are_handed_on(is_seen: bool, tmp_path: pathlib.Path) -> None:
-    """Each stage goes on from the one before: of one forward, as a trace says, and not a state of an earlier step."""
-    facts = {SHARED: "tanh"} if is_seen else {}
-    after = rewritten(tmp_path, "sum_losses", EXITS, "loss.backward()", facts=facts)
-    assert changed_lines(EXITS, after) == (
+def test_losses_that_a_trace_saw_share_a_forward(is_seen: bool, source: str, tmp_path: pathlib.Path) -> None:
+    """What functions of a table compute does not show, nor whether what a round hands on is a later step's state: a trace tells."""
+    facts = {SHARED: "linear"} if is_seen else {}
+    after = rewritten(tmp_path, "sum_losses", source, "loss.backward()", facts=facts)
+    assert changed_lines(source, after) == (
         ["total_loss = 0.0", "total_loss = total_loss + loss", "total_loss.backward()"] if is_seen else []
     )
