@@ -56,17 +56,6 @@ def test_every_kind_of_write(operation: str, write: Callable[[torch.Tensor], obj
     assert [one.operation for one in found] == [operation]
 
 
-def test_a_write_in_what_fx_wrote() -> None:
-    """The forward of a traced graph is nobody's code: the line that runs it is named."""
-    graph = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Sigmoid(), torch.nn.Dropout(0.1)))
-    graph.get_submodule("1").inplace = True
-
-    def step() -> None:
-        graph(weight()).sum().backward()
-
-    assert shown(lines(step)) == [("write", "dropout", "step")]
-
-
 def test_a_write_elsewhere_in_the_storage_is_innocent() -> None:
     """Another row of the same storage was written too; the one that backward needs is named."""
     table = torch.ones(4, 3)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
-from explainer.fix.data_run import modules_run
+from explainer.fix.data_run import modules_in, modules_run
 from explainer.fix.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -128,14 +128,8 @@ def _is_renewed(statement: ast.stmt, backward: Backward, loop: ast.For | ast.Whi
     makers = resolver_of(program).constructors_of
     shared = {made.node for one in ran for made in makers(Value(one, file))}
     inside = set(walk(statement))
-    for source in provenance_of(program).trace(Value(backward.loss, file)).sources:
-        where = next((one for one in program.parsed() if source in one.parents), None)
-        if not isinstance(source, ast.Call) or source in inside or where is None:
-            continue
-        for module in modules_run(source, where, program):
-            if shared & {made.node for made in makers(Value(module, where))}:
-                return True
-    return False
+    sources = set(provenance_of(program).trace(Value(backward.loss, file)).sources) - inside
+    return any(shared & {made.node for made in makers(one)} for one in modules_in(sources, program))
 
 
 def _constant(statement: ast.Assign, file: SourceFile, program: Program) -> Edit:

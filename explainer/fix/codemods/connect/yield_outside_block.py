@@ -7,14 +7,14 @@ nothing. The block closes before each `yield` and opens again behind it, so that
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
-from explainer.fix.data_run import modules_run
+from explainer.fix.data_run import file_of, modules_in
 from explainer.fix.rewrite import free_name
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
@@ -114,19 +114,12 @@ def _is_data(given: ast.Yield | ast.YieldFrom, file: SourceFile, context: Contex
     trace = provenance_of(program).trace(Value(given.value, file))
     if not any(all(cut.kind == GRAD_MODE for cut in chain) for chain in trace.chains):
         return not trace.live
-    ran = list(_modules_in(trace.sources, program))
+    ran = list(modules_in(trace.sources, program))
     again = _modules_of_loss(file.enclosing(given, ast.FunctionDef), context)
     makers = resolver_of(program).constructors_of
     return bool(ran) and all(
         is_never_trained(one, program) or again & {made.node for made in makers(one)} for one in ran
     )
-
-
-def _modules_in(sources: Iterable[ast.AST], program: Program) -> Iterator[Value]:
-    for source in sources:
-        where = _file_of(source, program)
-        if isinstance(source, ast.Call) and where is not None:
-            yield from (Value(module, where) for module in modules_run(source, where, program))
 
 
 def _modules_of_loss(generator: ast.AST | None, context: Context) -> set[ast.expr]:
@@ -138,17 +131,11 @@ def _modules_of_loss(generator: ast.AST | None, context: Context) -> set[ast.exp
         for loss in losses:
             sources = provenance_of(program).trace(Value(loss, file)).sources if loss is not None else ()
             own = [
-                one
-                for one in sources
-                if program.names(_file_of(one, program) or file).function_of(one) is not generator
+                one for one in sources if program.names(file_of(one, program) or file).function_of(one) is not generator
             ]
-            for module in _modules_in(own, program):
+            for module in modules_in(own, program):
                 found |= {made.node for made in resolver_of(program).constructors_of(module)}
     return found
-
-
-def _file_of(node: ast.AST, program: Program) -> SourceFile | None:
-    return next((one for one in program.parsed() if node in one.parents), None)
 
 
 @dataclass
