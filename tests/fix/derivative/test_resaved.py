@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 class Own(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x{more}):
+    def forward(ctx, x):
         {forward}
 
     @staticmethod
@@ -25,7 +25,7 @@ class Own(torch.autograd.Function):
 
 
 x = torch.linspace(-1, 1, 5, dtype=torch.float64).requires_grad_()
-(slope,) = torch.autograd.grad(Own.apply(x{given}).sum(), x, create_graph=True)
+(slope,) = torch.autograd.grad(Own.apply(x).sum(), x, create_graph=True)
 slope.square().sum().backward()
 """
 SWISH = "gate = torch.sigmoid(x)\n        out = x * gate\n        ctx.save_for_backward({saved})\n        return out"
@@ -74,7 +74,7 @@ def test_what_is_computed_between_is_computed_anew(
 ) -> None:
     """The second derivative is right behind the edit, by finite differences."""
     torch = pytest.importorskip("torch")
-    source = SOURCE.format(more="", given="", forward=forward, backward=backward)
+    source = SOURCE.format(forward=forward, backward=backward)
     after = rewritten(tmp_path, "differentiate_twice", source, "slope.square", message=MESSAGE)
     assert changed_lines(source, after) == lines
     assert "once_differentiable" not in after
@@ -87,5 +87,5 @@ def test_what_is_computed_between_is_computed_anew(
 @pytest.mark.parametrize(("forward", "backward"), LEFT.values(), ids=LEFT)
 def test_what_cannot_be_computed_anew_keeps_its_guard(forward: str, backward: str, tmp_path: pathlib.Path) -> None:
     """Without it the second derivative would be wrong, and nothing would say so."""
-    source = SOURCE.format(more="", given="", forward=forward, backward=backward)
+    source = SOURCE.format(forward=forward, backward=backward)
     assert rewritten(tmp_path, "differentiate_twice", source, "slope.square", message=MESSAGE) == source
