@@ -79,7 +79,7 @@ def _parts(operand: ast.expr) -> list[ast.expr]:
 def _modules(value: Value, program: Program) -> Iterator[tuple[SourceFile, ast.expr, ast.expr]]:
     """The calls outside of modules that run a module, itself or by a method, and that give a value its graph; and the module."""
     for source in provenance_of(program).trace(value).sources:
-        file = next((one for one in program.parsed() if source in one.parents), None)
+        file = program.file_of(source)
         if file is None or not isinstance(source, ast.Call):
             continue
         around, func = program.names(file).class_of(source), source.func

@@ -48,7 +48,7 @@ def runs_behind(value: Value, program: Program, depth: int = 0) -> list[Run] | N
     found: list[Run] = []
     shared: set[ast.AST] = set()
     for source in trace.sources if trace.live else ():
-        file = file_of(source, program)
+        file = program.file_of(source)
         if file is None:
             return None
         around = program.names(file).class_of(source)
@@ -101,11 +101,6 @@ def modules_run(call: ast.Call, file: SourceFile, program: Program) -> Iterator[
 def modules_in(sources: Iterable[ast.AST], program: Program) -> Iterator[Value]:
     """The modules that those of some nodes run which are calls, each with its file."""
     for source in sources:
-        where = file_of(source, program)
+        where = program.file_of(source)
         if isinstance(source, ast.Call) and where is not None:
             yield from (Value(module, where) for module in modules_run(source, where, program))
-
-
-def file_of(node: ast.AST, program: Program) -> SourceFile | None:
-    """The file of the program that a node stands in."""
-    return next((one for one in program.parsed() if node in one.parents), None)

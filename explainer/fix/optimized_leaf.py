@@ -153,7 +153,7 @@ def _is_of_trained(trace: Trace, given: Sequence[Given], program: Program) -> bo
     owners = {owner for one in given for owner in _listed(one.value, program)}
     is_run, are_known = False, []
     for node in trace.sources:
-        file = next((one for one in program.parsed() if node in one.parents), None)
+        file = program.file_of(node)
         if file is None:
             return False
         if node in leaves:

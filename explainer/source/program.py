@@ -72,6 +72,10 @@ class Program:
         """The files that parse, nearest to the failure first."""
         return (file for file in self.order if file.tree is not None)
 
+    def file_of(self, node: ast.AST) -> SourceFile | None:
+        """The file that a node stands in; None for a node that no file of the program holds."""
+        return next((file for file in self.parsed() if node in file.parents), None)
+
     def functions(self) -> Iterator[tuple[SourceFile, Function]]:
         """Every function of the program with its file."""
         for file in self.parsed():

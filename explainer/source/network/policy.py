@@ -136,8 +136,8 @@ def layers_of(node: ast.AST, file: SourceFile, program: Program) -> frozenset[as
     """The calls that made the layers which a piece of code runs: itself, in a function or method, in a module's forward."""
     found = set(_layers(node, file, program))
     for function in functions_run(node, file, program):
-        where = next(one for one in program.parsed() if function in one.parents)
-        found |= set(_layers(function, where, program))
+        where = program.file_of(function)
+        found |= set(_layers(function, where, program)) if where is not None else set()
     return frozenset(found)
 
 

@@ -221,7 +221,7 @@ def is_trained(made: ast.AST, program: Program, depth: int = 0) -> bool:
         return True
     if depth > 4:
         return False
-    where = next((file for file in program.parsed() if made in file.parents), None)
+    where = program.file_of(made)
     owner = program.names(where).class_of(made) if where is not None else None
     return owner is not None and any(
         is_trained(call, program, depth + 1)

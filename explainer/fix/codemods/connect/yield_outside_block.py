@@ -14,7 +14,7 @@ from itertools import islice
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places, message_of
-from explainer.fix.data_run import file_of, modules_in
+from explainer.fix.data_run import modules_in
 from explainer.fix.rewrite import free_name
 from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
@@ -131,7 +131,7 @@ def _modules_of_loss(generator: ast.AST | None, context: Context) -> set[ast.exp
         for loss in losses:
             sources = provenance_of(program).trace(Value(loss, file)).sources if loss is not None else ()
             own = [
-                one for one in sources if program.names(file_of(one, program) or file).function_of(one) is not generator
+                one for one in sources if program.names(program.file_of(one) or file).function_of(one) is not generator
             ]
             for module in modules_in(own, program):
                 found |= {made.node for made in resolver_of(program).constructors_of(module)}

@@ -75,7 +75,7 @@ def _settings(context: Context) -> list[Setting]:
 
 
 def _behind(loss: Loss, program: Program) -> list[Setting]:
-    file = next((one for one in program.parsed() if loss.made in one.parents), loss.file)
+    file = program.file_of(loss.made) or loss.file
     given = loss.options.get("ignore_index")
     if given is not None:
         return settings_behind(given, file, program)

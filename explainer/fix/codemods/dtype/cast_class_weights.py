@@ -34,7 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _weights(loss: Loss, found: str, context: Context) -> Iterator[Proposal]:
     program, weight = context.program, loss.options["weight"]
-    file = next((one for one in program.parsed() if weight in one.parents), loss.file)
+    file = program.file_of(weight) or loss.file
     value = Value(node=weight, file=file)
     made = [one for one in origins(value, program) if isinstance(one.node, ast.Call)]
     if any(

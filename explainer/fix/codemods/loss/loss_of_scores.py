@@ -13,7 +13,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loss.loss import Loss, loss_at
+from explainer.source.loss.loss import loss_at
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.flow import flow_of
@@ -37,17 +37,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             loss = loss_at(call, file, context.program) if isinstance(call, ast.Call) else None
             if loss is None or not isinstance(call, ast.Call):
                 continue
-            for where, name in _written(loss, context):
-                if name not in seen and not _is_bounded(loss.prediction, file, context):
-                    seen.add(name)
-                    yield _proposal(where, name)
-
-
-def _written(loss: Loss, context: Context) -> Iterator[tuple[SourceFile, ast.expr]]:
-    """The name of the loss on probabilities: of the function that is called, or of the class of the module that is."""
-    func = loss.made.func
-    if _form(func) is not None:
-        yield next((file, func) for file in context.program.parsed() if func in file.parents)
+            name = loss.made.func
+            if _form(name) is not None and name not in seen and not _is_bounded(loss.prediction, file, context):
+                seen.add(name)
+                yield _proposal(context.program.file_of(name) or file, name)
 
 
 def _form(node: ast.expr) -> str | None:

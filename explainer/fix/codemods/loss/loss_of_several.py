@@ -44,7 +44,7 @@ def _takes_one(context: Context) -> bool:
 def _edits(loss: Loss, context: Context) -> tuple[Edit, ...]:
     """The loss of each class by itself, and its target as floats; nothing where it has options or a name of its own."""
     func = loss.made.func
-    file = next((one for one in context.program.parsed() if func in one.parents), None)
+    file = context.program.file_of(func)
     is_plain = not loss.made.keywords and (loss.made is loss.call or not loss.made.args)
     if file is None or not is_plain or not isinstance(func, ast.Attribute) or func.attr not in _FORMS:
         return ()

@@ -53,7 +53,7 @@ def _edits(loss: Loss, program: Program) -> tuple[Edit, ...]:
     file, call, made = loss.file, loss.call, loss.made
     if _OTHER_MEAN & set(loss.options) or len(call.args) > 2 or made is call.func:
         return ()
-    where = next((one for one in program.parsed() if made in one.parents), None)
+    where = program.file_of(made)
     ignored = loss.options.get("ignore_index")
     is_said = (
         ignored is None

@@ -29,7 +29,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             loss = loss_at(call, file, context.program)
             given = [one for one in ("pos_weight", "weight") if loss is not None and one in loss.options]
             if loss is not None and given:
-                where = next(one for one in context.program.parsed() if loss.made in one.parents)
+                where = context.program.file_of(loss.made) or file
                 why = f"gives `{given[0]}` for another number of classes than the model has"
                 yield Proposal(edits=(), culprit=culprit_of(where, loss.made, why), belief=2.0)
                 return

@@ -76,18 +76,14 @@ def _state(statement: ast.Assign, file: SourceFile, context: Context) -> str | N
     call, target = statement.value, statement.targets[0]
     if not isinstance(call, ast.Call) or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return None
-    made = [one.node for one in resolver_of(context.program).constructors_of(Value(call.func, file))]
-    layer = made[0] if len(made) == 1 else None
+    made = list(resolver_of(context.program).constructors_of(Value(call.func, file)))
+    layer = made[0].node if len(made) == 1 else None
     if not isinstance(layer, ast.Call):
         return None
-    names = next((context.program.names(one) for one in context.program.parsed() if layer in one.parents), None)
-    kind = (names.qualified(layer.func) or "") if names is not None else ""
+    names = context.program.names(made[0].file)
+    kind = names.qualified(layer.func) or ""
     goes_both_ways = any(one.arg in ("bidirectional", "proj_size", None) for one in layer.keywords)
-    layers = (
-        next((number_of(one.value, names) for one in layer.keywords if one.arg == "num_layers"), 1)
-        if names is not None
-        else None
-    )
+    layers = next((number_of(one.value, names) for one in layer.keywords if one.arg == "num_layers"), 1)
     if kind not in _CELLS or goes_both_ways or layers is None:
         return None
     # What was refused has the layers where the batch should be: "[1, 5], got [16]", "batch_size (2)".
