@@ -31,8 +31,18 @@ from explainer.model.repair import (
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
 from explainer.proof import Target, prove, starved_behind, target_of, wants_look, with_look
-from explainer.run import Job, explain_run, run_program, seen_without_a_word, sharpen, warned_of, with_left_out
+from explainer.run import (
+    Job,
+    explain_run,
+    run_program,
+    seen_without_a_word,
+    sharpen,
+    warned_of,
+    with_left_out,
+    with_silent,
+)
 from explainer.verification.command import OnOutput
+from explainer.verification.judge import faults_without_a_word
 from explainer.workflow import apply, undo
 
 MAX_CANDIDATES = 6
@@ -232,6 +242,7 @@ def next_failure(job: Job, proof: Verification, before: Report) -> Report | None
     if not is_failed:
         seen = list(seen_without_a_word(proof.processes, job.root))
         told = seen or with_left_out(_newly_warned(told, proof, before, job), proof.processes, job.root)
+        told = told or with_silent([], faults_without_a_word(proof.processes))
     report = explain_run(told, proof.processes, job) if told or is_failed else None
     if report is None or not report.findings or _place_of(report) == _place_of(before):
         return None

@@ -113,6 +113,11 @@ def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*faults, *_ends(processes)]))
 
 
+def faults_without_a_word(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
+    """What the libraries let through in a run: gradients scaled wrongly, weights that were not loaded, steps left out."""
+    return tuple(dict.fromkeys(reason for one in processes for reason in _silent_faults(one)))
+
+
 def _ends(processes: Sequence[ProcessReport]) -> Iterator[str]:
     return (f"{_WHERE_IT_ENDED[one.where]} {one.type}: {_first_line(one)}" for one in ends_unseen(processes))
 

@@ -25,6 +25,7 @@ SAMPLE = (
     pytest.param("optimizer/scheduler-order/before-the-optimizer", marks=pytest.mark.slow),
     pytest.param("precision/dtype-mismatch/float64-input", marks=pytest.mark.slow),
     pytest.param("shape/batch-mismatch/shifted-targets", marks=pytest.mark.slow),
+    pytest.param("trainer/api-version/override-under-accumulation", marks=pytest.mark.slow),
 )
 
 
