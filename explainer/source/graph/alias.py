@@ -203,7 +203,7 @@ def is_for_others(write: Write, program: Program) -> bool:
         for one in walk(function)
         if isinstance(one, ast.Assign)
     )
-    return not rebound and not is_returned(function, name)
+    return not rebound and not is_returned(function, name) and not _is_in_a_returned_list(function, name)
 
 
 def _is_field(name: str, program: Program) -> bool:
@@ -275,6 +275,19 @@ def _is_loop_variable(write: Write, name: str) -> bool:
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     arguments = function.args
     return {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _is_in_a_returned_list(function: ast.AST, name: str) -> bool:
+    """Whether a list that the function returns gets the tensor: `path.append(y)` before `return torch.stack(path)`."""
+    lists = {
+        node.func.value.id
+        for node in walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and _is_kept(node, name)
+    }
+    return any(is_returned(function, one) for one in lists)
 
 
 def is_returned(function: ast.AST, name: str) -> bool:

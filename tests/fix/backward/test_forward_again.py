@@ -118,5 +118,8 @@ def test_the_second_backward_of_a_climb_needs_a_forward_there(tmp_path: pathlib.
     after = rewritten(tmp_path, "forward_again", CLIMB, at, **options)
     assert diff_lines(CLIMB, after)[1:] == ["+    F.cross_entropy(net(x), y).backward()"]
     assert rewritten(tmp_path, "sum_losses", CLIMB, at) == CLIMB
+    again = CLIMB.replace("    F.cross_entropy(scores, y).backward()\n", "    (0.5 * loss).backward()\n")
+    after = rewritten(tmp_path, "forward_again", again, "(0.5 * loss)", **options)
+    assert diff_lines(again, after)[1:] == ["+    (0.5 * F.cross_entropy(net(x), y)).backward()"]
     other = CLIMB.replace("first_step", "log")
     assert rewritten(tmp_path, "forward_again", other, at, **options) == other

@@ -176,3 +176,25 @@ def test_a_parameter_that_is_changed_in_some_cases(tmp_path: pathlib.Path) -> No
     """A local would be missing in the others."""
     source = UNIT.format(before="if self.training:\n            self.weight.clamp_(-1, 1)")
     assert rewritten(tmp_path, "write_out_of_place", source, "clamp_", options={"at": "raise"}) == source
+
+
+PATH = """import torch
+def integrate(net, y, steps):
+    path = [y]
+    for _ in range(steps):
+        y += 0.1 * net(y)
+        path.append(y)
+    return torch.stack(path)
+"""
+
+
+def test_a_parameter_that_a_returned_list_gets(tmp_path: pathlib.Path) -> None:
+    """Each state is an entry of its own; not where the caller owns the list, and sees one tensor change."""
+    after = rewritten(tmp_path, "write_out_of_place", PATH, "y +=")
+    assert diff_lines(PATH, after) == ["-        y += 0.1 * net(y)", "+        y = y + 0.1 * net(y)"]
+    owned = (
+        PATH.replace("net, y, steps", "net, y, path, steps")
+        .replace("    path = [y]\n", "")
+        .replace("return torch.stack(path)", "print(len(path))")
+    )
+    assert rewritten(tmp_path, "write_out_of_place", owned, "y +=") == owned

@@ -49,21 +49,32 @@ def _climbed(backward: Backward, program: Program) -> Iterator[Proposal]:
     if climb is None or scope is None:
         return
     for read in (one for one in walk(backward.loss) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)):
-        made = definitions(read.id, backward.statement, scope)
-        value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
-        is_run = isinstance(value, ast.Call) and is_module(Value(value.func, file), program)
-        if (
-            value is not None
-            and is_run
-            and before(made[0], climb)
-            and _is_steady(value, made[0], backward.statement, file, program)
-        ):
+        text = _made_anew(read, climb, backward.statement, file, program)
+        if text is not None:
             yield Proposal(
-                edits=(edit_of(file, read, file.segment(value)),),
+                edits=(edit_of(file, read, text),),
                 culprit=culprit_of(file, backward.statement, "goes back through the forward from before the climb"),
                 belief=3.0,
             )
             return
+
+
+def _made_anew(read: ast.Name, climb: ast.stmt, line: ast.stmt, file: SourceFile, program: Program) -> str | None:
+    """What a name stands for, with the run of a network that made it before the climb; None where no network did."""
+    scope = scope_of(line, file, program)
+    made = definitions(read.id, line, scope) if scope is not None else []
+    value = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+    if value is None or not before(made[0], climb) or not _is_steady(value, made[0], line, file, program):
+        return None
+    start, text = file.span(value)[0], file.segment(value)
+    is_run = any(isinstance(one, ast.Call) and is_module(Value(one.func, file), program) for one in walk(value))
+    names = [one for one in walk(value) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    for one in sorted(names, key=lambda one: -file.span(one)[0]):
+        inner = _made_anew(one, climb, made[0], file, program)
+        if inner is not None:
+            first, last = (at - start for at in file.span(one))
+            text, is_run = text[:first] + inner + text[last:], True
+    return text if is_run else None
 
 
 def _again(backward: Backward, step: ast.stmt, networks: frozenset[str], program: Program) -> Iterator[Proposal]:
