@@ -27,7 +27,7 @@ def reduced_by_base(context: Context) -> Iterator[Proposal]:
     found = {
         left[3]: (left, wrapped, whole)
         for whole in methods
-        if (wrapped := _wrapper(whole[3])) is not None
+        if (wrapped := wrapper_of(whole[3])) is not None
         for left in methods
         if left[2].name == whole[2].name
         and _is_left_out(left, whole)
@@ -53,7 +53,7 @@ def _methods(program: Program) -> Iterator[Method]:
                     yield file, owner, one, ends[0].value
 
 
-def _wrapper(value: ast.expr) -> str | None:
+def wrapper_of(value: ast.expr) -> str | None:
     """How a returned value is reduced, with `{}` for the elements: `self.reduce({})`, `{}.mean()`; None where it is not."""
     if not isinstance(value, ast.Call) or value.keywords:
         return None
@@ -70,7 +70,7 @@ def _is_left_out(left: Method, whole: Method) -> bool:
     """Whether a method computes the same elements as another one, by the same methods of its own, and does not reduce them."""
     own, others = _own_calls(left[3]), _own_calls(whole[3])
     names = {name for name in others if "reduc" not in name}
-    return _wrapper(left[3]) is None and not any("reduc" in name for name in own) and bool(names & own)
+    return wrapper_of(left[3]) is None and not any("reduc" in name for name in own) and bool(names & own)
 
 
 def _own_calls(node: ast.AST) -> set[str]:

@@ -20,6 +20,7 @@ from explainer.source.loop.repeated import run_in_steps
 from explainer.source.name import dotted_name
 from explainer.source.network.follower import followers
 from explainer.source.network.merge import find_merges
+from explainer.source.network.own_weight import rewritten_in_forward
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, dominates, scope_of
@@ -48,6 +49,12 @@ def witnessed(cause: Cause, context: Context) -> Iterator[Evidence]:
                 file=place.file,
                 line=place.line,
             )
+
+
+def _rewrites_own_weights(context: Context) -> Culprit | None:
+    """The first write of a weight, without grad, in the forward of its own module."""
+    found = next(iter(rewritten_in_forward(context.program)), None)
+    return culprit_of(*found, "writes a weight in its own forward") if found is not None else None
 
 
 def _follows_another(context: Context) -> Culprit | None:
@@ -227,6 +234,7 @@ READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "merged-while-training": _merged_while_training,
     "written-over-time": _written_over_time,
     "follows-another": _follows_another,
+    "rewrites-own-weights": _rewrites_own_weights,
     "drops-the-column": _drops_column,
     "keeps-the-column": _keeps_column,
 }

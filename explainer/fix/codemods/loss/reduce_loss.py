@@ -18,6 +18,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.crash import crash_places
 from explainer.fix.idle_mask import idle_mask
 from explainer.fix.reduction_of_base import reduced_by_base
+from explainer.fix.reduction_of_branch import is_reduced_throughout, reduced_by_others
 from explainer.fix.rewrite import operand
 from explainer.fix.seen import seen
 from explainer.model.finding import Culprit
@@ -59,7 +60,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for loss in _losses(context):
         file, node = loss.file, loss.node
-        if _is_reduced(node):
+        if _is_reduced(node) or is_reduced_throughout(node, file, context.program):
+            continue
+        branch = list(reduced_by_others(node, file, context.program))
+        if branch:
+            yield from branch
             continue
         culprit = culprit_of(
             file, loss.guilty, f"is not reduced: `{_short(file, node)}` has one value for each element"
