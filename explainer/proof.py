@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.fix.choice import Choice
@@ -54,6 +54,7 @@ OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
 # What rounds to 0 has no gradient behind a floor either.
 _UNDERFLOWS = frozenset({"nan/log-of-zero", "nan/exp-overflow"})
 _SAME_LOSS = 1e-4
+_SOME_STEPS = 3  # by then a factor that begins as zero, as an adapter's does, has let gradients through
 RUN_ON = 10.0  # seconds: what fails at the end of an epoch, or in an evaluation, is met in a short one
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
 # `ema = 0.9 * ema + 0.1 * loss.detach()`: a statistic of steps that are over, also where this step's loss is divided by it.
@@ -231,6 +232,8 @@ def prove(
     # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/") or _chooses_form(choice.fix)
     is_compared = _is_compared(target.before, proof) and not _is_of_old_policy(choice.fix)
+    # At the first step, which is compared, what is carried had no gradient yet.
+    is_compared = is_compared and not (choice.finding.cause == CARRIED and any(_never_given(proof)))
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not is_compared)):
         # Elsewhere only what the edit itself cuts off: what starved before it is not its doing.
         own = None if is_quiet else written_lines(choice.fix.patch or "")
@@ -244,13 +247,17 @@ def starved_behind(job: Job, target: Target, choice: Choice, proof: Verification
     None where none does. A graph that is mended halfway trains: the layers that were left out of it are told by their gradients,
     which never come. Layers that the program does not use have none either; a trace tells these apart.
     """
-    never = [one for each in proof.processes for one in each.parameters if one.trains and not one.given]
-    if not never or not choice.finding.cause.startswith("no-graph/"):
+    if not any(_never_given(proof)) or not choice.finding.cause.startswith("no-graph/"):
         return None
     first = tuple((name, min(count, job.watch.steps)) for name, count in target.past)
     traced = verify_command(job.command, job.root, replace(job.watch, past=first, trace=True))
     kinds = {line.kind for one in traced.processes for line in lines_of(one.traced)}
     return traced if kinds & {STARVING_CUT, STARVING_OFF} else None
+
+
+def _never_given(proof: Verification) -> Iterator[bool]:
+    """Of each parameter that an optimizer trains whether it never got a gradient."""
+    return (not one.given for each in proof.processes for one in each.parameters if one.trains)
 
 
 def _is_of_old_policy(fix: Fix) -> bool:
@@ -283,6 +290,10 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     # Of a single step too; but the root of an error that is exactly 0 has none to give.
     if choice.finding.cause in _UNDERFLOWS and owned and not any(one.moved for one in owned):
         return "all gradients are zero with the edit: it takes away what was to train"
+    if choice.finding.cause == CARRIED and cuts_graph(choice.fix):
+        still = [one.name for one in owned if one.given >= _SOME_STEPS and not one.moved]
+        if still:
+            return f"{still[0]} gets no gradient but zero: what it makes is used behind the cut alone"
     pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(target, choice) else None
     if pair is not None and not math.isclose(*pair, rel_tol=_SAME_LOSS, abs_tol=_SAME_LOSS):
         return f"the first loss is {pair[1]:.6g}, and was {pair[0]:.6g}: another name meant what was written"
