@@ -37,6 +37,7 @@ INFERENCE = "inplace/inference-tensor"
 # What stepped before such a failure had gradients without it.
 _OF_THE_GRAPH = frozenset(("inplace", "backward", "no-graph"))
 NO_PARAMETERS = "no-graph/empty-parameter-list"
+NO_LONGER_TRAINED = "buffer-of-parameter"  # the fix that makes a buffer of one parameter
 UNREDUCED = "distributed/unused-parameters"
 # Writes into what autograd has saved: the forward ran as it was meant, only its values were gone by the backward.
 ON_SAVED = "inplace/op-on-saved-tensor"
@@ -283,7 +284,7 @@ def _warned_of(target: Target, cause: str, job: Job, proof: Verification) -> str
 
 def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verification) -> str | None:
     """What trained before the edit and trains no more, or otherwise; what belongs to no optimizer still."""
-    if (now := _given(proof.processes)) < target.given:
+    if (now := _given(proof.processes)) < target.given - (choice.fix.id == NO_LONGER_TRAINED):
         # A cut in the wrong place trains on without an error, and without a part of the model.
         return f"{now} parameters get a gradient where {target.given} did before the edit"
     owned = [one for process in proof.processes for one in process.parameters if one.trains and one.given]

@@ -58,6 +58,19 @@ def _find_ratios(program: Program) -> Iterator[Ratio]:
                     yield Ratio(file=file, backward=backward, region=region, old=old, forwards=tuple(lines), inner=own)
 
 
+def takes_ratio(program: Program) -> bool:
+    """Whether a program takes `exp(a - b)` anywhere, as losses do with the log-probabilities of two policies."""
+    return any(program.once(_ratio_calls))
+
+
+def _ratio_calls(program: Program) -> Iterator[bool]:
+    for file in program.parsed():
+        for node in file.walk():
+            if isinstance(node, ast.Call) and any(_difference(node, file.statement(node), file, program)):
+                yield True
+                return
+
+
 def _is_fresh(node: ast.expr, at: ast.stmt, inside: set[ast.AST], file: SourceFile, program: Program) -> bool:
     """Whether an expression is a log-probability of what the region's own statements compute with layers."""
     lines = [node, *(value for one, value in sources(node, at, file, program) if one in inside)]

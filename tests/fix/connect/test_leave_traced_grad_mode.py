@@ -440,3 +440,37 @@ def test_outputs_of_which_none_is_a_target(tmp_path: pathlib.Path) -> None:
     program = write(tmp_path, {"train.py": source})
     for function in (one for _, one in program.functions()):
         assert list(held_targets(function, program.order[0], program)) == []
+
+
+POLICY = """import torch
+
+class Policy(torch.nn.Module):
+    @torch.no_grad()
+    def heads(self, obs):
+        return torch.distributions.Normal(self.mu(obs), 1.0)
+
+    def act(self, obs):
+        dist = self.heads(obs)
+        action = dist.sample()
+        return action, dist.log_prob(action)
+
+    def evaluate(self, obs, action):
+        return self.heads(obs).log_prob(action)
+
+def loss_of(policy, roll):
+    ratio = (policy.evaluate(roll.obs, roll.action) - roll.logp).exp()
+    return -(ratio * roll.advantage).mean()
+"""
+
+
+@pytest.mark.parametrize("ratio", [True, False])
+def test_what_acts_by_shared_heads_stays_without_grad(ratio: bool, tmp_path: pathlib.Path) -> None:
+    """Old probabilities with a graph would have the derivatives of the ratio cancel; without a ratio they are what trains."""
+    source = POLICY if ratio else POLICY.replace(".exp()", ".square()")
+    program = write(tmp_path, {"train.py": source})
+    traced = TracedLine(kind=GRAD_OFF, operation="set_grad_enabled", file=str(tmp_path / "train.py"), line=4)
+    context = Context(program=program, incident=replace(failed(), traced=(traced,)))
+    (one,) = find_codemod("leave_traced_grad_mode")(context)
+    after = splice(source, one.edits) or ""
+    wanted = source.replace("    @torch.no_grad()\n", "")
+    assert after == (wanted.replace("    def act", "    @torch.no_grad()\n    def act") if ratio else wanted)

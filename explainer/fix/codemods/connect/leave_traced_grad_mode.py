@@ -25,6 +25,7 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.segment import find_segments, functions_run_by
 from explainer.source.name import Function, Names
 from explainer.source.network.freeze import ON_PURPOSE
+from explainer.source.network.policy import takes_ratio
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -36,6 +37,7 @@ _BRINGS_WEIGHTS = re.compile(
     r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|frozen|freeze|\bema\b|momentum_|target_net",
     re.IGNORECASE,
 )
+_DRAWS = frozenset({"sample", "rsample", "multinomial", "randn", "randn_like", "normal"})
 _TEACHER = re.compile(r"(?:^|_)teacher", re.IGNORECASE)  # as a name of the program: a text may speak of a school's
 _KEPT_RANDOM = re.compile(
     r"\bfixed\b|reservoir|echo.state|random[_ ](?:feature|projection)|\bnot (?:be )?trained|untrained", re.IGNORECASE
@@ -156,10 +158,11 @@ def _decorated(
 
 
 def _on_evaluations(function: Function, file: SourceFile, decorator: str, program: Program) -> Iterator[Edit]:
-    """The decorator on what calls the function in an evaluation of its own, in the same file."""
+    """The decorator on what calls the function in an evaluation of its own, or to act by it, in the same file."""
     seen: set[Function] = set()
-    for where, call in resolver_of(program).calls_of(function, file):
-        caller = program.names(where).function_of(call)
+    calls = [(one, program.names(one).function_of(call)) for one, call in resolver_of(program).calls_of(function, file)]
+    actors = _actors([caller for _, caller in calls if caller is not None], program)
+    for where, caller in calls:
         if where is file and caller is not None and caller not in seen and not caller.decorator_list:
             seen.add(caller)
             called = {
@@ -167,8 +170,19 @@ def _on_evaluations(function: Function, file: SourceFile, decorator: str, progra
                 for one in walk(caller)
                 if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
             }
-            if "eval" in called and "backward" not in called:
+            is_evaluation = "eval" in called and "backward" not in called
+            if is_evaluation or (caller in actors):
                 yield insert_before(file, caller, f"@{decorator}")
+
+
+def _actors(callers: list[Function], program: Program) -> frozenset[Function]:
+    """Those of several callers that draw from what a policy gives, where another one scores it for a ratio of probabilities.
+
+    With a graph of their own the old probabilities would have the ratio's derivatives cancel.
+    """
+    acting = frozenset(one for one in callers if _methods(one) & _DRAWS and "log_prob" in _methods(one))
+    scoring = [one for one in callers if one not in acting and "log_prob" in _methods(one)]
+    return acting if scoring and takes_ratio(program) else frozenset()
 
 
 def _block(block: ast.With, file: SourceFile, program: Program) -> Iterator[Proposal]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from explainer.fix.aliased_average import aliased_average
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
+from explainer.fix.hand_moved import MAKERS, hand_moved
 from explainer.fix.rewrite import spell, under_no_grad
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_returned
@@ -25,7 +27,7 @@ from explainer.source.value.lineage import binds, block_of, changes, definitions
 from explainer.source.value.resolve import resolver_of
 
 _FORWARD = ("forward", "__call__", "training_step", "compute_loss")
-_MAKERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+_SHARED = "the optimizer moves it too: right where it is given the other parameters alone"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -49,14 +51,22 @@ def propose(context: Context) -> Iterator[Proposal]:
             assert function is not None
             names = context.program.names(file)
             edit = insert_before(file, function, f"@{spell(names, 'torch.no_grad')}()")
-            yield Proposal(edits=(edit,), culprit=culprit, belief=2.0)
+            yield _unless_shared(Proposal(edits=(edit,), culprit=culprit, belief=2.0), statement, file, context)
             return
         row = _row(file, statement, context.program)
         loop = file.enclosing(statement, ast.For)
         if isinstance(loop, ast.For) and _is_stepped(statement, function) and not _is_all_of(row, loop):
             row = [loop]
-        yield Proposal(edits=under_no_grad(file, row, context.program.names(file)), culprit=culprit, belief=2.0)
+        edits = under_no_grad(file, row, context.program.names(file))
+        yield _unless_shared(Proposal(edits=edits, culprit=culprit, belief=2.0), statement, file, context)
         return
+
+
+def _unless_shared(proposal: Proposal, statement: ast.stmt, file: SourceFile, context: Context) -> Proposal:
+    """The proposal, which is shown only where an optimizer moves the parameter too."""
+    if hand_moved(statement, file, context.program) is None:
+        return proposal
+    return replace(proposal, applicability="display", because=_SHARED)
 
 
 def _is_write(statement: ast.stmt) -> bool:
@@ -143,7 +153,7 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
         value = _made(name, statement, file, program)
         if value is None:
             return f"`{name}`" if _is_walked(name, statement, file) else None
-        if program.names(file).is_call(value, *_MAKERS) or _requires_grad(value):
+        if program.names(file).is_call(value, *MAKERS) or _requires_grad(value):
             return f"`{name}`"
         node = value
     return None
@@ -210,7 +220,7 @@ def _is_whole_initialiser(function: Function | None, file: SourceFile, program: 
     nodes = list(walk(function))
     calls = [node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     returned = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
-    makes = any(program.names(file).is_call(node, *_MAKERS) for node in nodes)
+    makes = any(program.names(file).is_call(node, *MAKERS) for node in nodes)
     called = [dotted_name(node.func) or "" for node in nodes if isinstance(node, ast.Call)]
     runs = any(name.startswith("self.") and name.count(".") == 1 for name in called)
     return not returned and not makes and not runs and "backward" not in calls

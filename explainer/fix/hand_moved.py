@@ -1,0 +1,63 @@
+"""A parameter that the program moves by a rule of its own, while an optimizer that takes all of the module's moves it as well.
+
+A multiplier that climbs by the violation of its constraint, a threshold that follows a rate, a bias that balances experts: with
+`no_grad` around its update the optimizer descends what the rule ascends.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
+from explainer.source.network.optimized import optimizer_calls
+from explainer.source.program import Program
+from explainer.source.tree import walk
+
+MAKERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+_SHIFTS = frozenset({"add_", "sub_"})
+_BUILDERS = ("__init__", "forward", "reset_parameters")
+
+
+def hand_moved(statement: ast.stmt, file: SourceFile, program: Program) -> ast.Assign | None:
+    """The statement that makes the parameter which a statement shifts, where an optimizer owns it too; None for any other write.
+
+    What scales, clamps or overwrites a parameter is a projection or a start, and what reads its gradient an optimizer.
+    """
+    names = program.names(file)
+    owner, function = names.class_of(statement), names.function_of(statement)
+    name = dotted_name(_shifted(statement)) or ""
+    attribute = name.removeprefix("self.")
+    is_rule = owner is not None and function is not None and function.name not in _BUILDERS
+    if not is_rule or owner is None or attribute == name or "." in attribute or _reads_gradient(statement):
+        return None
+    made = [one for one in walk(owner) if isinstance(one, ast.Assign) and name in map(dotted_name, one.targets)]
+    value = made[0].value if len(made) == 1 and len(made[0].targets) == 1 else None
+    if not isinstance(value, ast.Call) or not names.is_call(value, *MAKERS) or len(value.args) != 1 or value.keywords:
+        return None
+    return made[0] if any(_takes_all(call, where, attribute) for where, call in optimizer_calls(program)) else None
+
+
+def _shifted(statement: ast.stmt) -> ast.expr | None:
+    """What a statement adds something to in place."""
+    if isinstance(statement, ast.AugAssign):
+        return statement.target if isinstance(statement.op, (ast.Add, ast.Sub)) else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_shift = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _SHIFTS
+    return call.func.value if is_shift else None  # type: ignore[union-attr]
+
+
+def _reads_gradient(statement: ast.stmt) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in walk(statement))
+
+
+def _takes_all(call: ast.Call, file: SourceFile, attribute: str) -> bool:
+    """Whether an optimizer is given all parameters of a whole model, and nothing is said of the one by its name."""
+    whole = [
+        one
+        for one in walk(call)
+        if isinstance(one, ast.Attribute)
+        and one.attr in ("parameters", "named_parameters")
+        and isinstance(one.value, ast.Name)
+    ]
+    return bool(whole) and attribute not in file.segment(call)
