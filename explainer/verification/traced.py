@@ -389,6 +389,8 @@ def _why_not_finite(bad: Mapping[str, Any]) -> str:
         if bad.get("infinity"):
             sign = "minus " if bad["infinity"] == "-inf" else ""
             return f"`{bad['operation']}` was given data that holds {sign}infinity"
+        if bad["input"] == "state":
+            return f"`{bad['operation']}` was given a parameter that a step with a damaged state left not finite"
         given = "a parameter" if bad["input"] == "parameter" else "data"
         return f"`{bad['operation']}` was given {given} that is not finite"
     value = "NaN" if bad["kind"] == "nan" else "infinity"

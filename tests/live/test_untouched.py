@@ -257,3 +257,34 @@ def test_memory_that_a_worker_filled() -> None:
         bad = tracer.explain(None, "")["not_finite"]
     assert bad is not None
     assert bad["input"] == "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("exp_avg_sq", -1.0, "state"),
+        ("exp_avg", float("nan"), "state"),
+        ("exp_avg", -1.0, None),
+        ("exp_avg_sq", 0.5, None),
+    ],
+)
+def test_an_optimizer_that_begins_with_a_damaged_state(name: str, value: float, wanted: str | None) -> None:
+    """A second moment below 0, or what is not finite: the step makes the parameters so; a first moment may be negative."""
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 1)
+    before = torch.optim.AdamW(net.parameters(), lr=0.1)
+    net(torch.randn(2, 4)).sum().backward()
+    before.step()
+    before.state[net.weight][name].fill_(value)
+    tracer, undo = tracing.arm(torch)
+    tracer.begins()
+    with undo:
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+        optimizer.load_state_dict(before.state_dict())
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+        net(torch.randn(2, 4)).sum().backward()
+        bad = tracer.explain(None, "")["not_finite"]
+    assert (bad.get("input") if bad is not None else None) == wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -67,6 +67,7 @@ STEEP = frozenset(
      "inverse", "solve", "cholesky", "logit", "dist")
 )  # fmt: skip
 MAX_ROWS = 3
+SECOND_MOMENTS = frozenset(("exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum"))
 QUOTIENTS = frozenset(("div", "div_", "__truediv__", "true_divide"))
 CLASS_LOSSES = frozenset(("cross_entropy", "nll_loss", "nll_loss_nd", "nll_loss2d"))
 
@@ -78,6 +79,18 @@ def broken_rows(tensor: Any) -> dict[str, list[int]]:
     broken = ~tensor.detach().isfinite().flatten(1).all(1)
     count, whole = int(broken.sum()), len(broken)
     return {"rows": broken.nonzero().flatten()[:MAX_ROWS].tolist(), "broken": [count, whole]} if count < whole else {}
+
+
+def is_damaged(state: Mapping[Any, Any]) -> bool:
+    """Whether what an optimizer keeps of a parameter is not finite, or a second moment, of which it takes the root, below 0."""
+    for name, value in state.items():
+        if not hasattr(value, "is_floating_point") or not value.is_floating_point() or hasattr(value, "to_local"):
+            continue
+        if value.is_meta or value.is_sparse or not value.numel():
+            continue
+        if not bool(value.isfinite().all()) or (name in SECOND_MOMENTS and bool((value < 0).any())):
+            return True
+    return False
 
 
 class Finite:
@@ -102,6 +115,7 @@ class Finite:
         self._infinite_data = InfiniteData(flow, self._types, MOVES, DELIBERATE)
         self.may_have_stepped = True  # whether an optimizer may have made the parameters what they are
         self._begun: dict[int, bool] = {}  # whether a parameter was finite before its first step
+        self._moved_by_damage: set[int] = set()  # those whose optimizer began with a state that no steps leave
 
     def watch(self, name: str, number: int, output: Any, inputs: tuple[int, ...]) -> None:
         """Note the sum of an output, and of its gradient once that is there; a view of what is watched needs none of its own."""
@@ -340,8 +354,12 @@ class Finite:
                 if id(one) not in self._begun:
                     own = one.to_local() if hasattr(one, "to_local") else one  # no word with other ranks
                     self._begun[id(one)] = own.is_meta or own.is_sparse or self._is_finite(own)
+                    if self._begun[id(one)] and is_damaged(optimizer.state.get(one) or {}):
+                        self._moved_by_damage.add(id(one))
 
     def _parameter(self, parameter: Any = None) -> str:
+        if id(parameter) in self._moved_by_damage:
+            return "state"
         is_as_made = not self.may_have_stepped or self._begun.get(id(parameter)) is False
         return "untouched" if is_as_made else "parameter"
 

@@ -99,3 +99,19 @@ def test_weights_that_were_loaded(source: str, name: str, wanted: list[int], tmp
     found = list(find_codemod("weights_source")(context))
     assert [one.culprit.line for one in found] == wanted
     assert not any(one.edits for one in found)
+
+
+STATES = """import torch
+def resume(path, model, optimizer):
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+"""
+
+
+def test_the_state_of_an_optimizer(tmp_path: pathlib.Path) -> None:
+    """The line that loads it, and not the one that loads the weights, which were sound."""
+    incident = replace(failed(), facts=(Fact(name="traced_bad_input", value="state"),))
+    context = Context(program=write(tmp_path, {"train.py": STATES}), incident=incident)
+    (one,) = find_codemod("weights_source")(context)
+    assert (one.edits, one.culprit.line) == ((), 5)

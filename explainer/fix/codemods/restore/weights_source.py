@@ -2,7 +2,8 @@
 
 A cell without a number in a table beside the program comes first, then the line that makes weights of what was read,
 `nn.Embedding.from_pretrained(table)`, `nn.Parameter(torch.from_numpy(table))`, and the line that reads it; else the one line that
-loads weights, `model.load_state_dict(...)`, `PeftModel.from_pretrained(base, path)`.
+loads weights, `model.load_state_dict(...)`, `PeftModel.from_pretrained(base, path)`. Where a trace saw that an optimizer began with
+a damaged state, the line that loads that.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from explainer.source.value.upstream import calls_behind
 _OF_VALUES = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 _ADAPTER = re.compile(r"lora_|\badapter|prompt_encoder|\bia3_")
 _OTHERS = re.compile(r"opt(?:im\w*)?\b|sched|scaler|Tokenizer|Processor|Config|Extractor", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"\bopt(?:im\w*)?\b|\boptim", re.IGNORECASE)
 _OPENS = ("open", "read_text", "read_bytes")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """The lines, where a trace saw such weights; none where the program makes none of what it reads."""
+    if any(one.name == "traced_bad_input" and one.value == "state" for one in context.incident.facts):
+        yield from _of_state(context.program)
+        return
     live = context.incident.fact("live_untouched_parameters")
     is_traced = any(one.name == "traced_bad_input" and one.value == "untouched" for one in context.incident.facts)
     if live is None and not is_traced:
@@ -48,6 +53,22 @@ def propose(context: Context) -> Iterator[Proposal]:
         for file, node in loads if len(loads) == 1 else ():
             why = f"loads weights, of which `{live.value.rpartition(' ')[2]}` is not finite"
             yield Proposal(edits=(), culprit=culprit_of(file, node, why), belief=1.5, is_origin=True)
+
+
+def _of_state(program: Program) -> Iterator[Proposal]:
+    """The one line that loads the state of an optimizer, which is damaged."""
+    found = [
+        (file, node)
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "load_state_dict"
+        and _OPTIMIZER.search(ast.unparse(node.func.value))
+    ]
+    for file, node in found if len(found) == 1 else ():
+        why = "loads the optimizer's state, which is damaged"
+        yield Proposal(edits=(), culprit=culprit_of(file, node, why), belief=1.5, is_origin=True)
 
 
 def _loads(program: Program, *, is_adapter: bool) -> list[tuple[SourceFile, ast.Call]]:
