@@ -81,14 +81,15 @@ def test_the_slow_copy_has_no_graph(tmp_path: pathlib.Path, text: str, wanted: l
 
 THROUGH = ("self.key(x)", "self.key(self.query[0](x) @ torch.ones(4, 3))")
 NAMED = ("self.key(x)", "self.key(input=self.query[0](x) @ torch.ones(4, 3))")
+SHARED = ("self.key(x)", "self.query(self.key(x) @ torch.ones(2, 3))")
 OWNED = ("model.query.parameters()", "[*model.query.parameters(), *model.key.parameters()]")
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
     "change",
-    [THROUGH, NAMED, OWNED],
-    ids=["gradients go through it", "gradients go through a named argument", "an optimizer owns it"],
+    [THROUGH, NAMED, SHARED, OWNED],
+    ids=["gradients go through it", "gradients go through a named argument", "a head takes it", "an optimizer owns it"],
 )
 def test_a_network_that_trains_keeps_its_graph(tmp_path: pathlib.Path, change: tuple[str, str]) -> None:
     """It is given what the other network computes, or is trained by itself and synchronised besides."""

@@ -18,6 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
 from explainer.source.network.follower import followers
+from explainer.source.network.module import is_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
@@ -49,6 +50,8 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
     given = [one for run in runs for one in (*run.args, *(each.value for each in run.keywords))]
     if any(provenance.trace(Value(one, file)).live for one in given) or _is_optimized(slow, program):
         return
+    if any(_feeds_another(run, file, program) for run in runs):
+        return  # a head that both share would train through the copy's side
     edits: dict[Edit, None] = {}
     for run in runs:
         statement = file.statement(run)
@@ -59,6 +62,17 @@ def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterat
     if edits:
         why = f"runs `{slow}`, whose weights follow another network's, with a graph"
         yield Proposal(edits=tuple(edits), culprit=culprit_of(file, file.statement(runs[0]), why), belief=4.5)
+
+
+def _feeds_another(run: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether another module takes what the copy gives: `self.head(self.slow(x))`."""
+    inner: ast.AST = run
+    above = file.parents.get(run)
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.Call) and inner in above.args and is_module(Value(above.func, file), program):
+            return True
+        inner, above = above, file.parents.get(above)
+    return False
 
 
 def _is_optimized(slow: str, program: Program) -> bool:
