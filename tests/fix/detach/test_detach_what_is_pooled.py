@@ -46,6 +46,22 @@ pool = Pool()
 def loss_of(x):
     return pool.query(net(x)).pow(2).mean()
 """
+BY_NAME = """
+class History:
+    def __init__(self):
+        self.kept = {"loss": []}
+    def update(self, loss):
+        self.kept["loss"].append(loss)
+        self.kept.setdefault("all", []).append(loss)
+    def mean(self):
+        return torch.stack(self.kept["loss"]).mean()
+history = History()
+def loss_of(x):
+    loss = net(x).pow(2).mean()
+    trend = history.mean() if history.kept["loss"] else 0.0
+    history.update(loss)
+    return loss + (loss - trend).relu()
+"""
 LOOP = """
 def main():
     for _ in range(4):
@@ -56,6 +72,10 @@ def main():
 main()
 """
 FORMS = {
+    "a history by name": (
+        BY_NAME,
+        ['self.kept["loss"].append(loss.detach())', 'self.kept.setdefault("all", []).append(loss.detach())'],
+    ),
     "a memory of pairs": (MEMORY, ["self.store.append((z.detach(), y))"]),
     "a pool that is exchanged": (POOL, ["self.images.append(batch.detach())", "self.images[0] = batch.detach()"]),
 }

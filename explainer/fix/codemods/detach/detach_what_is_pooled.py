@@ -68,13 +68,22 @@ def _filled(name: str, owner: ast.ClassDef, file: SourceFile, program: Program) 
 
 
 def _put(statement: ast.stmt, name: str) -> ast.expr | None:
-    """What a statement puts into a container: `self.images.append(image)`, `self.images[k] = image`."""
+    """What a statement puts into a container: `self.images.append(image)`, `self.images[k] = image`, `self.images[k].append(image)`."""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return statement.value if dotted_name(statement.targets[0].value) == name else None
+        return statement.value if _container(statement.targets[0]) == name else None
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
         return None
-    return call.args[-1] if call.func.attr in PUTS and dotted_name(call.func.value) == name else None
+    return call.args[-1] if call.func.attr in PUTS and _container(call.func.value) == name else None
+
+
+def _container(node: ast.expr) -> str | None:
+    """The container that an entry belongs to: `self.history` of `self.history["loss"]`, of `self.history.setdefault(key, [])`."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        if isinstance(node, ast.Call) and node.func.attr != "setdefault":  # type: ignore[attr-defined]
+            return None
+        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    return dotted_name(node)
 
 
 def _has_graph(
