@@ -113,6 +113,9 @@ def _held(call: ast.Call, file: SourceFile, program: Program) -> Edit | None:
     statement = file.statement(call)
     if any(isinstance(one, ast.Attribute) and one.attr in _HELD for one in walk(statement)):
         return None
+    around = program.names(file).function_of(call)
+    if around is not None and _TARGET.search(around.name):  # `values = critic.values(obs)` of `nstep_targets`
+        return put_method(file, call, ".detach()")
     name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     if isinstance(statement, ast.Assign) and isinstance(name, ast.Name) and _TARGET.search(name.id):
         return put_method(file, statement.value, ".detach()")

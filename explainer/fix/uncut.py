@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from explainer.fix.codemod import edit_of, remove_statement
 from explainer.fix.held_target import held_targets, targets_among
+from explainer.fix.keep_mode import keep_mode
 from explainer.fix.stacked import is_nested, stacked
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -219,9 +220,11 @@ def _grad_mode(cut: Cut, sources: set[ast.AST], program: Program) -> list[Edit] 
         return [remove_statement(file, node)]
     line = node.lineno  # type: ignore[attr-defined]
     function = file.parents.get(node)
-    is_decorator = isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-    held = held_targets(function, file, program) if is_decorator else ()  # type: ignore[arg-type]
-    return [Edit(file=file.path, start=file.line_start(line), end=file.line_start(line + 1), new=""), *held]
+    taken_off = Edit(file=file.path, start=file.line_start(line), end=file.line_start(line + 1), new="")
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(node, ast.expr):
+        return [taken_off]
+    kept = keep_mode(function, file, file.segment(node), program)
+    return [taken_off, *kept, *held_targets(function, file, program)]
 
 
 def _left_block(

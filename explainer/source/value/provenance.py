@@ -63,9 +63,16 @@ class Provenance:
         self._steps = 0
         self._left = _ALL_STEPS
         self._open: set[tuple[int, int | str | None, int]] = set()
+        self._traced: dict[tuple[int, int | str | None, int], tuple[Value, Trace]] = {}  # the values keep their ids
 
     def trace(self, value: Value) -> Trace:
-        """The trace of an expression that stands in `value.file`."""
+        """The trace of an expression that stands in `value.file`; what was traced before is not paid for again."""
+        key = (id(value.node), value.pick, id(value.arguments) if value.arguments else 0)
+        if key not in self._traced:
+            self._traced[key] = value, self._trace(value)
+        return self._traced[key][1]
+
+    def _trace(self, value: Value) -> Trace:
         self._steps = most = max(_LEAST_STEPS, min(_STEPS, self._left))
         self._open.clear()
         found = self._entered(value, 0)

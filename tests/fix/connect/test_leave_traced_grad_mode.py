@@ -369,6 +369,32 @@ def test_a_target_alone_stays_without_a_graph(tmp_path: pathlib.Path) -> None:
     assert list(held_targets(function, program.order[0], program)) == []
 
 
+def test_what_a_function_makes_targets_of(tmp_path: pathlib.Path) -> None:
+    """It says so by its own name; the prediction of another call keeps its graph."""
+    source = """import torch
+
+class Critic(torch.nn.Module):
+    @torch.no_grad()
+    def values(self, obs):
+        return self.net(obs)
+
+def td_targets(critic, roll):
+    values = critic.values(roll.obs)
+    return roll.reward + 0.9 * values[1:]
+
+def loss_of(critic, roll):
+    prediction = critic.values(roll.obs[:-1])
+    return (td_targets(critic, roll) - prediction).square().mean()
+
+critic = Critic()
+loss_of(critic, roll).backward()
+"""
+    program = write(tmp_path, {"train.py": source})
+    (function,) = [one for _, one in program.functions() if one.name == "values"]
+    after = splice(program.order[0].text, tuple(held_targets(function, program.order[0], program))) or ""
+    assert changed_lines(source, after) == ["values = critic.values(roll.obs).detach()"]
+
+
 def test_a_target_beside_what_it_is_held_against(tmp_path: pathlib.Path) -> None:
     """The function makes both."""
     source = """import torch

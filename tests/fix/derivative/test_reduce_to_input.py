@@ -27,6 +27,7 @@ CASES = {
     "by a product": ("g.mT @ x", "[8, 96, 5]", "[96, 5]", "(g.mT @ x).sum(dim=0)"),
     "transposed": ("g @ x", "[4, 3]", "[3, 4]", "(g @ x).t()"),
     "two axes that may be meant": ("g", "[16, 16]", "[16]", None),
+    "as many samples as channels": ("g", "[16, 16, 96]", "[16]", "g.sum(dim=(0, 2))"),
     "smaller than the input": ("g.sum()", "[]", "[16]", None),
     "kept as an axis of one": ("g.sum(0, keepdim=True)", "[1, 16, 96]", "[16]", "g.sum(0, keepdim=True).sum(dim=(0, 2))"),
 }  # fmt: skip

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.beside_teacher import is_beside_teacher
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.held_target import held_targets, targets_among
+from explainer.fix.keep_mode import keep_mode, methods_of
 from explainer.fix.pooled import find_pooled
 from explainer.fix.uncut import dedent
 from explainer.model.patch import Edit
@@ -25,11 +26,8 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.segment import find_segments, functions_run_by
 from explainer.source.name import Function, Names
 from explainer.source.network.freeze import ON_PURPOSE
-from explainer.source.network.policy import takes_ratio
 from explainer.source.place import place_of
 from explainer.source.program import Program
-from explainer.source.tree import walk
-from explainer.source.value.resolve import resolver_of
 
 _MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 # Weights that come from elsewhere, or follow others, may be frozen on purpose.
@@ -37,7 +35,6 @@ _BRINGS_WEIGHTS = re.compile(
     r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|frozen|freeze|\bema\b|momentum_|target_net",
     re.IGNORECASE,
 )
-_DRAWS = frozenset({"sample", "rsample", "multinomial", "randn", "randn_like", "normal"})
 _TEACHER = re.compile(r"(?:^|_)teacher", re.IGNORECASE)  # as a name of the program: a text may speak of a school's
 _KEPT_RANDOM = re.compile(
     r"\bfixed\b|reservoir|echo.state|random[_ ](?:feature|projection)|\bnot (?:be )?trained|untrained", re.IGNORECASE
@@ -115,18 +112,12 @@ def _in_segments(context: Context) -> Iterator[Proposal]:
 
 def _draws(function: Function) -> bool:
     """Whether a function draws a sample, as a policy does that acts."""
-    return bool(_methods(function) & {"sample", "multinomial"})
+    return bool(methods_of(function) & {"sample", "multinomial"})
 
 
 def _scores_its_draw(function: Function) -> bool:
     """Whether a function draws a sample and gives its log-probability."""
-    return "log_prob" in _methods(function) and _draws(function)
-
-
-def _methods(function: Function) -> set[str]:
-    return {
-        one.func.attr for one in walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
-    }
+    return "log_prob" in methods_of(function) and _draws(function)
 
 
 def _is_mode(node: ast.expr, names: Names) -> bool:
@@ -147,7 +138,7 @@ def _decorated(
             yield Proposal(
                 edits=(
                     Edit(file=file.path, start=start, end=end, new=""),
-                    *_on_evaluations(function, file, file.segment(one), context.program),
+                    *keep_mode(function, file, file.segment(one), context.program),
                     *held_targets(function, file, context.program),
                 ),
                 culprit=culprit_of(
@@ -155,34 +146,6 @@ def _decorated(
                 ),
                 belief=2.5,
             )
-
-
-def _on_evaluations(function: Function, file: SourceFile, decorator: str, program: Program) -> Iterator[Edit]:
-    """The decorator on what calls the function in an evaluation of its own, or to act by it, in the same file."""
-    seen: set[Function] = set()
-    calls = [(one, program.names(one).function_of(call)) for one, call in resolver_of(program).calls_of(function, file)]
-    actors = _actors([caller for _, caller in calls if caller is not None], program)
-    for where, caller in calls:
-        if where is file and caller is not None and caller not in seen and not caller.decorator_list:
-            seen.add(caller)
-            called = {
-                one.func.attr
-                for one in walk(caller)
-                if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
-            }
-            is_evaluation = "eval" in called and "backward" not in called
-            if is_evaluation or (caller in actors):
-                yield insert_before(file, caller, f"@{decorator}")
-
-
-def _actors(callers: list[Function], program: Program) -> frozenset[Function]:
-    """Those of several callers that draw from what a policy gives, where another one scores it for a ratio of probabilities.
-
-    With a graph of their own the old probabilities would have the ratio's derivatives cancel.
-    """
-    acting = frozenset(one for one in callers if _methods(one) & _DRAWS and "log_prob" in _methods(one))
-    scoring = [one for one in callers if one not in acting and "log_prob" in _methods(one)]
-    return acting if scoring and takes_ratio(program) else frozenset()
 
 
 def _block(block: ast.With, file: SourceFile, program: Program) -> Iterator[Proposal]:

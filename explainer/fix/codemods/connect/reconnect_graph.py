@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.failure import backward_roots, is_in_frames
@@ -39,9 +40,20 @@ def propose(context: Context) -> Iterator[Proposal]:
         trace = provenance.trace(root)
         if trace.live:
             continue
-        for chain in trace.chains:
+        chains = _fewest(trace.chains)
+        for chain in chains:
             if kind_of(chain) == context.options.get("cuts", "values"):
-                yield from _proposal(chain, trace, context)
+                yield from _proposal(chain, replace(trace, chains=chains), context)
+
+
+def _fewest(chains: Sequence[Chain]) -> tuple[Chain, ...]:
+    """The chains but those of which a part alone cuts another way: with that part taken out, a graph reaches the loss."""
+    sets = dict.fromkeys(frozenset(one) for one in chains)
+    return tuple(
+        next(chain for chain in chains if frozenset(chain) == one)
+        for one in sets
+        if not any(other < one for other in sets)
+    )
 
 
 def kind_of(chain: Chain) -> str:

@@ -17,7 +17,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.tree import walk
-from explainer.source.value.binding import bounds_of, calls_behind
+from explainer.source.value.binding import bounds_of, calls_behind, parameters_of
 from explainer.source.value.lineage import statements_of
 
 _NUMBER = re.compile(r"\d+")
@@ -35,7 +35,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if found is None or found.name != owner or function.name != "backward":
             continue
         for value in _returned(function, int(str(index))):
-            edit = _edit(file, value, got, wanted)
+            edit = _edit(file, value, got, wanted, _axis(found, int(str(index)), len(got)))
             if edit is None and len(got) == len(wanted) == 1 and _is_of_any_rank(found):
                 edit = _within_rows(file, value, function)
             if wanted == got[:1] and len(got) > 1 and _is_of_any_rank(found):
@@ -93,12 +93,40 @@ def _returned(backward: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> I
             yield value
 
 
-def _edit(file: SourceFile, value: ast.expr, got: tuple[int, ...], wanted: tuple[int, ...]) -> Edit | None:
+def _axis(owner: ast.ClassDef, index: int, rank: int) -> int | None:
+    """The axis along which `forward` lays a vector that it is given, `alpha.view(1, -1, 1)`, among as many as the gradient has."""
+    forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
+    names = parameters_of(forward)[1:] if forward is not None else []
+    found = {
+        axis
+        for node in walk(forward)
+        if index < len(names) and (axis := _laid(node, names[index], rank)) is not None
+    } if forward is not None else set()  # fmt: skip
+    return found.pop() if len(found) == 1 else None
+
+
+def _laid(node: ast.AST, name: str, rank: int) -> int | None:
+    """The axis of `name.view(1, -1, 1)`, `name.reshape(1, -1, 1)` and `name[None, :, None]` that is not 1."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        target, axes = node.value, [isinstance(one, ast.Slice) for one in node.slice.elts]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("view", "reshape"):
+        target, axes = node.func.value, [not (isinstance(one, ast.Constant) and one.value == 1) for one in node.args]
+    else:
+        return None
+    is_vector = len(axes) == rank and sum(axes) == 1 and isinstance(target, ast.Name) and target.id == name
+    return axes.index(True) if is_vector else None
+
+
+def _edit(
+    file: SourceFile, value: ast.expr, got: tuple[int, ...], wanted: tuple[int, ...], axis: int | None
+) -> Edit | None:
     if len(wanted) == 2 and got == wanted[::-1] and wanted[0] != wanted[1]:
         return put_method(file, value, ".t()")
     ways = [
         kept for kept in itertools.combinations(range(len(got)), len(wanted)) if tuple(got[at] for at in kept) == wanted
     ]
+    if len(ways) > 1 and axis is not None and (axis,) in ways:
+        ways = [(axis,)]  # the batch is as large as the vector is long
     if len(ways) != 1 or len(got) == len(wanted) or isinstance(value, ast.Starred):
         return None
     surplus = [at for at in range(len(got)) if at not in ways[0]]

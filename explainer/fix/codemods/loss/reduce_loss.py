@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.crash import crash_places
 from explainer.fix.idle_mask import idle_mask
+from explainer.fix.reduction_by_helper import reduced_by_helper
 from explainer.fix.reduction_of_base import reduced_by_base
 from explainer.fix.reduction_of_branch import is_reduced_throughout, reduced_by_others
 from explainer.fix.rewrite import operand
@@ -62,9 +63,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         file, node = loss.file, loss.node
         if _is_reduced(node) or is_reduced_throughout(node, file, context.program):
             continue
-        branch = list(reduced_by_others(node, file, context.program))
-        if branch:
-            yield from branch
+        own = [*reduced_by_helper(node, file, context.program), *reduced_by_others(node, file, context.program)]
+        if own:
+            yield from own
             continue
         culprit = culprit_of(
             file, loss.guilty, f"is not reduced: `{_short(file, node)}` has one value for each element"
