@@ -33,6 +33,11 @@ def out_of_place(write: Write) -> tuple[Edit, ...]:
     return _method(write) if write.kind == METHOD else ()
 
 
+def symbol_of(operator: ast.operator) -> str | None:
+    """How an operator is written; None for those that tensors have no method for."""
+    return _SYMBOLS.get(type(operator))
+
+
 def value_alone(write: Write) -> tuple[Edit, ...]:
     """`x.exp_()` as `x.exp()`, for a write that never came about; none where the method has no such form."""
     call = write.node

@@ -197,7 +197,16 @@ def _is_number(node: ast.AugAssign, file: SourceFile, program: Program) -> bool:
     owner = program.names(file).class_of(node) if name and name.startswith("self.") else None
     bound = program.names(file).assignments(name, owner or scope) if name and scope is not None else []
     first = next((one for one in bound if isinstance(one, (ast.Assign, ast.AnnAssign))), None)
-    return first is not None and _is_plain(first.value, file, program)
+    return first is not None and _is_plain(_value_for(name, first), file, program)
+
+
+def _value_for(name: str | None, statement: ast.Assign | ast.AnnAssign) -> ast.expr | None:
+    """What a statement gives a name, its part of `rows, marks = [], []` too."""
+    target, value = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target, statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = zip(target.elts, value.elts, strict=True)
+        return next((each for one, each in pairs if dotted_name(one) == name), value)
+    return value
 
 
 def _is_plain(value: ast.expr | None, file: SourceFile, program: Program) -> bool:
