@@ -39,6 +39,7 @@ MAX_LOCALS = 400
 MAX_NODES = 20_000
 MAX_NAMES = 6
 MAX_MOVED = 8
+MAX_WRITTEN = 512  # the steps of a loop save alike
 MAX_WARNINGS = 40
 MAX_PARAMETERS = 1_000
 MAX_WARNING = 8_000
@@ -447,8 +448,10 @@ class _Graph:
         except RuntimeError as error:
             text = str(error)
             is_written = any(one in text for one in _WRITTEN)
-            if is_written and len(moved) < MAX_MOVED:
-                moved.append(self._describe(node, name))
+            if is_written and len(self.moved) < MAX_WRITTEN:
+                told = self._describe(node, name)
+                if len(moved) < MAX_MOVED:
+                    moved.append(told)
             elif "have already been freed" in text and len(freed) < MAX_MOVED:
                 freed.append(node.name())
         except (AttributeError, TypeError, ValueError):

@@ -17,6 +17,7 @@ from .statistics import Statistics
 from .write import Write, Writes
 
 MAX_TOLD = 8
+MAX_MOVED = 512
 _FACTORIES = frozenset(
     ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
      "new_ones", "new_full")
@@ -93,20 +94,25 @@ class Account:
         ]
 
     def written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
-        """The first write into each saved tensor that moved, and the line that saved it."""
-        found = []
-        for node, tensor, name in moved:
+        """The first write into each saved tensor that moved, and the line that saved it: of those of a loop each line once."""
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for node, tensor, name in islice(moved, MAX_MOVED):
             number = sequence_of(node)
             if number is None or not hasattr(tensor, "untyped_storage"):
                 continue
             writes = self._writes.after(tensor, number, threading.get_ident())
             if writes:
-                found.append(
-                    {**_told(writes[0]), "kind": "write", "node": node.name(), "read": self._reader(node, name)}
+                told = _told(writes[0])
+                read = self._reader(node, name)
+                lines = (
+                    told["file"],
+                    told["line"],
+                    *((read["file"], read["line"]) if read is not None else (None, name)),
                 )
+                found.setdefault(lines, {**told, "kind": "write", "node": node.name(), "read": read})
             if len(found) >= MAX_TOLD:
                 break
-        return found
+        return list(found.values())
 
     def _reader(self, node: Any, name: str) -> dict[str, Any] | None:
         """The line whose operation saved a tensor under a name."""
