@@ -61,7 +61,7 @@ _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
 # `ema = 0.9 * ema + 0.1 * loss.detach()`: a statistic of steps that are over, also where this step's loss is divided by it.
 # Not `state = tuple(part.detach() for part in state)`, nor `state = {**state, "h": state["h"].detach()}`.
 _AVERAGE = re.compile(
-    r"\+\s*([\w.]+)\s*=\s*(?=.*(?<![\w.])\1\b)(?!.*(?<![\w.])\1(?:\.\w+|\[[^\]]*\])*\.detach)(?!.*\bin \1\b)"
+    r"\+\s*([\w.]+(?:\[\w+\])?)\s*=\s*(?=.*(?<![\w.])\1(?!\w))(?!.*(?<![\w.])\1(?:\.\w+|\[[^\]]*\])*\.detach)(?!.*\bin \1\b)"
 )
 _CUT = re.compile(r"\.detach_?\(|\bno_grad\b|\binference_mode\b|requires_grad_\(False\)")
 

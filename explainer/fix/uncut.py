@@ -97,6 +97,7 @@ def unwrapped(node: ast.Call, file: SourceFile, head: str = "", tail: str = "") 
     ]
 
 
+_DEPTH = 4
 _STANDS_ALONE = (ast.Assign, ast.Return, ast.AugAssign, ast.Call, ast.keyword, ast.Tuple, ast.List, ast.AnnAssign)
 
 
@@ -126,19 +127,18 @@ def _as_tensor(node: ast.Call, file: SourceFile, program: Program) -> list[Edit]
     return [Edit(file=file.path, start=end - len("tensor"), end=end, new="as_tensor")]
 
 
-def is_list(value: Value, program: Program) -> bool:
-    """Whether an expression is a Python list rather than a tensor."""
+def is_list(value: Value, program: Program, depth: int = 0) -> bool:
+    """Whether an expression is a Python list rather than a tensor, here or where it was handed in."""
     if isinstance(value.node, _LISTS):
         return True
     if isinstance(value.node, ast.Call):
         return program.names(value.file).qualified(value.node.func) in ("list", "sorted")
     found = list(resolver_of(program).behind(value)) if dotted_name(value.node) else []
-    plain = [one for one in found if isinstance(one.statement, (ast.Assign, ast.AnnAssign)) and one.pick is None]
-    return bool(plain) and any(isinstance(one.node, _LISTS) or _is_call_of(one, "list", program) for one in plain)
-
-
-def _is_call_of(value: Value, name: str, program: Program) -> bool:
-    return isinstance(value.node, ast.Call) and program.names(value.file).qualified(value.node.func) == name
+    # What a caller hands in has no statement here.
+    plain = [
+        one for one in found if isinstance(one.statement, (ast.Assign, ast.AnnAssign, type(None))) and one.pick is None
+    ]
+    return depth < _DEPTH and any(is_list(one, program, depth + 1) for one in plain)
 
 
 def _torch_name(file: SourceFile, program: Program) -> str | None:

@@ -15,6 +15,7 @@ from explainer.source.data.column import arguments_calls, drops
 from explainer.source.graph.write import find_writes
 from explainer.source.loop.backward import Backward, find_backwards, stepped
 from explainer.source.loop.carried import find_carried
+from explainer.source.loop.common_step import climbs
 from explainer.source.loop.recurrence import find_recurrent_writes
 from explainer.source.loop.repeated import run_in_steps
 from explainer.source.name import dotted_name
@@ -26,6 +27,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, dominates, scope_of
 from explainer.source.value.flow import Reach, flow_of
 from explainer.source.value.lineage import before, loops_of, reads, sources, statements_of
+from explainer.source.value.resolve import resolver_of
 
 _LOOKED_FOR = ("retain_graph", "post_accumulate_grad_hook", "register_hook", "create_graph", "threading")
 _HARMLESS = frozenset(
@@ -49,6 +51,17 @@ def witnessed(cause: Cause, context: Context) -> Iterator[Evidence]:
                 file=place.file,
                 line=place.line,
             )
+
+
+def _moved_by_a_climb(context: Context) -> Culprit | None:
+    """The traced write of what takes the first of two steps, which the program calls as such."""
+    resolver = resolver_of(context.program)
+    for _, file, statement in traced_statements(WRITE, context):
+        function = context.program.names(file).function_of(statement)
+        calls = resolver.calls_of(function, file) if function is not None else []
+        if any(climbs(where.statement(call)) for where, call in calls):
+            return culprit_of(file, statement, "moves the weights for the second gradient")
+    return None
 
 
 def _rewrites_own_weights(context: Context) -> Culprit | None:
@@ -234,6 +247,7 @@ READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "merged-while-training": _merged_while_training,
     "written-over-time": _written_over_time,
     "follows-another": _follows_another,
+    "moved-by-a-climb": _moved_by_a_climb,
     "rewrites-own-weights": _rewrites_own_weights,
     "drops-the-column": _drops_column,
     "keeps-the-column": _keeps_column,

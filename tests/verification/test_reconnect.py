@@ -169,6 +169,8 @@ def patched(line: str) -> Fix:
         ('state = {**state, "h": state["h"].detach()}', True),
         ("state = state._replace(h=state.h.detach())", True),
         ("ema = 0.9 * ema + 0.1 * loss.detach()", False),
+        ("self.scale[name] = 0.9 * self.scale[name] + 0.1 * value.detach()", False),
+        ("self.scale[name] = 0.9 * self.scale[name].detach() + 0.1 * value", True),
         ("x = torch.relu(x)", False),
     ],
 )

@@ -121,5 +121,15 @@ def test_the_second_backward_of_a_climb_needs_a_forward_there(tmp_path: pathlib.
     again = CLIMB.replace("    F.cross_entropy(scores, y).backward()\n", "    (0.5 * loss).backward()\n")
     after = rewritten(tmp_path, "forward_again", again, "(0.5 * loss)", **options)
     assert diff_lines(again, after)[1:] == ["+    (0.5 * F.cross_entropy(net(x), y)).backward()"]
+    kept = CLIMB.replace("    scores = net(x)\n", "    scores = net(x)\n    overlap = 0.1 * net.overlap()\n").replace(
+        "net = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))",
+        "class Net(nn.Module):\n    def forward(self, x):\n        return self.layer(x)\n"
+        "    def overlap(self):\n        return self.layer.weight.square().sum()\nnet = Net()",
+    )
+    kept = kept.replace(
+        "    F.cross_entropy(scores, y).backward()\n", "    (F.cross_entropy(net(x), y) + overlap).backward()\n"
+    )
+    after = rewritten(tmp_path, "forward_again", kept, "+ overlap)", **options)
+    assert diff_lines(kept, after)[1:] == ["+    (F.cross_entropy(net(x), y) + 0.1 * net.overlap()).backward()"]
     other = CLIMB.replace("first_step", "log")
     assert rewritten(tmp_path, "forward_again", other, at, **options) == other

@@ -69,8 +69,29 @@ loss.backward()
 """,
         "loss.backward()",
     ),
+    "decorated heads of which one use is detached": (
+        HEAD
+        + """@torch.no_grad()
+def heads(x):
+    return net(x)
+loss = (heads(x) + heads(x).detach()).square().mean()
+loss.backward()
+""",
+        "loss.backward()",
+    ),
 }
 WRONG = {
+    "a list that a caller hands in": (
+        HEAD
+        + """def weigh(parts):
+    return torch.as_tensor(parts).mean()
+losses = [F.cross_entropy(net(x), y) for _ in range(2)]
+loss = weigh(losses)
+loss.backward()
+""",
+        "loss.backward()",
+        ["return torch.stack(parts).mean()"],
+    ),
     "detach in the loss": (
         HEAD
         + """loss = F.cross_entropy(net(x).detach(), y)

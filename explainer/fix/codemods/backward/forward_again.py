@@ -24,6 +24,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.lineage import before, binds, block_of, definitions, lineage, scope_of
 from explainer.source.value.once import is_random
+from explainer.source.value.resolve import resolver_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -67,7 +68,7 @@ def _made_anew(read: ast.Name, climb: ast.stmt, line: ast.stmt, file: SourceFile
     if value is None or not before(made[0], climb) or not _is_steady(value, made[0], line, file, program):
         return None
     start, text = file.span(value)[0], file.segment(value)
-    is_run = any(isinstance(one, ast.Call) and is_module(Value(one.func, file), program) for one in walk(value))
+    is_run = any(isinstance(one, ast.Call) and _runs_module(one, file, program) for one in walk(value))
     names = [one for one in walk(value) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     for one in sorted(names, key=lambda one: -file.span(one)[0]):
         inner = _made_anew(one, climb, made[0], file, program)
@@ -75,6 +76,14 @@ def _made_anew(read: ast.Name, climb: ast.stmt, line: ast.stmt, file: SourceFile
             first, last = (at - start for at in file.span(one))
             text, is_run = text[:first] + inner + text[last:], True
     return text if is_run else None
+
+
+def _runs_module(call: ast.Call, file: SourceFile, program: Program) -> bool:
+    """Whether a call runs a module, or a method that the program has written for one: `model.overlap()`."""
+    if is_module(Value(call.func, file), program):
+        return True
+    is_own = resolver_of(program).function_of(call, Value(call, file)) is not None
+    return is_own and isinstance(call.func, ast.Attribute) and is_module(Value(call.func.value, file), program)
 
 
 def _again(backward: Backward, step: ast.stmt, networks: frozenset[str], program: Program) -> Iterator[Proposal]:
