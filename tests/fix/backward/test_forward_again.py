@@ -131,5 +131,10 @@ def test_the_second_backward_of_a_climb_needs_a_forward_there(tmp_path: pathlib.
     )
     after = rewritten(tmp_path, "forward_again", kept, "+ overlap)", **options)
     assert diff_lines(kept, after)[1:] == ["+    (F.cross_entropy(net(x), y) + 0.1 * net.overlap()).backward()"]
+    kept = kept.replace("overlap = 0.1 * net.overlap()", "overlap = net.overlap() - 1").replace(
+        "+ overlap)", "- overlap)"
+    )
+    after = rewritten(tmp_path, "forward_again", kept, "- overlap)", **options)
+    assert diff_lines(kept, after)[1:] == ["+    (F.cross_entropy(net(x), y) - (net.overlap() - 1)).backward()"]
     other = CLIMB.replace("first_step", "log")
     assert rewritten(tmp_path, "forward_again", other, at, **options) == other

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.rewrite import free_name
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
@@ -49,10 +50,7 @@ def _edited(recipe: ast.expr, file: SourceFile, program: Program) -> Iterator[Pr
     if scope is None:
         return
     if _is_read(recipe, names):
-        taken = {one.id for one in walk(scope) if isinstance(one, ast.Name)}
-        name = next(
-            one for one in ("config", "peft_config", "adapter_config", "recipe", "adapter_recipe") if one not in taken
-        )
+        name = free_name("config", scope)
         text = f"{name} = {file.segment(recipe)}\n{name}.{_FLAG} = False"
         edits = (insert_before(file, statement, text), edit_of(file, recipe, name))
         yield Proposal(edits=edits, culprit=culprit_of(file, recipe, _WHY), belief=2.2)

@@ -75,7 +75,16 @@ def _made_anew(read: ast.Name, climb: ast.stmt, line: ast.stmt, file: SourceFile
         if inner is not None:
             first, last = (at - start for at in file.span(one))
             text, is_run = text[:first] + inner + text[last:], True
-    return text if is_run else None
+    return _as_operand(text, value, file.parents.get(read)) if is_run else None
+
+
+def _as_operand(text: str, value: ast.expr, above: ast.AST | None) -> str:
+    """A value's text as it stands in the place of its name: in parentheses where that would bind its parts otherwise."""
+    is_open = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.Compare, ast.Lambda, ast.Await))
+    is_part = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.Compare))
+    is_product = isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div))
+    is_sum = isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Add, ast.Sub))
+    return f"({text})" if is_open and is_part and not (is_product and is_sum) else text
 
 
 def _runs_module(call: ast.Call, file: SourceFile, program: Program) -> bool:
