@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -81,7 +81,7 @@ def broken_rows(tensor: Any) -> dict[str, list[int]]:
     return {"rows": broken.nonzero().flatten()[:MAX_ROWS].tolist(), "broken": [count, whole]} if count < whole else {}
 
 
-def is_damaged(state: Mapping[Any, Any]) -> bool:
+def is_damaged(state: dict[Any, Any]) -> bool:
     """Whether what an optimizer keeps of a parameter is not finite, or a second moment, of which it takes the root, below 0."""
     for name, value in state.items():
         if not hasattr(value, "is_floating_point") or not value.is_floating_point() or hasattr(value, "to_local"):
@@ -354,7 +354,8 @@ class Finite:
                 if id(one) not in self._begun:
                     own = one.to_local() if hasattr(one, "to_local") else one  # no word with other ranks
                     self._begun[id(one)] = own.is_meta or own.is_sparse or self._is_finite(own)
-                    if self._begun[id(one)] and is_damaged(optimizer.state.get(one) or {}):
+                    kept = getattr(optimizer, "state", {}).get(one)
+                    if self._begun[id(one)] and isinstance(kept, dict) and is_damaged(kept):
                         self._moved_by_damage.add(id(one))
 
     def _parameter(self, parameter: Any = None) -> str:
