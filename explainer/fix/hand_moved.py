@@ -29,7 +29,7 @@ def hand_moved(statement: ast.stmt, file: SourceFile, program: Program) -> ast.A
     name = dotted_name(_shifted(statement)) or ""
     attribute = name.removeprefix("self.")
     is_rule = owner is not None and function is not None and function.name not in _BUILDERS
-    if not is_rule or owner is None or attribute == name or "." in attribute or _reads_gradient(statement):
+    if not is_rule or owner is None or attribute == name or "." in attribute or reads_gradient(statement):
         return None
     made = [one for one in walk(owner) if isinstance(one, ast.Assign) and name in map(dotted_name, one.targets)]
     value = made[0].value if len(made) == 1 and len(made[0].targets) == 1 else None
@@ -47,7 +47,8 @@ def _shifted(statement: ast.stmt) -> ast.expr | None:
     return call.func.value if is_shift else None  # type: ignore[union-attr]
 
 
-def _reads_gradient(statement: ast.stmt) -> bool:
+def reads_gradient(statement: ast.stmt) -> bool:
+    """Whether a statement reads a gradient, as what an optimizer does by hand."""
     return any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in walk(statement))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
 from explainer.catalog.bundle import load_catalog
 from explainer.fix.codemod import Context
 from explainer.fix.witness import READERS
+from explainer.model.trace import WRITE, TracedLine
 from tests.fix.rewriting import failed, line_of, write
 
 HEAD = """import torch
@@ -146,3 +148,27 @@ def test_a_state_that_is_written_over_time_is_seen(body: str, words: str, tmp_pa
 def test_a_residual_stream_is_no_state(body: str, tmp_path: pathlib.Path) -> None:
     """A loop over layers, or a tensor of each round's own, is written alike and is another cause."""
     assert seen_over_time(body, tmp_path) is None
+
+
+CLIMBED = """import torch
+class SAM:
+    @torch.no_grad()
+    def climb(self):
+        for p in self.params:
+            p.add_(p.grad)
+sam = SAM()
+loss.backward()
+sam.climb()
+(loss_of(net) + penalty).backward()
+"""
+
+
+@pytest.mark.parametrize(("called", "is_told"), [("sam.climb()", True), ("sam.average()", False)])
+def test_what_takes_the_first_of_two_steps(called: str, is_told: bool, tmp_path: pathlib.Path) -> None:  # noqa: FBT001
+    """By the name under which the program calls what a trace saw writing."""
+    source = CLIMBED.replace("climb(self)", called[4:-1] + "self)").replace("sam.climb()", called)
+    program = write(tmp_path, {"train.py": source})
+    line = line_of(source, "p.add_")
+    traced = TracedLine(kind=WRITE, operation="add_", file=str(tmp_path / "train.py"), line=line)
+    found = READERS["moved-by-a-climb"](Context(program=program, incident=replace(failed(), traced=(traced,))))
+    assert (found is not None and found.line == line) == is_told

@@ -17,7 +17,6 @@ from .statistics import Statistics
 from .write import Write, Writes
 
 MAX_TOLD = 8
-MAX_MOVED = 512
 _FACTORIES = frozenset(
     ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
      "new_ones", "new_full")
@@ -96,7 +95,7 @@ class Account:
     def written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
         """The first write into each saved tensor that moved, and the line that saved it: of those of a loop each line once."""
         found: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for node, tensor, name in islice(moved, MAX_MOVED):
+        for node, tensor, name in moved:
             number = sequence_of(node)
             if number is None or not hasattr(tensor, "untyped_storage"):
                 continue

@@ -109,9 +109,13 @@ def resume(path, model, optimizer):
 """
 
 
-def test_the_state_of_an_optimizer(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("name", ["optimizer", "opt", "opt_actor", "self.optim"])
+def test_the_state_of_an_optimizer(name: str, tmp_path: pathlib.Path) -> None:
     """The line that loads it, and not the one that loads the weights, which were sound."""
     incident = replace(failed(), facts=(Fact(name="traced_bad_input", value="state"),))
-    context = Context(program=write(tmp_path, {"train.py": STATES}), incident=incident)
+    context = Context(
+        program=write(tmp_path, {"train.py": STATES.replace("    optimizer.load", f"    {name}.load")}),
+        incident=incident,
+    )
     (one,) = find_codemod("weights_source")(context)
     assert (one.edits, one.culprit.line) == ((), 5)

@@ -24,7 +24,7 @@ from explainer.source.value.upstream import calls_behind
 _OF_VALUES = ("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 _ADAPTER = re.compile(r"lora_|\badapter|prompt_encoder|\bia3_")
 _OTHERS = re.compile(r"opt(?:im\w*)?\b|sched|scaler|Tokenizer|Processor|Config|Extractor", re.IGNORECASE)
-_OPTIMIZER = re.compile(r"\bopt(?:im\w*)?\b|\boptim", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"\bopt(?:im|_|\b)", re.IGNORECASE)
 _OPENS = ("open", "read_text", "read_bytes")
 
 

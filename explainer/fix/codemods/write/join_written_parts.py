@@ -40,8 +40,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         is_read = any(
             isinstance(one, ast.Name) and one.id == base and one.lineno > (loop.end_lineno or 0) for one in walk(scope)
         )
-        is_plain = not any(base in _read(part) for part in (ast.parse(value[1], mode="eval").body,))
-        if not is_read or not is_plain:
+        is_of_whole = any(isinstance(one, ast.Name) and one.id == base for one in walk(statement))
+        if not is_read or is_of_whole:
             continue
         each = f"{value[1]} for {file.segment(loop.target)} in {file.segment(loop.iter)}"
         at = f", {file.segment(dim)}" if dim is not None else ""
@@ -51,10 +51,6 @@ def propose(context: Context) -> Iterator[Proposal]:
             belief=3.0,
         )
         return
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {one.id for one in walk(node) if isinstance(one, ast.Name)}
 
 
 def _written(statement: ast.stmt, file: SourceFile) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from explainer.fix.aliased_average import aliased_average
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.crash import crash_places
-from explainer.fix.hand_moved import MAKERS, hand_moved
+from explainer.fix.hand_moved import MAKERS, hand_moved, reads_gradient
 from explainer.fix.rewrite import spell, under_no_grad
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_returned
@@ -42,8 +42,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         function = context.program.names(file).function_of(statement)
         leaf = _leaf(statement, file, context.program) or _of_another(statement)
         is_step = function is not None and _is_optimizer_step(function, file, context.program)
-        reads_gradient = _reads_gradient(statement) or is_step or _is_stepped(statement, function)
-        if not reads_gradient and (leaf is None or _is_used_after(statement, function)):
+        is_of_gradient = reads_gradient(statement) or is_step or _is_stepped(statement, function)
+        if not is_of_gradient and (leaf is None or _is_used_after(statement, function)):
             return
         why = f"writes {leaf or 'a parameter'} in place with grad mode on"
         culprit = culprit_of(file, statement, why)
@@ -71,10 +71,6 @@ def _unless_shared(proposal: Proposal, statement: ast.stmt, file: SourceFile, co
 
 def _is_write(statement: ast.stmt) -> bool:
     return bool(changes(statement)) or isinstance(statement, ast.AugAssign)
-
-
-def _reads_gradient(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in walk(statement))
 
 
 def _is_optimizer_step(function: Function, file: SourceFile, program: Program) -> bool:
@@ -233,7 +229,7 @@ def _row(file: SourceFile, statement: ast.stmt, program: Program) -> list[ast.st
     for one in block[block.index(statement) + 1 :]:
         is_same = name is not None and dotted_name(_target(one)) == name  # what raised is a leaf by any name
         takes = root is not None and any(isinstance(node, ast.Name) and node.id == root for node in walk(one))
-        alike = _is_write(one) and (is_same or takes or _leaf(one, file, program) is not None or _reads_gradient(one))
+        alike = _is_write(one) and (is_same or takes or _leaf(one, file, program) is not None or reads_gradient(one))
         if not alike or one.lineno != (row[-1].end_lineno or 0) + 1:
             break
         row.append(one)
