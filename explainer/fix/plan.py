@@ -6,10 +6,10 @@ import os
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
+from explainer.fix.clue.trace import traced_belief, traced_first
 from explainer.fix.codemod import Context, Proposal, find_codemod
-from explainer.fix.import_line import torch_imports
 from explainer.fix.splice import make_patch
-from explainer.fix.trace import traced_belief, traced_first
+from explainer.fix.text.import_line import torch_imports
 from explainer.model.finding import SYMPTOM_LINE, Culprit, Evidence, Finding, Fix
 from explainer.model.patch import FilePatch, Patch
 from explainer.model.rule import Cause, FixRule
@@ -141,7 +141,7 @@ def _absence(cause: Cause, context: Context) -> Iterator[Evidence]:
 def _witnessed(cause: Cause, context: Context, faults: list[str]) -> tuple[Evidence, ...]:
     if not any(rule.reads == "source" for rule in cause.evidence):
         return ()
-    from explainer.fix.witness import witnessed
+    from explainer.fix.clue.witness import witnessed
 
     try:
         return tuple(witnessed(cause, context))

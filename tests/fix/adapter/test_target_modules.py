@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from explainer.fix.projection import DEFAULTS, names_among, names_for
+from explainer.fix.network.projection import DEFAULTS, names_among, names_for
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact
 from tests.fix.rewriting import best, changed_lines, failed, rewritten, write

@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.crash import message_of
 from explainer.model.verification import IDLE
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

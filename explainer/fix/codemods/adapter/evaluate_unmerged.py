@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.import_line import import_after
+from explainer.fix.text.import_line import import_after
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.repeated import run_in_steps

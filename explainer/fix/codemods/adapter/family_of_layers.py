@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.crash import message_of
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

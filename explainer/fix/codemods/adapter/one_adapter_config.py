@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.rewrite import remove_argument
+from explainer.fix.text.rewrite import remove_argument
 from explainer.source.tree import walk
 
 _BOTH = ("`PeftModel` instance", "`peft_config`")

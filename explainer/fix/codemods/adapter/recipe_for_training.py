@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.rewrite import free_name
+from explainer.fix.text.rewrite import free_name
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program

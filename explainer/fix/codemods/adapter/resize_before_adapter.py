@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import free_name
+from explainer.fix.text.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name

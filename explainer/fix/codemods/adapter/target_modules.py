@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.layer_path import entered, inside, layers_within, narrowed, repathed
-from explainer.fix.projection import (
+from explainer.fix.network.layer_path import entered, inside, layers_within, narrowed, repathed
+from explainer.fix.network.projection import (
     architecture_of_class,
     architecture_of_release,
     known_architecture,
     names_among,
     names_for,
 )
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

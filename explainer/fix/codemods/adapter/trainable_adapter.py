@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.rewrite import add_argument
-from explainer.fix.uncut import dedent
+from explainer.fix.graph.uncut import dedent
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.import_line import imported
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.import_line import imported
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.name import dotted_name
 from explainer.source.network.idle_adapter import IdleAdapter, find_idle_adapters
 from explainer.source.program import Program

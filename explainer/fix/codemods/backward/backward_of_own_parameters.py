@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
-from explainer.fix.crash import is_crash
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.loop.backward import Backward, cleared, find_backwards, stepped
 from explainer.source.value.lineage import block_of
 

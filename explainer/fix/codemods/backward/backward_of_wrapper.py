@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import failing_statements
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of

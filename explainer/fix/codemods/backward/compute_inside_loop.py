@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
-from explainer.fix.data_run import modules_in, modules_run
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.data.run import modules_in, modules_run
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad

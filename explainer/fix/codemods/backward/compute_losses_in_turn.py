@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import fails_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
-from explainer.fix.crash import fails_at
-from explainer.fix.later import Gone, Turns, asked_again, delayed, kept_in, may_wait, place_of, rebinds, spare
-from explainer.fix.rewrite import free_name
+from explainer.fix.loss.later import Gone, Turns, asked_again, delayed, kept_in, may_wait, place_of, rebinds, spare
+from explainer.fix.text.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward

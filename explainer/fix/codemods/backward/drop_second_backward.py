@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
-from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
 from explainer.source.loop.backward import Backward, find_backwards
 from explainer.source.loop.pair import Pair, find_pairs

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import TAKEN
 from explainer.source.hook.collection import Collection

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.name import Names
 from explainer.source.tree import walk

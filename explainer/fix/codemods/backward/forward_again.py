@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import fails_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import fails_at
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward
 from explainer.source.loop.common_step import climbs, shared_steps

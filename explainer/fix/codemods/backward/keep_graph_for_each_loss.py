@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.loss import add_keyword
+from explainer.fix.text.argument import add_keyword
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import loss_of
 from explainer.source.loop.pair import graph_lines

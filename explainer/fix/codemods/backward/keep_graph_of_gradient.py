@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import is_crash
-from explainer.fix.loss import add_keyword
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.argument import add_keyword
 from explainer.model.trace import CUT, DEAD_TERM
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import asks_for

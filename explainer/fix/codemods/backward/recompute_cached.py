@@ -12,10 +12,10 @@ import ast
 from collections.abc import Iterator
 from typing import TypedDict
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import is_crash
-from explainer.fix.loss import add_keyword
-from explainer.fix.uncut import dedent
+from explainer.fix.graph.uncut import dedent
+from explainer.fix.text.argument import add_keyword
 from explainer.model.patch import Edit
 from explainer.model.trace import ONCE_IN_STEP
 from explainer.source.file import SourceFile

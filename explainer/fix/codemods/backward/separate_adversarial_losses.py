@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import fails_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
-from explainer.fix.crash import fails_at
-from explainer.fix.loss import drop_keyword
+from explainer.fix.text.argument import drop_keyword
 from explainer.model.patch import Edit
 from explainer.source.loop.backward import calls_of
 from explainer.source.loop.pair import Pair, find_pairs, runs

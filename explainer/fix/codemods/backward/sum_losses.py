@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.crash import is_crash
-from explainer.fix.loss import add_keyword, term
+from explainer.fix.text.argument import add_keyword, term
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

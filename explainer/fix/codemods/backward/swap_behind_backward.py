@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.failure import is_written_once
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
-from explainer.fix.failure import is_written_once
-from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.loop.backward import stepped
 from explainer.source.loop.event import Gap, find_gaps

@@ -11,10 +11,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.attention_kernel import Backends, find_forced, read_backends

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import anomaly_node, nearness
+from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.data.padding import inverted_masks
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

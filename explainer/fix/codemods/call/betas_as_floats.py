@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import crash_places
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

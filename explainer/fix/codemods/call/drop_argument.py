@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import remove_argument
+from explainer.fix.text.rewrite import remove_argument
 from explainer.source.name import Names
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from explainer.catalog.interface import distributions, is_of
-from explainer.fix.base_call import calls_of_base
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.text.base_call import calls_of_base
 from explainer.model.incident import Frame
 from explainer.model.interface import Change
 from explainer.model.patch import Edit

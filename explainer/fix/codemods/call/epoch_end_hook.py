@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.crash import message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk

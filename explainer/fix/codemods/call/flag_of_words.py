@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, replace_whole
+from explainer.fix.text.rewrite import operand, replace_whole
 from explainer.model.incident import TOLD_NO
 from explainer.model.patch import Edit
 from explainer.source.network.condition import find_conditions

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.blame import nearness
+from explainer.fix.clue.blame import nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
 
 

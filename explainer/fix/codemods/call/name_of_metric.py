@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.setting.python import read_python
 from explainer.source.setting.setting import Setting

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.rewrite import add_argument
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")

@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.crash import message_of
-from explainer.fix.setting_choice import has_value
+from explainer.fix.setting.choice import has_value
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.setting.flow import members_behind, settings_behind

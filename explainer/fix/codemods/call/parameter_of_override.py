@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.base_call import calls_of_base
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.base_call import calls_of_base
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.interface import Change
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

@@ -11,10 +11,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import add_argument, remove_argument
-from explainer.fix.setting_edit import add_key, remove, rename_key, set_value
+from explainer.fix.setting.edit import add_key, remove, rename_key, set_value
+from explainer.fix.text.rewrite import add_argument, remove_argument
 from explainer.model.interface import Change
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

@@ -13,11 +13,11 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from explainer.fix.blame import crash_frames, nearness
+from explainer.fix.clue.blame import crash_frames, nearness
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import add_argument
-from explainer.fix.setting_spread import set_in_options
+from explainer.fix.setting.spread import set_in_options
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.value.binding import Value

@@ -2,7 +2,7 @@
 
 The rule's options:
 
-- `swap`: what must be written and what is to be written for it (`explainer/fix/setting_choice.py` says how);
+- `swap`: what must be written and what is to be written for it (`explainer/fix/setting/choice.py` says how);
 - `add` with `owner`: a setting that is added to the calls of an owner (`TrainingArguments`), or of a class that inherits it, or
   where such a call takes its `**options` from, where it is not written anywhere; `beside`: other settings of the owner, behind
   which it goes in a file that a parser reads;
@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.setting_choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
-from explainer.fix.setting_edit import add_key, remove, set_value
-from explainer.fix.setting_owner import key_of_mapping, parsers_of, setting_in_call, settings_of_parser
+from explainer.fix.setting.choice import ANY, Swap, Wanted, has_value, is_setting, place_of_setting, read_swaps
+from explainer.fix.setting.edit import add_key, remove, set_value
+from explainer.fix.setting.owner import key_of_mapping, parsers_of, setting_in_call, settings_of_parser
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

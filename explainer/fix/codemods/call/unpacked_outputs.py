@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import nearness
+from explainer.fix.clue.blame import nearness
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of
 

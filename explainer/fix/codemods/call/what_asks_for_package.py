@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.crash import message_of
 from explainer.source.setting.python import read_python
 from explainer.source.setting.setting import ASSIGNED, Setting
 

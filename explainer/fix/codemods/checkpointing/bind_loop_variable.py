@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import is_crash
-from explainer.fix.trace import traced_places
-from explainer.fix.uncheckpoint import checkpoint_calls
+from explainer.fix.graph.uncheckpoint import checkpoint_calls
 from explainer.model.patch import Edit
 from explainer.model.trace import REPLAYED
 from explainer.source.file import SourceFile

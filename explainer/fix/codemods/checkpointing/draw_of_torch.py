@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, spell
-from explainer.fix.uncheckpoint import checkpoint_calls
+from explainer.fix.graph.uncheckpoint import checkpoint_calls
+from explainer.fix.text.rewrite import operand, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name

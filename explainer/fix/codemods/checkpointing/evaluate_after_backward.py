@@ -20,7 +20,7 @@ from explainer.fix.codemod import (
     lines_of,
     remove_statement,
 )
-from explainer.fix.rewrite import free_name
+from explainer.fix.text.rewrite import free_name
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward, cleared, find_backwards
 from explainer.source.loop.event import between

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.import_line import drop_name
-from explainer.fix.loss import drop_keyword
+from explainer.fix.text.argument import drop_keyword
+from explainer.fix.text.import_line import drop_name
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards

@@ -12,11 +12,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import add_argument
-from explainer.fix.setting_choice import has_value
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.choice import has_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.graph.segment import FORM, Segment, find_segments, writes_in_place
 from explainer.source.setting.flow import members_behind, settings_behind

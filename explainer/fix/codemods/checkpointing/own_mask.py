@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
-from explainer.fix.rewrite import operand
-from explainer.fix.uncheckpoint import CHECKPOINT, checkpoint_calls, plain_call
+from explainer.fix.graph.uncheckpoint import CHECKPOINT, checkpoint_calls, plain_call
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import SUBSCRIPT, Write, find_writes

@@ -10,9 +10,9 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.rewrite import spell
 from explainer.model.trace import HIDDEN_WRITE, READ
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

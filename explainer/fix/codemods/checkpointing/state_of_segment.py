@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.trace import traced_statements
 from explainer.model.trace import PARTED
 from explainer.source.name import Function, dotted_name
 from explainer.source.value.binding import walk_scope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import is_crash
-from explainer.fix.uncheckpoint import checkpoint_calls, plain_call
+from explainer.fix.graph.uncheckpoint import checkpoint_calls, plain_call
 
 
 def propose(context: Context) -> Iterator[Proposal]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.beside_entry import beside_entry, records_at
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.trace import traced_statements
+from explainer.fix.graph.beside_entry import beside_entry, records_at
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, DEAD_TERM, STARVING_CUT, TracedLine
 from explainer.source.graph.overwritten import Overwrite

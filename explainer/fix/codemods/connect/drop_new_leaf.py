@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.trace import traced_statements
-from explainer.fix.uncut import unwrapped
+from explainer.fix.graph.uncut import unwrapped
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
 from explainer.source.file import SourceFile

@@ -11,11 +11,11 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.failure import backward_roots, failing_statements, statements_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
-from explainer.fix.differentiated import Part, asks_for_gradient, find_part, reaches_backward
-from explainer.fix.failure import backward_roots, failing_statements, statements_at
-from explainer.fix.inference_mode import inference_modes, without_inference
-from explainer.fix.rewrite import in_block, put_method, spell
+from explainer.fix.graph.differentiated import Part, asks_for_gradient, find_part, reaches_backward
+from explainer.fix.graph.inference_mode import inference_modes, without_inference
+from explainer.fix.text.rewrite import in_block, put_method, spell
 from explainer.model.incident import Frame
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

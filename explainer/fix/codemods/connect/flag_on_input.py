@@ -10,9 +10,9 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.rewrite import put_method
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.model.trace import EARLY, MADE
 from explainer.source.file import SourceFile

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import add_argument, put_method
+from explainer.fix.text.rewrite import add_argument, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name

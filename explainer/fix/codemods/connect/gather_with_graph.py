@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.import_line import import_after
-from explainer.fix.rewrite import spell
-from explainer.fix.trace import traced_places
+from explainer.fix.text.import_line import import_after
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.file import SourceFile

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import add_argument, in_block, spell
-from explainer.fix.setting_spread import set_in_options
+from explainer.fix.setting.spread import set_in_options
+from explainer.fix.text.rewrite import add_argument, in_block, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state

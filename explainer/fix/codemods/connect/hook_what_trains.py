@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import in_block
+from explainer.fix.text.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk

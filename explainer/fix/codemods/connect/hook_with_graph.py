@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of, raised_at
-from explainer.fix.rewrite import in_block
+from explainer.fix.text.rewrite import in_block
 from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
 

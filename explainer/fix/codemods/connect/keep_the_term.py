@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import ADDED, DEAD_TERM
 from explainer.source.file import SourceFile

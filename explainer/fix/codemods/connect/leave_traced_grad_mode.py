@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.beside_teacher import is_beside_teacher
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.held_target import held_targets, targets_among
-from explainer.fix.keep_mode import keep_mode, methods_of
-from explainer.fix.pooled import find_pooled
-from explainer.fix.uncut import dedent
+from explainer.fix.graph.held_target import held_targets, targets_among
+from explainer.fix.graph.keep_mode import keep_mode, methods_of
+from explainer.fix.graph.uncut import dedent
+from explainer.fix.loss.pooled import find_pooled
+from explainer.fix.network.beside_teacher import is_beside_teacher
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import is_in_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.failure import is_in_frames
-from explainer.fix.leaf import flags, inner_leaf, is_leaf_call, leaf_last
-from explainer.fix.lost_leaf import of_gradients
-from explainer.fix.optimized_leaf import REFUSED, of_optimizers
-from explainer.fix.rewrite import put_method
+from explainer.fix.graph.leaf import flags, inner_leaf, is_leaf_call, leaf_last
+from explainer.fix.graph.lost_leaf import of_gradients
+from explainer.fix.graph.optimized_leaf import REFUSED, of_optimizers
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_mode_cut
 from explainer.source.name import Names, dotted_name

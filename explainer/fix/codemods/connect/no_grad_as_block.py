@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.rewrite import indented, spell
+from explainer.fix.text.rewrite import indented, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places
-from explainer.fix.inference_mode import inference_modes, without_inference
+from explainer.fix.graph.inference_mode import inference_modes, without_inference
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program

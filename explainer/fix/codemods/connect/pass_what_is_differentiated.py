@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.data.pieces import joined_pieces
 from explainer.source.file import SourceFile

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from explainer.fix.clue.failure import backward_roots, is_in_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import backward_roots, is_in_frames
-from explainer.fix.uncut import uncut
+from explainer.fix.graph.uncut import uncut
 from explainer.model.patch import Edit
 from explainer.source.graph.cut import ARRAY, COPY, DATA, DETACH, GRAD_MODE, INTEGER, LIBRARY, SAMPLE, STEP, VALUE, Cut
 from explainer.source.value.provenance import Trace, provenance_of

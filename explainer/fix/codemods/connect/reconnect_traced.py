@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.beside_entry import beside_entry, records_at
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.detachment import PUTS
-from explainer.fix.pooled import find_pooled
-from explainer.fix.rewrite import spell
+from explainer.fix.graph.beside_entry import beside_entry, records_at
+from explainer.fix.graph.detachment import PUTS
+from explainer.fix.graph.uncut import uncut
+from explainer.fix.loss.pooled import find_pooled
 from explainer.fix.splice import splice
-from explainer.fix.trace import traced_statements
-from explainer.fix.uncut import uncut
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, STARVING_CUT
 from explainer.source.file import SourceFile

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import warned_at
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.crash import warned_at
-from explainer.fix.failure import failing_statements
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk

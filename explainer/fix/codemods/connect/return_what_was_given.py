@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.trace import traced_statements
 from explainer.model.trace import STARVING_CUT
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.rewrite import spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
 from explainer.source.file import SourceFile

@@ -11,9 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import in_block
+from explainer.fix.text.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.freeze import owner_of

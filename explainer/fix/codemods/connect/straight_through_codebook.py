@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.trace import traced_statements
 from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name

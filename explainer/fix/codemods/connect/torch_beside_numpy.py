@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.import_line import import_after
-from explainer.fix.in_torch import NoForm, Translation
-from explainer.fix.rewrite import spell
+from explainer.fix.graph.in_torch import NoForm, Translation
 from explainer.fix.splice import splice
+from explainer.fix.text.import_line import import_after
+from explainer.fix.text.rewrite import spell
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.tree import walk

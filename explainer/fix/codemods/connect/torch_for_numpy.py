@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.in_torch import NoForm, Translation
-from explainer.fix.trace import traced_statements
+from explainer.fix.graph.in_torch import NoForm, Translation
 from explainer.model.trace import CUT, STARVING_CUT
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.pooled import Pooled, find_pooled
-from explainer.fix.trace import traced_statements
+from explainer.fix.loss.pooled import Pooled, find_pooled
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT, STARVING_OFF
 from explainer.source.file import SourceFile

@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import replace_whole
+from explainer.fix.text.rewrite import replace_whole
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.lineage import definitions, scope_of

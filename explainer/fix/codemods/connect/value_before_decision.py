@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import dead_ends
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import dead_ends
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import INTEGER, STEP
 from explainer.source.name import Function

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.trace import traced_statements
 from explainer.model.patch import Edit
 from explainer.model.trace import STARVING_CUT
 from explainer.source.graph.alias import is_aliased, is_for_others

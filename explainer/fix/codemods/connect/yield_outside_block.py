@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
+from explainer.fix.clue.crash import crash_places, message_of
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.data_run import modules_in
-from explainer.fix.rewrite import free_name
-from explainer.fix.trace import traced_statements
+from explainer.fix.data.run import modules_in
+from explainer.fix.text.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF
 from explainer.source.data.fed_by import fed_by

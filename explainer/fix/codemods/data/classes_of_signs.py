@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import operand, replace_whole
+from explainer.fix.text.rewrite import operand, replace_whole
 from explainer.source.loss.loss import find_losses
 
 _SIGNS = "-1 to 1, 2 of them"

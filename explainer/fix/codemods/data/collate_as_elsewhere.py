@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.data.loader import LOADERS, NOT_STACKED
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import operand, replace_whole
+from explainer.fix.text.rewrite import operand, replace_whole
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

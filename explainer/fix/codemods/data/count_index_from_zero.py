@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.model.trace import EDGES
 from explainer.source.data.bins import has_a_row_too_few
 from explainer.source.name import dotted_name

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import operand
 from explainer.source.data.code_table import find_codes
 from explainer.source.data.data_row import Column, find_columns
 from explainer.source.data.stranger import find_strangers

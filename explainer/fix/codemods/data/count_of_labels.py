@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.import_line import imported
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.import_line import imported
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import bound_names, dotted_name

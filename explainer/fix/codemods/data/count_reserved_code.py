@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import raised_at
 from explainer.source.data.vocabulary import Length, find_lengths
 from explainer.source.file import SourceFile
 from explainer.source.name import bound_names, dotted_name

@@ -11,11 +11,11 @@ import os
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.crash import message_of
-from explainer.fix.split_argument import given_for_both, written_for_both
-from explainer.fix.split_condition import made_for_both
-from explainer.fix.split_twin import Uneven, twins_of
+from explainer.fix.data.split_argument import given_for_both, written_for_both
+from explainer.fix.data.split_condition import made_for_both
+from explainer.fix.data.split_twin import Uneven, twins_of
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.data.length_cut import LengthCut, find_length_cuts

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.data_cell import MAX_LINES, READERS, cells
-from explainer.fix.data_warning import find_heard
+from explainer.fix.data.cell import MAX_LINES, READERS, cells
+from explainer.fix.data.warning import find_heard
 from explainer.model.trace import BAD_INPUT, OF_DATA
 from explainer.source.file import SourceFile
 

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
+from explainer.fix.clue.crash import batches_of, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import batches_of, message_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.data.loader import LOADERS
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.data.label_marker import IGNORES, is_name_of_labels, leaves_labels_out, marks_of
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses

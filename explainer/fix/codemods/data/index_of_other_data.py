@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.crash import raised_at
 from explainer.source.data.code_table import find_codes
 from explainer.source.data.stranger import Strangers, find_strangers
 from explainer.source.file import SourceFile

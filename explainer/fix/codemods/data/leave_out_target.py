@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.layer_input import leaked_column
+from explainer.fix.shape.layer_input import leaked_column
 from explainer.source.data.label_marker import is_name_of_labels
 from explainer.source.file import SourceFile
 from explainer.source.name import Names

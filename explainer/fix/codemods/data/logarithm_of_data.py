@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.data_cell import cells
-from explainer.fix.data_warning import Heard, find_heard, is_replaced
+from explainer.fix.data.cell import cells
+from explainer.fix.data.warning import Heard, find_heard, is_replaced
 from explainer.model.trace import BAD_INPUT, LOGARITHM, MINUS_INFINITY
 from explainer.source.file import SourceFile
 from explainer.source.setting.flow import settings_behind

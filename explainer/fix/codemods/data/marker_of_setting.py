@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen_tensors
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.seen import seen_tensors
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
 from explainer.model.patch import Edit
 from explainer.source.data.label_marker import IGNORES, is_name_of_marker, leaves_labels_out, marks_of
 from explainer.source.loss.loss import Loss, find_losses

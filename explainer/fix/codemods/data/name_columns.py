@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.model.verification import DROPPED
 from explainer.source.data.column import trainer_calls

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, remove_statement
-from explainer.fix.trace import traced_statements
 from explainer.model.trace import INDEX
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk

@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import ROWS, message_of
+from explainer.fix.clue.seen import seen_tensors
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import ROWS, message_of
-from explainer.fix.rewrite import add_argument
-from explainer.fix.seen import seen_tensors
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.value.binding import scope_of
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.import_line import imported
-from explainer.fix.rewrite import add_argument
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.import_line import imported
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.incident import ExceptionRecord
 from explainer.model.patch import Edit
 from explainer.source.data.label_padding import (

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import add_argument, spell
+from explainer.fix.text.rewrite import add_argument, spell
 from explainer.source.data.loader import Loader, find_loaders
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import find_losses

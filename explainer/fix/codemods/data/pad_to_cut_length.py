@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
-from explainer.fix.import_line import import_after
-from explainer.fix.rewrite import spell
+from explainer.fix.text.import_line import import_after
+from explainer.fix.text.rewrite import spell
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.data.cut_length import Cut, find_cuts

@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
 

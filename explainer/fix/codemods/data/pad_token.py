@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.import_line import import_after
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.import_line import import_after
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program, module_name

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.data.code_table import find_codes
 from explainer.source.data.label_put import LABEL_KEYS, LabelPut, label_puts

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from explainer.fix.blame import is_file
+from explainer.fix.clue.blame import is_file
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.model.incident import BATCH_KEY
 from explainer.model.patch import Edit

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.model.incident import LABEL_COLUMN
 from explainer.model.patch import Edit
 from explainer.source.data.column import columns_named, trainer_calls

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program

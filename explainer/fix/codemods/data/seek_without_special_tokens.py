@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import add_argument
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.data.sought import Fate, Held, fate_of
 from explainer.source.data.tokenizer import calls_of_tokenizers
 from explainer.source.file import SourceFile

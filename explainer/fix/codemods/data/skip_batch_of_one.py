@@ -10,11 +10,11 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.batch_maker import Maker, loops_round, makers_of, makers_of_trainer
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import add_argument, in_block, operand
-from explainer.fix.setting_edit import set_value
+from explainer.fix.data.batch_maker import Maker, loops_round, makers_of, makers_of_trainer
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import add_argument, in_block, operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.chunk import PIECES, REST, SLICE, STARTS, Chunk, chunks_of_loop, find_chunks, taken

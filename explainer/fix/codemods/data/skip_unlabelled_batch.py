@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.trace import traced_places
 from explainer.model.incident import NAN_STEPS, SEEN
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of

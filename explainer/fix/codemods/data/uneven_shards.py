@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
 from explainer.source.data.shard import uneven_shards
 
 _WAITED = re.compile(

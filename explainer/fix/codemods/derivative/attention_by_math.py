@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_of_attention
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import is_of_attention
-from explainer.fix.import_line import imported
-from explainer.fix.rewrite import in_block
+from explainer.fix.text.import_line import imported
+from explainer.fix.text.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import asked_of_grad, asks_for

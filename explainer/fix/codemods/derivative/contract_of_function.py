@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.rewrite import bracketed, operand
+from explainer.fix.text.rewrite import bracketed, operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

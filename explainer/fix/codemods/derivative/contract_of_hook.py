@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import free_name, put_method
+from explainer.fix.text.rewrite import free_name, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.selection import ELEMENTWISE

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.import_line import drop_name, import_after
-from explainer.fix.resaved import resaved
-from explainer.fix.rewrite import operand
+from explainer.fix.graph.resaved import resaved
+from explainer.fix.text.import_line import drop_name, import_after
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function

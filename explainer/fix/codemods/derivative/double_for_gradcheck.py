@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import add_argument, spell
+from explainer.fix.text.rewrite import add_argument, spell
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
 from explainer.source.value.binding import reaching

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_of_attention
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of
-from explainer.fix.crash import is_of_attention
-from explainer.fix.rewrite import add_argument
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.failure import failing_statements
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import asked_of_grad, asks_for
 from explainer.source.name import dotted_name

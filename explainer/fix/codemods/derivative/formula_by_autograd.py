@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.import_line import drop_name
+from explainer.fix.text.import_line import drop_name
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

@@ -11,10 +11,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.loss import drop_argument
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.text.argument import drop_argument
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.hook_result import copied, returned
+from explainer.fix.write.hook_result import copied, returned
 from explainer.model.verification import WRITES_GIVEN
 from explainer.source.graph.write import writes_in
 from explainer.source.name import dotted_name

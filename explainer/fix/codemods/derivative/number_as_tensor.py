@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import operand, replace_whole, spell
+from explainer.fix.text.rewrite import operand, replace_whole, spell
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
 from explainer.source.file import SourceFile
 
 _NAMED = re.compile(r"(?:derivative for '?|function ')(?:aten::)?_*(\w+?)(?:_forward)?\d*(?:\W|$)")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, put_method
+from explainer.fix.text.rewrite import operand, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function

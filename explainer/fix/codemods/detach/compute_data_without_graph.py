@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
-from explainer.fix.data_run import Run, runs_behind
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method, under_no_grad
+from explainer.fix.data.run import Run, runs_behind
+from explainer.fix.text.rewrite import put_method, under_no_grad
 from explainer.model.patch import Edit
 from explainer.source.data.kept import is_data_set, kept_values
 from explainer.source.data.loader import find_loaders, worked_by

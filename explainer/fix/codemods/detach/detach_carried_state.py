@@ -19,9 +19,9 @@ from explainer.fix.codemod import (
     insert_before,
     remove_statement,
 )
-from explainer.fix.detachment import detached_form
-from explainer.fix.own_part import begins_with_graph, is_scaled_alike, part_by_itself, summed_in
-from explainer.fix.rewrite import put_method
+from explainer.fix.graph.detachment import detached_form
+from explainer.fix.loss.own_part import begins_with_graph, is_scaled_alike, part_by_itself, summed_in
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards, stepped

@@ -12,9 +12,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import fails_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.crash import fails_at
-from explainer.fix.detachment import detached
+from explainer.fix.graph.detachment import detached
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward
 from explainer.source.loop.update import end_of_step, find_turns

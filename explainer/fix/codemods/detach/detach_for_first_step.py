@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.sequence import Lines, Named, Read, Turn, lines_of, made_by, turns_of

@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.failure import asked_values, failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.data_array import data_arrays, is_data_code, is_list
-from explainer.fix.failure import asked_values, failing_statements
-from explainer.fix.rewrite import put_method
-from explainer.fix.uncut import uncut
+from explainer.fix.data.array import data_arrays, is_data_code, is_list
+from explainer.fix.graph.uncut import uncut
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import ARRAY, LIBRARY, Cut

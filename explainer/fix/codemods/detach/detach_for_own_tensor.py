@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import is_crash
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.loop.own_tensor import own_tensors
 from explainer.source.loop.pair import find_pairs, read_by_second
 from explainer.source.name import dotted_name

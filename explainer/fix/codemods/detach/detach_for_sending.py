@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.detachment import PUTS
-from explainer.fix.rewrite import put_method
+from explainer.fix.graph.detachment import PUTS
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program

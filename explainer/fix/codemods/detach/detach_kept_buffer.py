@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.rewrite import put_method, under_no_grad
+from explainer.fix.text.rewrite import put_method, under_no_grad
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
-from explainer.fix.detachment import detached, detached_form, nesting_kept
-from explainer.fix.number_start import (
+from explainer.fix.graph.detachment import detached, detached_form, nesting_kept
+from explainer.fix.graph.number_start import (
     cut_where_stored,
     is_made_anew,
     keys_are_given,
@@ -20,7 +20,7 @@ from explainer.fix.number_start import (
     stores_graph,
     without_graphs,
 )
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards

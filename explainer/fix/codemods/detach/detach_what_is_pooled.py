@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.detachment import CUTS, PUTS
-from explainer.fix.rewrite import put_method
-from explainer.fix.trace import traced_statements
+from explainer.fix.graph.detachment import CUTS, PUTS
+from explainer.fix.text.rewrite import put_method
 from explainer.model.trace import TAKEN
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

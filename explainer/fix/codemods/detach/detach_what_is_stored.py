@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.detachment import detached
-from explainer.fix.rewrite import put_method
+from explainer.fix.graph.detachment import detached
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad

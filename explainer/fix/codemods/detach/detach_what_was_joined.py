@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.detachment import detached
-from explainer.fix.rewrite import put_method
-from explainer.fix.trace import traced_statements
+from explainer.fix.graph.detachment import detached
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.model.trace import HELD, JOINED, WHOLE, TracedLine
 from explainer.source.file import SourceFile

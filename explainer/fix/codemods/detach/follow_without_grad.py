@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import under_no_grad
+from explainer.fix.text.rewrite import under_no_grad
 from explainer.source.graph.write import is_without_grad
 from explainer.source.network.follower import followers
 from explainer.source.tree import walk

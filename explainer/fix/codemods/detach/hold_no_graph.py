@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method, spell, under_no_grad
+from explainer.fix.text.rewrite import put_method, spell, under_no_grad
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import find_backwards

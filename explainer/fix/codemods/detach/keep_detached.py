@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.data.kept import is_data_set
 from explainer.source.file import SourceFile

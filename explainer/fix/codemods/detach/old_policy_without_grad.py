@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.rewrite import put_method, spell, under_no_grad
+from explainer.fix.text.rewrite import put_method, spell, under_no_grad
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import find_backwards

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.uncut import uncut
+from explainer.fix.graph.uncut import uncut
 from explainer.model.trace import STARVING_CUT
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import DATA, DETACH, Cut, cut_of

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
+from explainer.fix.clue.seen import SeenTensor, seen, seen_modules, seen_tensors
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.device_word import HOST
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen import SeenTensor, seen, seen_modules, seen_tensors
+from explainer.fix.text.device_word import HOST
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.filling import ADDS, Use, find_uses, key_of, uses_in

@@ -10,11 +10,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import add_argument, put_method, remove_argument
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import add_argument, put_method, remove_argument
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.generator import draws_with, generators_of, has_one_generator

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.device_word import HOST, device_word
-from explainer.fix.failure import failing_statements
-from explainer.fix.seen import seen
+from explainer.fix.text.device_word import HOST, device_word
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, find_calls

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.constant_buffer import propose_buffers
-from explainer.fix.rewrite import add_argument, put_method
+from explainer.fix.network.constant_buffer import propose_buffers
+from explainer.fix.text.rewrite import add_argument, put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.network.precision import is_module

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_file
+from explainer.fix.clue.blame import is_file
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.masked_mean import MaskedMean
-from explainer.fix.rewrite import operand
+from explainer.fix.loss.masked_mean import MaskedMean
+from explainer.fix.text.rewrite import operand
 from explainer.model.incident import ExceptionRecord
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_before
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.device_word import device_word
-from explainer.fix.rewrite import remove_argument
-from explainer.fix.setting_edit import set_value
-from explainer.fix.worker_batch import Shape, moved_by, moves_of, shape_of
+from explainer.fix.data.worker_batch import Shape, moved_by, moves_of, shape_of
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.device_word import device_word
+from explainer.fix.text.rewrite import remove_argument
 from explainer.model.patch import Edit
 from explainer.source.data.loader import Loader, Worked, find_loaders, loops_over, worked_by
 from explainer.source.file import SourceFile

@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.failure import failing_statements
+from explainer.fix.clue.seen import seen, seen_modules, seen_tensors
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.device_word import HOST, device_word, has_default_device
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import add_argument, put_method, remove_argument
-from explainer.fix.seen import seen, seen_modules, seen_tensors
+from explainer.fix.text.device_word import HOST, device_word, has_default_device
+from explainer.fix.text.rewrite import add_argument, put_method, remove_argument
 from explainer.source.data.loader import LOADERS
 from explainer.source.file import SourceFile
 from explainer.source.graph.generator import generators_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import raised_at
-from explainer.fix.seen import seen
 from explainer.source.file import SourceFile
 from explainer.source.name import bound_names
 from explainer.source.tree import walk

@@ -9,10 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(

@@ -11,9 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import operand, put_method
+from explainer.fix.text.rewrite import operand, put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

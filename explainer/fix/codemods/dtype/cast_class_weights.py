@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.value.binding import Value
 from explainer.source.value.dtype import FLOAT32, float64_births, stated_dtype

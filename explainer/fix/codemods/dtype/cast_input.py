@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import put_method, spell
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import find_losses
 from explainer.source.network.precision import is_module

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import operand, put_method
+from explainer.fix.text.rewrite import operand, put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.value.dtype import stated_dtype

@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from explainer.fix.blame import crash_frames, is_in_crash
+from explainer.fix.clue.blame import crash_frames, is_in_crash
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import put_method, spell, with_method
+from explainer.fix.text.rewrite import put_method, spell, with_method
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.program import Program

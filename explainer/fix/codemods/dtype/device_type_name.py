@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.loop.step import made_by
 from explainer.source.name import dotted_name

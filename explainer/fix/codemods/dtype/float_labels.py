@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.float_maker import FloatMaker, Made
+from explainer.fix.data.float_maker import FloatMaker, Made
 from explainer.source.file import SourceFile
 from explainer.source.value.binding import Value
 

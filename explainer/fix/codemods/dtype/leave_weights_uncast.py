@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, remove_statement
-from explainer.fix.rewrite import spell
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name

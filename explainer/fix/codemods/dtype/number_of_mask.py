@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import operand, put_method
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import operand, put_method
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
 from explainer.source.value.number import number_of

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import spell
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.network.precision import DTYPE, FLAG, METHOD, WORD, Half, find_halves, is_module
 from explainer.source.program import Program

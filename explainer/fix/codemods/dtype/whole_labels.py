@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import add_argument, put_method, spell, with_method
+from explainer.fix.text.rewrite import add_argument, put_method, spell, with_method
 from explainer.model.patch import Edit
 from explainer.source.data.label_put import LabelPut, label_puts
 from explainer.source.file import SourceFile

@@ -11,9 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import put_method, spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile

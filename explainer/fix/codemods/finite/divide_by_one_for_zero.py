@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import warned_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import warned_at
 from explainer.source.tree import walk
 
 _WORDS = ("invalid value encountered in divide", "invalid value encountered in true_divide")

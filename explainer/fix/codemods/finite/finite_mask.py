@@ -13,12 +13,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.blame import anomaly_node, nearness
+from explainer.fix.clue.blame import anomaly_node, nearness
+from explainer.fix.clue.crash import is_crash, message_of
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.crash import is_crash, message_of
-from explainer.fix.rewrite import operand, put_method, spell
-from explainer.fix.setting_edit import set_value
-from explainer.fix.trace import traced_places
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import operand, put_method, spell
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.data.padding import shows_tokens

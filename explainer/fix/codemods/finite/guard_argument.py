@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from explainer.fix.blame import blame
+from explainer.fix.clue.blame import blame
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
-from explainer.fix.log_space import LogSpace, argument_of
-from explainer.fix.rewrite import operand, put_method, spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.loss.log_space import LogSpace, argument_of
+from explainer.fix.text.rewrite import operand, put_method, spell
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.graph.hazard import (

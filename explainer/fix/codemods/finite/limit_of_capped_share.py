@@ -11,9 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import nearness
+from explainer.fix.clue.blame import nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import replace_whole, spell
+from explainer.fix.text.rewrite import replace_whole, spell
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program

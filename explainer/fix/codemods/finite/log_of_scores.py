@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import anomaly_node, nearness
+from explainer.fix.clue.blame import anomaly_node, nearness
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
-from explainer.fix.log_space import Log, LogSpace, argument_of
-from explainer.fix.rewrite import replace_whole
-from explainer.fix.trace import traced_statements
+from explainer.fix.loss.log_space import Log, LogSpace, argument_of
+from explainer.fix.text.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile

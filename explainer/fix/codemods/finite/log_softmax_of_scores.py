@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.log_space import argument_of
-from explainer.fix.rewrite import replace_whole, spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.loss.log_space import argument_of
+from explainer.fix.text.rewrite import replace_whole, spell
 from explainer.model.trace import NOT_FINITE
 from explainer.source.loss.loss import find_losses
 from explainer.source.value.sign import definition_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import nearness
+from explainer.fix.clue.blame import nearness
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, spell
-from explainer.fix.trace import traced_places
+from explainer.fix.text.rewrite import operand, spell
 from explainer.model.trace import NOT_FINITE
 
 

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import anomaly_node, crash_frames, nearness
+from explainer.fix.clue.blame import anomaly_node, crash_frames, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand, spell
+from explainer.fix.text.rewrite import operand, spell
 from explainer.source.file import SourceFile
 from explainer.source.name import Names
 from explainer.source.tree import walk

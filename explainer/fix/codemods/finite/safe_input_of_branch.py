@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from explainer.fix.blame import blame
+from explainer.fix.clue.blame import blame
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import replace_whole, spell
+from explainer.fix.text.rewrite import replace_whole, spell
 from explainer.source.graph.hazard import ARC, EXP, QUOTIENT, Hazard, find_hazards
 from explainer.source.graph.selection import Selection, selection_of
 

@@ -11,9 +11,9 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from explainer.fix.blame import anomaly_node, nearness
+from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program

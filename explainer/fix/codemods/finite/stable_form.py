@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from explainer.fix.blame import anomaly_node, nearness
+from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.log_space import FUNCTIONAL, argument_of, called_with, followed
-from explainer.fix.rewrite import operand, replace_whole, spell
+from explainer.fix.loss.log_space import FUNCTIONAL, argument_of, called_with, followed
+from explainer.fix.text.rewrite import operand, replace_whole, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names

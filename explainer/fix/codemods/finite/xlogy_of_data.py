@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import nearness
+from explainer.fix.clue.blame import nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import operand, replace_whole, spell
+from explainer.fix.text.rewrite import operand, replace_whole, spell
 from explainer.source.name import Names, dotted_name
 from explainer.source.value.flow import Reach, flow_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import backward_roots
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.failure import backward_roots
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.value.binding import Bound, Value, bounds_of, scope_of, walk_scope

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.setting_edit import rename_key
+from explainer.fix.setting.edit import rename_key
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.trace import traced_statements
 from explainer.model.trace import DATA_TERM
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

@@ -14,14 +14,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import crash_places
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.crash import crash_places
-from explainer.fix.idle_mask import idle_mask
-from explainer.fix.reduction_by_helper import reduced_by_helper
-from explainer.fix.reduction_of_base import reduced_by_base
-from explainer.fix.reduction_of_branch import is_reduced_throughout, reduced_by_others
-from explainer.fix.rewrite import operand
-from explainer.fix.seen import seen
+from explainer.fix.data.idle_mask import idle_mask
+from explainer.fix.loss.reduction_by_helper import reduced_by_helper
+from explainer.fix.loss.reduction_of_base import reduced_by_base
+from explainer.fix.loss.reduction_of_branch import is_reduced_throughout, reduced_by_others
+from explainer.fix.text.rewrite import operand
 from explainer.model.finding import Culprit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards

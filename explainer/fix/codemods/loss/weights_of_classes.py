@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of
 from explainer.source.loss.loss import loss_at
 from explainer.source.tree import walk
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.import_line import imported
+from explainer.fix.text.import_line import imported
 from explainer.source.file import SourceFile
 from explainer.source.network.freeze import find_freezes
 from explainer.source.network.shared_module import alias_of

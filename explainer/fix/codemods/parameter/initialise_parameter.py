@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.rewrite import spell
-from explainer.fix.trace import traced_places
+from explainer.fix.text.rewrite import spell
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.used_up import listed
+from explainer.fix.text.used_up import listed
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.freeze import owner_of

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.rewrite import spell
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function

@@ -15,10 +15,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
-from explainer.fix.crash import message_of
-from explainer.fix.in_init import text_in_init
-from explainer.fix.rewrite import spell
+from explainer.fix.text.in_init import text_in_init
+from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.model.verification import MADE_ANEW
 from explainer.source.file import SourceFile

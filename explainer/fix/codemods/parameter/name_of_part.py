@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explainer.fix.all_frozen import AllFrozen, find_all_frozen
 from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.network.all_frozen import AllFrozen, find_all_frozen
 from explainer.model.patch import Edit
 from explainer.source.network.name_test import HAS, Word
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explainer.fix.all_frozen import find_all_frozen
 from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.network.all_frozen import find_all_frozen
 
 
 def propose(context: Context) -> Iterator[Proposal]:

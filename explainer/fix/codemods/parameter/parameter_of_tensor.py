@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import remove_argument, spell
+from explainer.fix.text.rewrite import remove_argument, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name

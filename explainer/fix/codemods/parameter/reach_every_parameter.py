@@ -13,9 +13,9 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.idle_pooler import freeze_poolers
-from explainer.fix.rewrite import put_method
-from explainer.fix.unused_search import searches
+from explainer.fix.network.idle_pooler import freeze_poolers
+from explainer.fix.setting.unused_search import searches
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.loop.copied import copied_use
 from explainer.source.network.data_parallel import Wrapping, wrappings

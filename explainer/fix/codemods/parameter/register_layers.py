@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
 from explainer.source.file import SourceFile
 from explainer.source.network.module import inherits_module
 from explainer.source.value.binding import Bound, Value, bounds_of

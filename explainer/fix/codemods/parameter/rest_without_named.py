@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.tree import walk

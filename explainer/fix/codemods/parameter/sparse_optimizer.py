@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.rewrite import free_name, remove_argument, spell
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import free_name, remove_argument, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import is_in_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.failure import is_in_frames
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward, find_backwards
 from explainer.source.name import dotted_name

@@ -12,8 +12,8 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
-from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

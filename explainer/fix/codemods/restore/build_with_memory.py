@@ -12,12 +12,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import crash_places
+from explainer.fix.clue.seen import seen_tensors
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.crash import crash_places
-from explainer.fix.rewrite import remove_argument, spell
-from explainer.fix.seen import seen_tensors
-from explainer.fix.setting_choice import has_value
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.choice import has_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import remove_argument, spell
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, remove_statement
-from explainer.fix.crash import message_of, raised_at
 from explainer.source.file import SourceFile
 from explainer.source.loop.step import OPTIMIZER_STEP, SCALER_STEP, find_acts
 from explainer.source.name import dotted_name

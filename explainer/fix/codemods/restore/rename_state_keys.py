@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.rewrite import free_name, operand
-from explainer.fix.state_load import loads_of, sifted
+from explainer.fix.network.state_load import loads_of, sifted
+from explainer.fix.text.rewrite import free_name, operand
 from explainer.model.patch import Edit
 from explainer.model.verification import PASSES_OVER
 from explainer.source.file import SourceFile

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.state_load import loads_of, sifted
+from explainer.fix.network.state_load import loads_of, sifted
 from explainer.model.patch import Edit
 from explainer.model.verification import PASSES_OVER
 from explainer.source.file import SourceFile

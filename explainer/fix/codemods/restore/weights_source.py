@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.data_cell import READERS, cells
+from explainer.fix.data.cell import READERS, cells
 from explainer.source.file import SourceFile
 from explainer.source.network.anew import PARAMETER
 from explainer.source.program import Program

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from explainer.fix.blame import crash_frames, is_file
+from explainer.fix.clue.blame import crash_frames, is_file
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import put_method
 from explainer.model.trace import CROSSED, TracedLine
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses, loss_at

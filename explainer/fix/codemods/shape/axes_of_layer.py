@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import Shape, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.layer_input import Told, layer_of, read_told
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen_shape import Shape, seen_shape
+from explainer.fix.shape.layer_input import Told, layer_of, read_told
+from explainer.fix.text.rewrite import put_method
 from explainer.source.tree import walk
 
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import REFUSED, SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import operand
-from explainer.fix.seen_shape import REFUSED, SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name

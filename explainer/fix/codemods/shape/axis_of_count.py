@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
+from explainer.fix.clue.seen_shape import REFUSED
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.seen import seen
-from explainer.fix.seen_shape import REFUSED
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.recurrent import RECURRENT

@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.tree import walk
 from explainer.source.value.number import number_of
 

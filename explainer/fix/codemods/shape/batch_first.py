@@ -11,10 +11,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import batches_of, message_of
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import batches_of, message_of
-from explainer.fix.rewrite import add_argument, put_method
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import add_argument, put_method
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.recurrent import RECURRENT

@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.layer_input import Told, read_told
-from explainer.fix.seen import seen
+from explainer.fix.shape.layer_input import Told, read_told
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

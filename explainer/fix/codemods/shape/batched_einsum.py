@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.seen_shape import seen_shape
 from explainer.source.tree import walk
 
 _REFUSED = "the number of subscripts in the equation"

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator
 from itertools import islice
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import crash_places, message_of
-from explainer.fix.layer_input import read_told
+from explainer.fix.shape.layer_input import read_told
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import crash_frames
+from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.loss.loss import find_losses
 
 _SHAPE = re.compile(r"\d+")

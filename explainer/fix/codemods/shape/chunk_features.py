@@ -9,10 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.layer_input import read_told
-from explainer.fix.rewrite import add_argument
+from explainer.fix.shape.layer_input import read_told
+from explainer.fix.text.rewrite import add_argument
 
 _FEWER = re.compile(r"not enough values to unpack \(expected (\d+), got \d+\)")
 _CUTS = frozenset({"chunk", "split"})

@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -9,10 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
+from explainer.fix.clue.seen_shape import REFUSED, Shape, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.seen import seen
-from explainer.fix.seen_shape import REFUSED, Shape, seen_shape
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.layer_input import layer_of, read_told
-from explainer.fix.seen_shape import seen_shape
+from explainer.fix.shape.layer_input import layer_of, read_told
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value

@@ -12,11 +12,11 @@ import math
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.layer_input import is_input_at_fault, leaked_column
-from explainer.fix.rewrite import operand
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.shape.layer_input import is_input_at_fault, leaked_column
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name

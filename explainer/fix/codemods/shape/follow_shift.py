@@ -9,11 +9,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
+from explainer.fix.clue.crash import ROWS, message_of
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import ROWS, message_of
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses, unflattened
 from explainer.source.name import dotted_name

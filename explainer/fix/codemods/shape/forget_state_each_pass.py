@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import batches_of, crash_places, message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import batches_of, crash_places, message_of, raised_at
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.walked import Walk, find_walks

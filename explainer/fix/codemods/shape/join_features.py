@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import SPATIAL, Shape, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import add_argument
-from explainer.fix.seen_shape import SPATIAL, Shape, seen_shape
+from explainer.fix.text.rewrite import add_argument
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk
 from explainer.source.value.lineage import definitions, scope_of

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from explainer.fix.clue.crash import raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
-from explainer.fix.crash import raised_at
-from explainer.fix.seen import seen
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, dotted_name

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.seen import seen
 from explainer.model.patch import Edit
 from explainer.source.tree import walk
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.value.number import number_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import ROWS, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import ROWS, message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.recurrent import RECURRENT

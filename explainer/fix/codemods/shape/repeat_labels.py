@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import ROWS, message_of
+from explainer.fix.clue.failure import is_in_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import ROWS, message_of
-from explainer.fix.failure import is_in_frames
-from explainer.fix.rewrite import put_method
+from explainer.fix.text.rewrite import put_method
 from explainer.source.data.views import Views, views_of
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
+from explainer.fix.clue.seen_shape import seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import replace_whole
-from explainer.fix.seen import seen
-from explainer.fix.seen_shape import seen_shape
-from explainer.fix.view_order import order_of_view
+from explainer.fix.shape.view_order import order_of_view
+from explainer.fix.text.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses, unflattened

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen import seen
+from explainer.fix.clue.seen_shape import REFUSED, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import operand
-from explainer.fix.seen import seen
-from explainer.fix.seen_shape import REFUSED, seen_shape
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides

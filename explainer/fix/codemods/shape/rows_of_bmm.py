@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import Shape, seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import operand, spell
-from explainer.fix.seen_shape import Shape, seen_shape
+from explainer.fix.text.rewrite import operand, spell
 from explainer.source.tree import walk
 
 _REFUSED = re.compile(r"batch[12] must be a 3D tensor")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.blame import is_in_crash
+from explainer.fix.clue.blame import is_in_crash
+from explainer.fix.clue.crash import ROWS, message_of
+from explainer.fix.clue.seen import seen
+from explainer.fix.clue.seen_shape import REFUSED
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import ROWS, message_of
-from explainer.fix.rewrite import replace_whole
-from explainer.fix.seen import seen
-from explainer.fix.seen_shape import REFUSED
+from explainer.fix.text.rewrite import replace_whole
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses, unflattened
 from explainer.source.tree import walk

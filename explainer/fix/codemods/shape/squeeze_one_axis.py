@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import crash_places, message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.program import Program

@@ -10,10 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import batches_of, message_of, raised_at
+from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import batches_of, message_of, raised_at
-from explainer.fix.rewrite import add_argument
-from explainer.fix.seen import seen
+from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name

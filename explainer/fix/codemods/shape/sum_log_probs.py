@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import REFUSED
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen_shape import REFUSED
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.value.log_prob import LOG_PROB, are_of_numbers, is_of_log_prob
 

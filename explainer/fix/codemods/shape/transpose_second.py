@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.crash import message_of, raised_at
+from explainer.fix.clue.seen_shape import seen_shape
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import put_method
-from explainer.fix.seen_shape import seen_shape
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before, lines_of, remove_statement
-from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import CLEARED
 from explainer.source.file import SourceFile

@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, lines_of
-from explainer.fix.trace import traced_places
 from explainer.model.trace import AGAIN, COUNTED
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import cleared

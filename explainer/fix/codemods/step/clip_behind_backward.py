@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import (
     Context,
     Proposal,
@@ -20,7 +21,6 @@ from explainer.fix.codemod import (
     lines_of,
     remove_statement,
 )
-from explainer.fix.crash import raised_at
 from explainer.model.incident import EARLY_CLIP
 from explainer.model.patch import Edit
 from explainer.model.verification import CLIPS_EARLY

@@ -10,10 +10,10 @@ import ast
 import json
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, insert_after, insert_before
-from explainer.fix.crash import message_of
-from explainer.fix.setting_choice import has_value
-from explainer.fix.setting_removal import remove_together
+from explainer.fix.setting.choice import has_value
+from explainer.fix.setting.removal import remove_together
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile

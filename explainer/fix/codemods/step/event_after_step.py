@@ -10,8 +10,9 @@ import ast
 import os
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.listener import (
+from explainer.fix.loop.listener import (
     Listener,
     is_asked_for,
     later_parameters,
@@ -22,7 +23,6 @@ from explainer.fix.listener import (
     replace_parameters,
     told_by_word,
 )
-from explainer.fix.trace import traced_places
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import WRITE

@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.trace import traced_places
 from explainer.model.patch import Edit
 from explainer.model.trace import WRITE
 from explainer.source.file import SourceFile

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import (
     Context,
     Proposal,
@@ -20,10 +21,9 @@ from explainer.fix.codemod import (
     lines_of,
     remove_statement,
 )
-from explainer.fix.crash import message_of
-from explainer.fix.rewrite import free_name
-from explainer.fix.setting_choice import has_value
-from explainer.fix.setting_edit import set_value
+from explainer.fix.setting.choice import has_value
+from explainer.fix.setting.edit import set_value
+from explainer.fix.text.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.network.lightning import chain_of, find_lightning_modules

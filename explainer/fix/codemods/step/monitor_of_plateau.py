@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name

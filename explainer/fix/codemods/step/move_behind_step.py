@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.failure import is_written_once
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
-from explainer.fix.failure import is_written_once
-from explainer.fix.trace import traced_places
 from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.loop.backward import stepped
 from explainer.source.loop.event import Gap, event_of, find_gaps, later_event

@@ -12,9 +12,9 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before, remove_statement
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.rewrite import replace_whole
+from explainer.fix.text.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.step import (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.hand_down import HandedDown, hand_down
-from explainer.fix.rewrite import replace_whole
+from explainer.fix.text.hand_down import HandedDown, hand_down
+from explainer.fix.text.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.model.verification import LACKS_FACTOR
 from explainer.source.file import SourceFile

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
-from explainer.fix.early_schedule import LATER, warned_steps
-from explainer.fix.listener import (
+from explainer.fix.loop.early_schedule import LATER, warned_steps
+from explainer.fix.loop.listener import (
     Listener,
     is_asked_for,
     later_name,

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from explainer.fix.codemod import Context, Proposal, culprit_at
-from explainer.fix.early_schedule import LATER, warned_steps
-from explainer.fix.hook_list import Hook, HookList, find_hook_lists, told_of
-from explainer.fix.hook_runner import Runners, runners_of
+from explainer.fix.loop.early_schedule import LATER, warned_steps
+from explainer.fix.loop.hook_list import Hook, HookList, find_hook_lists, told_of
+from explainer.fix.loop.hook_runner import Runners, runners_of
 from explainer.source.loop.round import steps_anyway, steps_optimizer
 from explainer.source.loop.step import SCALER_STEP, UPDATE, Act, find_acts, is_optimizer
 from explainer.source.name import Function

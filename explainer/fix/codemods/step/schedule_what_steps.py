@@ -12,8 +12,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, lines_of, remove_statement
-from explainer.fix.idle_schedule import IdleSchedule, bound_name, hands_up, name_here, not_returned, seen_idle
-from explainer.fix.rewrite import add_argument, free_name
+from explainer.fix.loop.idle_schedule import IdleSchedule, bound_name, hands_up, name_here, not_returned, seen_idle
+from explainer.fix.text.rewrite import add_argument, free_name
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.step import is_optimizer

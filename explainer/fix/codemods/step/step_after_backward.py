@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
-from explainer.fix.crash import is_crash
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
-from explainer.fix.failure import failing_statements
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import Backward, cleared, find_backwards, owned_by

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import crash_places
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk

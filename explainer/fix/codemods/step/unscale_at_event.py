@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.listener import Listener, listener_at, method_of, rename_method
+from explainer.fix.loop.listener import Listener, listener_at, method_of, rename_method
 from explainer.source.loop.step import BACKWARD, SCALER_STEP, UNSCALE, Act, find_acts
 from explainer.source.program import Program
 from explainer.source.tree import walk

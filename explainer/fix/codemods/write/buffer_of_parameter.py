@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import crash_places
-from explainer.fix.hand_moved import hand_moved
+from explainer.fix.write.hand_moved import hand_moved
 from explainer.source.graph.write import is_without_grad
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import forward_places
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import forward_places
-from explainer.fix.trace import traced_places
 from explainer.model.trace import WRITE
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.suspicion import suspect
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.suspicion import suspect
 from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.graph.write import SUBSCRIPT, Write, find_writes
 from explainer.source.name import dotted_name

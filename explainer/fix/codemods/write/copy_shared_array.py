@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.rewrite import put_method, spell
-from explainer.fix.trace import traced_statements
+from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.trace import HIDDEN_WRITE, LENDING, SHARING
 from explainer.source.file import SourceFile
 from explainer.source.tree import walk

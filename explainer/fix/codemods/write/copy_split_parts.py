@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of
-from explainer.fix.failure import failing_statements
-from explainer.fix.rewrite import free_name
+from explainer.fix.text.rewrite import free_name
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk

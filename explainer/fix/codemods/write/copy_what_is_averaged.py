@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explainer.fix.aliased_average import aliased_average
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.crash import raised_at
-from explainer.fix.rewrite import under_no_grad
+from explainer.fix.text.rewrite import under_no_grad
+from explainer.fix.write.aliased_average import aliased_average
 from explainer.source.graph.write import is_without_grad
 
 

@@ -10,10 +10,10 @@ import ast
 import os
 from collections.abc import Iterator
 
+from explainer.fix.clue.suspicion import suspect
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.result import take_results
-from explainer.fix.setting_edit import set_value
-from explainer.fix.suspicion import suspect
+from explainer.fix.setting.edit import set_value
+from explainer.fix.write.result import take_results
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.source.graph.write import ARGUMENT, Write, find_writes

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import forward_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import forward_places
-from explainer.fix.result import take_results
+from explainer.fix.write.result import take_results
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.crash import message_of, raised_at
-from explainer.fix.out_of_place import symbol_of
-from explainer.fix.rewrite import operand, spell
+from explainer.fix.text.rewrite import operand, spell
+from explainer.fix.write.out_of_place import symbol_of
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk

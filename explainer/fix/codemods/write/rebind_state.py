@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.crash import forward_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.crash import forward_places
-from explainer.fix.rewrite import operand
+from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of
-from explainer.fix.hook_result import returned
+from explainer.fix.write.hook_result import returned
 from explainer.source.graph.alias import is_aliased
 from explainer.source.graph.write import Write, find_writes
 from explainer.source.hook.registration import FORWARD, find_hooks, method_of

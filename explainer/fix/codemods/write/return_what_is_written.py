@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
-from explainer.fix.crash import raised_at
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_aliased, is_for_others

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.suspicion import suspect
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
-from explainer.fix.out_of_place import out_of_place
-from explainer.fix.suspicion import suspect
+from explainer.fix.write.out_of_place import out_of_place
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import ARGUMENT, SUBSCRIPT, Write, find_writes

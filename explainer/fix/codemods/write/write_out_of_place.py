@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.suspicion import suspect
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.out_of_place import out_of_place, value_alone
-from explainer.fix.suspicion import suspect
+from explainer.fix.write.out_of_place import out_of_place, value_alone
 from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.graph.operation import saves_output
 from explainer.source.graph.write import AUGMENTED, METHOD, Write, find_writes

@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
-from explainer.fix.out_of_place import out_of_place
-from explainer.fix.trace import traced_places
+from explainer.fix.write.out_of_place import out_of_place
 from explainer.model.patch import Edit
 from explainer.model.trace import HIDDEN_WRITE
 from explainer.source.graph.alias import is_aliased, is_for_others

@@ -11,11 +11,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from explainer.fix.aliased_average import aliased_average
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
-from explainer.fix.crash import crash_places
-from explainer.fix.hand_moved import MAKERS, hand_moved, reads_gradient
-from explainer.fix.rewrite import spell, under_no_grad
+from explainer.fix.text.rewrite import spell, under_no_grad
+from explainer.fix.write.aliased_average import aliased_average
+from explainer.fix.write.hand_moved import MAKERS, hand_moved, reads_gradient
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_returned
 from explainer.source.graph.write import is_without_grad

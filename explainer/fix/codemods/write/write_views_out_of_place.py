@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.crash import raised_at
-from explainer.fix.out_of_place import out_of_place
+from explainer.fix.write.out_of_place import out_of_place
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_aliased, is_for_others

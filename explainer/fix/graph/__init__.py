@@ -1,0 +1,1 @@
+"""What is recorded: leaves, cuts and their removal, kept values, grad mode, checkpointing, NumPy as torch."""

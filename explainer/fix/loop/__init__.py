@@ -1,0 +1,1 @@
+"""Who is called in a training loop, and when: hooks, listeners, schedules."""

@@ -1,0 +1,1 @@
+"""Settings, in code or in a file: read, changed, added, taken out, and checked after the edit."""

@@ -1,0 +1,1 @@
+"""What a layer or a view says of the axes and sizes that it wants."""

@@ -1,0 +1,1 @@
+"""Text that edits write: calls, arguments, imports, what stands in `__init__`, as the file spells it."""
