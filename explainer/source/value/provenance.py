@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -35,7 +36,10 @@ _ALL_STEPS = 24_000  # of all traces of a program: in a large one the later ones
 _LEAST_STEPS = 200
 _CHAINS = 16
 _LOADERS = frozenset({"from_pretrained", "from_config", "create_model", "load_model"})
+_WHOLE = sys.maxsize  # no value that is still open was met
 _BLIND_ATTRIBUTES = frozenset({"shape", "dtype", "device", "grad", "ndim", "training"})
+
+_Key = tuple[int, int | str | None, bool, int]
 
 
 class _Frozen(dict[str, Value]):
@@ -62,17 +66,15 @@ class Provenance:
         self.resolver: Resolver = resolver_of(program)
         self._steps = 0
         self._left = _ALL_STEPS
-        self._open: set[tuple[int, int | str | None, int]] = set()
-        self._traced: dict[tuple[int, int | str | None, int], tuple[Value, Trace]] = {}  # the values keep their ids
+        self._open: dict[_Key, int] = {}
+        self._lowest = _WHOLE
+        self._finished: dict[_Key, Trace] = {}
+        self._arguments: dict[int, int] = {}
+        self._alike: dict[tuple[object, ...], int] = {}
+        self._kept: list[object] = []  # an id stands for its object only while that lives
 
     def trace(self, value: Value) -> Trace:
         """The trace of an expression that stands in `value.file`; what was traced before is not paid for again."""
-        key = (id(value.node), value.pick, id(value.arguments) if value.arguments else 0)
-        if key not in self._traced:
-            self._traced[key] = value, self._trace(value)
-        return self._traced[key][1]
-
-    def _trace(self, value: Value) -> Trace:
         self._steps = most = max(_LEAST_STEPS, min(_STEPS, self._left))
         self._open.clear()
         found = self._entered(value, 0)
@@ -86,15 +88,39 @@ class Provenance:
         return _cut(found, cut) if cut is not None else found
 
     def _value(self, value: Value, depth: int) -> Trace:
-        key = (id(value.node), value.pick, id(value.arguments))
+        """The trace of a value, kept once it is whole: where neither the budget nor a value that waits for it cut it."""
+        key = self._key(value)
+        if key in self._finished:
+            return self._finished[key]
         if depth > DEPTH * 4 or self._steps <= 0 or key in self._open:
+            self._lowest = min(self._lowest, self._open.get(key, -1))
             return Trace()
         self._steps -= 1
-        self._open.add(key)
+        at = self._open[key] = len(self._open)
+        lowest, self._lowest = self._lowest, _WHOLE
         try:
-            return self._node(value, depth + 1)
+            found = self._node(value, depth + 1)
         finally:
-            self._open.discard(key)
+            del self._open[key]
+        if self._lowest >= at:
+            self._finished[key] = found
+            self._lowest = lowest
+        else:
+            self._lowest = min(lowest, self._lowest)
+        return found
+
+    def _key(self, value: Value) -> _Key:
+        self._kept.append(value.node)
+        return id(value.node), value.pick, value.is_element, self._number_of(value.arguments)
+
+    def _number_of(self, arguments: Mapping[str, Value]) -> int:
+        """The same number for arguments that stand for the same values: each way to a call binds them anew."""
+        if id(arguments) not in self._arguments:
+            self._kept.append(arguments)
+            parts = [(name, *self._key(one), one.key) for name, one in arguments.items()]
+            alike = (isinstance(arguments, _Frozen), *parts)
+            self._arguments[id(arguments)] = self._alike.setdefault(alike, len(self._alike))
+        return self._arguments[id(arguments)]
 
     def _each(self, nodes: Iterable[ast.expr], value: Value, depth: int) -> Trace:
         return _union(self._value(replace(value, node=one, pick=None), depth) for one in nodes)
