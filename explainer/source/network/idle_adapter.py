@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
+from explainer.source.network.peft import CONFIGS
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import scope_of
-
-_KINDS = frozenset(
-    {"LoraConfig", "AdaLoraConfig", "IA3Config", "LoHaConfig", "LoKrConfig", "OFTConfig", "VeraConfig", "PrefixTuningConfig",
-     "PromptTuningConfig", "PromptEncoderConfig"}
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,7 @@ def find_idle_adapters(program: Program) -> Iterator[IdleAdapter]:
                 continue
             library, _, kind = (names.qualified(value.func) or "").partition(".")
             target = node.targets[0]
-            if library != "peft" or kind.rpartition(".")[2] not in _KINDS or not isinstance(target, ast.Name):
+            if library != "peft" or kind.rpartition(".")[2] not in CONFIGS or not isinstance(target, ast.Name):
                 continue
             scope = scope_of(node, file, program) or file.tree
             if scope is None or any(_is_handed_on(one, target.id, file) for one in walk(scope)):

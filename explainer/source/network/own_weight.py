@@ -14,7 +14,8 @@ from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import walk_scope
 
-_WEIGHTS = frozenset({"weight", "bias", "parameters", "named_parameters"})
+_WEIGHTS = frozenset({"weight", "bias"})
+_ITERATES = frozenset({"parameters", "named_parameters"})
 
 
 def rewritten_in_forward(program: Program) -> tuple[tuple[SourceFile, ast.Expr], ...]:
@@ -70,4 +71,4 @@ def _is_weight(target: ast.expr, file: SourceFile) -> bool:
     loop = file.enclosing(target, ast.For)
     if not isinstance(loop, ast.For) or name not in {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}:
         return False
-    return any(isinstance(one, ast.Attribute) and one.attr in _WEIGHTS for one in walk(loop.iter))
+    return any(isinstance(one, ast.Attribute) and one.attr in _WEIGHTS | _ITERATES for one in walk(loop.iter))

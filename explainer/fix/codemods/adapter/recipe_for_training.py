@@ -13,11 +13,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.fix.text.rewrite import free_name
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
+from explainer.source.network.peft import WRAPS
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import binds, definitions, scope_of
 
-_WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _FLAG = "inference_mode"
 _WHY = "reads a saved adapter's configuration, whose `inference_mode` is true: what is made from it is frozen"
 
@@ -38,7 +38,7 @@ def _recipe(node: ast.AST, names: Names) -> ast.expr | None:
     """The configuration that a call makes an adapter from."""
     if not isinstance(node, ast.Call):
         return None
-    is_wrap = names.is_call(node, *_WRAPS)
+    is_wrap = names.is_call(node, *WRAPS)
     if not is_wrap and not (isinstance(node.func, ast.Attribute) and node.func.attr == "add_adapter"):
         return None
     named = next((one.value for one in node.keywords if one.arg in ("peft_config", "adapter_config")), None)

@@ -13,22 +13,12 @@ from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Names, dotted_name
 from explainer.source.network.freeze import find_freezes
+from explainer.source.network.peft import CONFIGS, WRAPS
 from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, scope_of
 from explainer.source.value.lineage import block_of
 
-_WRAPS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _PREPARES = ("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")
-_CONFIGS = (
-    "LoraConfig",
-    "AdaLoraConfig",
-    "IA3Config",
-    "LoHaConfig",
-    "LoKrConfig",
-    "VeraConfig",
-    "OFTConfig",
-    "PrefixTuningConfig",
-)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -70,7 +60,7 @@ def _loaded(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Proposal
 
 def _inference(node: ast.Call, file: SourceFile, names: Names) -> Iterator[Proposal]:
     """A configuration with `inference_mode=True`."""
-    if (names.qualified(node.func) or "").rpartition(".")[2] not in _CONFIGS:
+    if (names.qualified(node.func) or "").rpartition(".")[2] not in CONFIGS:
         return
     for keyword in node.keywords:
         if keyword.arg == "inference_mode" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
@@ -170,7 +160,7 @@ def _trained_adapter(context: Context) -> str | None:
         next((one.value for one in node.keywords if one.arg == "adapter_name"), None)
         for file in context.program.parsed()
         for node in file.walk()
-        if context.program.names(file).is_call(node, *_WRAPS) and isinstance(node, ast.Call)
+        if context.program.names(file).is_call(node, *WRAPS) and isinstance(node, ast.Call)
     ]
     name = getattr(found[0], "value", "default") if len(found) == 1 else None
     return name if isinstance(name, str) else None
@@ -251,7 +241,7 @@ def _wrap_before(statement: ast.stmt, name: str | None, file: SourceFile, names:
     for block in (getattr(above, "body", None), getattr(above, "orelse", None)):
         if isinstance(block, list) and statement in block:
             for one in block[: block.index(statement)]:
-                is_wrap = isinstance(one, ast.Assign) and names.is_call(one.value, *_WRAPS)
+                is_wrap = isinstance(one, ast.Assign) and names.is_call(one.value, *WRAPS)
                 if is_wrap and dotted_name(one.targets[0]) == name:
                     assert isinstance(one, ast.stmt)
                     return one

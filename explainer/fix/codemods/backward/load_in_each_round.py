@@ -13,6 +13,7 @@ from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.network.peft import WRAPS
 from explainer.source.tree import walk
 from explainer.source.value.binding import scope_of
 from explainer.source.value.lineage import binds
@@ -30,7 +31,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _adapted(call: ast.Call, file: SourceFile, context: Context) -> str | None:
     """The name of the model to which a call adds an adapter."""
-    if context.program.names(file).is_call(call, "peft.get_peft_model") and call.args:
+    if context.program.names(file).is_call(call, *WRAPS) and call.args:
         return dotted_name(call.args[0])
     is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "add_adapter"
     return dotted_name(call.func.value) if is_method and isinstance(call.func, ast.Attribute) else None

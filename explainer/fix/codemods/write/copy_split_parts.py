@@ -14,7 +14,7 @@ from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.rewrite import free_name
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.name import Names, dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.lineage import before, scope_of
 
@@ -37,7 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         if len(found) != 1:
             continue
         (one,) = found
-        if _is_read(one.value, one, scope, file):
+        if _is_read(one.value, one, scope, file, context.program.names(file)):
             return
         name = free_name("part", scope)
         yield Proposal(
@@ -54,9 +54,9 @@ def _is_split(statement: ast.Assign) -> bool:
     return is_call and len(statement.targets) == 1 and isinstance(target, (ast.Tuple, ast.List))
 
 
-def _is_read(split: ast.expr, statement: ast.Assign, scope: ast.AST, file: SourceFile) -> bool:
+def _is_read(split: ast.expr, statement: ast.Assign, scope: ast.AST, file: SourceFile, names: Names) -> bool:
     """Whether what is taken apart is read behind it: it would miss what is written into the copies."""
-    name = dotted_name(_base(split)) or ""
+    name = dotted_name(_base(split, names)) or ""
     return bool(name) and any(
         isinstance(one, (ast.Name, ast.Attribute))
         and dotted_name(one) == name
@@ -65,14 +65,13 @@ def _is_read(split: ast.expr, statement: ast.Assign, scope: ast.AST, file: Sourc
     )
 
 
-def _base(node: ast.expr) -> ast.expr:
+def _base(node: ast.expr, names: Names) -> ast.expr:
     """What a chain of methods, or functions of torch, begins with; the call of a module, whose result has no other name."""
     if isinstance(node, (ast.Subscript, ast.Starred)):
-        return _base(node.value)
+        return _base(node.value, names)
     if not isinstance(node, ast.Call):
         return node
-    owner = dotted_name(node.func.value) if isinstance(node.func, ast.Attribute) else None
-    if owner is not None and owner.partition(".")[0] in ("torch", "F") and node.args:
-        return _base(node.args[0])
-    is_method = isinstance(node.func, ast.Attribute) and owner != "self"
-    return _base(node.func.value) if is_method and isinstance(node.func, ast.Attribute) else node
+    if (names.qualified(node.func) or "").startswith("torch."):
+        return _base(node.args[0], names) if node.args else node
+    is_method = isinstance(node.func, ast.Attribute) and dotted_name(node.func.value) != "self"
+    return _base(node.func.value, names) if is_method and isinstance(node.func, ast.Attribute) else node
