@@ -53,10 +53,13 @@ WHOLE = "all"
 LENDING = "numpy"
 """The operation of a hidden write into an array that has the memory of what a graph computed."""
 
-BAD_INPUT = "traced_bad_input"
+MADE_ONCE = "traced_once"
+"""The fact that what a second backward meets was made once, and named by the operation that takes it up."""
 
 ONCE_IN_STEP = "traced_once_in_step"
-"""The fact that what a second backward meets was made once, where no optimizer has stepped since the first one."""
+"""The fact that no optimizer has stepped between that and the first backward."""
+
+BAD_INPUT = "traced_bad_input"
 """The fact that names what went into the first operation that gave what is not finite."""
 
 LOGARITHM, MINUS_INFINITY = "logarithm", "minus infinity"

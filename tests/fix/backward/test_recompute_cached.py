@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from explainer.fix.splice import splice
+from explainer.model.incident import Fact
+from explainer.model.trace import MADE_ONCE
 from explainer.verification.live_report import TRACED
 from explainer.verification.traced import with_trace
 from tests.fix.rewriting import best, diff_lines, failed, line_of, rewritten, write
@@ -277,3 +281,46 @@ def test_the_losses_of_one_step_share_an_emptied_cache(tmp_path) -> None:
     after = splice(PARTS, found.edits)
     assert after == PARTS.replace("loss.backward()", "loss.backward(retain_graph=True)")
     exec(compile(after, "after", "exec"), {})  # noqa: S102
+
+
+SELDOM = (
+    EMPTIED
+    + """
+bias, out = Bias(), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*bias.parameters(), *out.parameters()], lr=0.1)
+for epoch in range(2):
+    bias.reset()
+    for part in torch.randn(3, 5, 4):
+        loss = out(part + bias(5)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+)
+
+
+@pytest.mark.torch
+def test_a_cache_that_is_emptied_too_seldom_is_filled_anew_in_training(tmp_path) -> None:
+    """A trace saw that an optimizer had stepped since: the evaluation keeps the cache, a step has its own."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    program = write(tmp_path, {"train.py": SELDOM})
+    with pytest.raises(RuntimeError, match="second time") as raised, gradfix.trace():
+        exec(compile(SELDOM, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(SELDOM, ".backward()")}), getattr(raised.value, TRACED))
+    found = best("recompute_cached", program, incident=incident)
+    assert found is not None
+    after = splice(SELDOM, found.edits)
+    assert after == SELDOM.replace("if self.kept is None or", "if self.training or self.kept is None or")
+    exec(compile(after, "after", "exec"), {})  # noqa: S102
+
+
+def test_a_state_that_goes_on_is_no_cache(tmp_path) -> None:
+    """`self.kept` that a step binds to its own result is carried, whatever a trace saw."""
+    source = SELDOM.replace("        return self.kept", "        self.kept = self.kept * 0.5\n        return self.kept")
+    incident = dataclasses.replace(
+        failed({"train.py": line_of(source, ".backward()")}), facts=(Fact(name=MADE_ONCE, value="add"),)
+    )
+    program = write(tmp_path, {"train.py": source})
+    assert best("recompute_cached", program, incident=incident) is None

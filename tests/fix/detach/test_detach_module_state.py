@@ -503,3 +503,43 @@ def test_a_state_that_each_backward_begins_anew(tmp_path: pathlib.Path) -> None:
         TASKS.replace("    for task in range(2):\n", "    for task in range(2):\n        learner.reset()\n"),
     )
     assert "learner.reset()\n        learner.reset()" not in again
+
+
+SEQUENCES = """import torch
+from torch import nn
+
+
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.start, self.h = nn.GRUCell(4, 8), nn.Linear(4, 8), None
+
+    def reset(self):
+        self.h = None
+
+    def forward(self, x):
+        if self.h is None:
+            self.h = self.start(x)
+        self.h = self.cell(x, self.h)
+        return self.h.pow(2).mean()
+
+
+net = Memory()
+opt = torch.optim.Adam(net.parameters())
+for epoch in range(2):
+    net.reset()
+    for x in torch.randn(6, 5, 4):
+        loss = net(x)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+def test_what_begins_a_sequence_is_trained(tmp_path: pathlib.Path) -> None:
+    """The first state keeps its graph; each step ends with a step of the optimizer, so that no reset belongs there."""
+    program = write(tmp_path, {"train.py": SEQUENCES})
+    found = list(find_codemod("detach_module_state")(Context(program=program, incident=failed())))
+    assert [diff_lines(SEQUENCES, splice(SEQUENCES, one.edits)) for one in found] == [
+        ["+        else:", "+            self.h = self.h.detach()"]
+    ]

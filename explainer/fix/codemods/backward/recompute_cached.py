@@ -3,7 +3,8 @@
 What is made from parameters changes with each step, and its graph is gone after the first backward. The cache goes; every
 call then computes the value and its graph. A cache that holds random numbers stays, and so does one that the program empties
 itself, but for a rule with `emptied`: a checkpoint's replay finds even such a cache full that its first pass found empty.
-Where a trace saw the second backward meet it before any step, the graph of what an emptied cache holds is kept for that step.
+Where a trace saw the second backward meet it before any step, the graph of what an emptied cache holds is kept for that step;
+where it saw a later step meet it, the cache is emptied too seldom, and a module in training fills it anew.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.graph.uncut import dedent
 from explainer.fix.text.argument import add_keyword
 from explainer.model.patch import Edit
-from explainer.model.trace import ONCE_IN_STEP
+from explainer.model.trace import MADE_ONCE, ONCE_IN_STEP
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards
 from explainer.source.name import Function, Names, dotted_name
+from explainer.source.network.module import inherits_module
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, walk_scope
@@ -41,20 +43,21 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for file, function in context.program.functions():
-        yield from _decorated(file, function, context.program)
+        yield from _decorated(file, function, context)
         for node in walk_scope(function):
             if isinstance(node, ast.If):
                 yield from _guarded(node, file, function, context)
 
 
-def _decorated(file: SourceFile, function: Function, program: Program) -> Iterator[Proposal]:
+def _decorated(file: SourceFile, function: Function, context: Context) -> Iterator[Proposal]:
     """`@cached_property` becomes `@property`, `@lru_cache` goes."""
-    names = program.names(file)
+    program, names = context.program, context.program.names(file)
     for one in function.decorator_list:
         called = names.qualified(one.func if isinstance(one, ast.Call) else one) or ""
         if called not in _PROPERTY | _MEMO or not _is_live(function, file, program):
             continue
-        if _is_random(function) or _binds_attributes(function) or _is_emptied(function.name, program):
+        is_kept = _spans_steps(context) or not _is_emptied(function.name, program)
+        if _is_random(function) or _binds_attributes(function) or not is_kept:
             return
         edit = edit_of(file, one, "property") if called in _PROPERTY else _without(one, file)
         yield Proposal(
@@ -115,7 +118,11 @@ def _guarded(guard: ast.If, file: SourceFile, function: Function, context: Conte
     is_kept = not (_is_emptied(root.rpartition(".")[2], program) or _is_reset(root, guard, file, program))
     if not is_kept and not context.options.get("emptied"):
         yield from _for_this_step(context)
-        return
+        if not _spans_steps(context) or _is_recurrence(root, guard, program):
+            return
+        if _is_of_module(guard, file, program):
+            yield from _in_training(guard, kept, last, file)
+            return
     head = Edit(file=file.path, start=file.line_start(guard.lineno), end=file.line_start(guard.body[0].lineno), new="")
     yield Proposal(
         edits=(head, *dedent(file, guard.body, file.indent(guard.lineno))),
@@ -123,6 +130,59 @@ def _guarded(guard: ast.If, file: SourceFile, function: Function, context: Conte
         belief=1.9,
         **_doubt(has_key="[" in kept),
     )
+
+
+def _spans_steps(context: Context) -> bool:
+    """Whether a trace saw a later step meet what an earlier one made: the program empties the cache too seldom."""
+    facts = {one.name for one in context.incident.facts}
+    return MADE_ONCE in facts and ONCE_IN_STEP not in facts
+
+
+def _is_of_module(guard: ast.If, file: SourceFile, program: Program) -> bool:
+    owner = file.enclosing(guard, ast.ClassDef)
+    return isinstance(owner, ast.ClassDef) and inherits_module(owner, file, program)
+
+
+def _in_training(guard: ast.If, kept: str, last: ast.Assign, file: SourceFile) -> Iterator[Proposal]:
+    """`if self.training or self.x is None:` for a cache of a module that the program empties, but not for each step."""
+    if any(isinstance(one, ast.Attribute) and one.attr == "training" for one in walk(guard.test)):
+        return
+    at, doubt = file.span(guard.test)[0], _doubt(has_key="[" in kept)
+    yield Proposal(
+        edits=(Edit(file=file.path, start=at, end=at, new="self.training or "),),
+        culprit=culprit_of(file, last, f"keeps `{kept}`, made from parameters, over several steps, with its graph"),
+        belief=1.9,
+        title=f"Fill the cache anew in training: `if self.training or {file.segment(guard.test)}:`",
+        applicability=doubt.get("applicability"),
+        because=doubt.get("because", "each step then has a graph of its own; an evaluation goes on using the cache"),
+    )
+
+
+def _is_recurrence(name: str, guard: ast.If, program: Program) -> bool:
+    """Whether anything but an empty value is put where the guard puts its own: a state, which goes on from step to step."""
+    last = name.rpartition(".")[2]
+    inside = set(walk(guard))
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr == last
+        and node not in inside
+        and not _is_empty(file.parents.get(node))
+        for file in program.parsed()
+        for node in file.walk()
+    )
+
+
+def _is_empty(statement: ast.AST | None) -> bool:
+    """`self.x = None`, `self.x = {}`, `self.x: Tensor | None = None`."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return False
+    value = statement.value
+    is_dict = isinstance(value, ast.Dict) and not value.keys
+    is_call = (
+        isinstance(value, ast.Call) and not value.args and getattr(value.func, "id", "") in ("dict", "OrderedDict")
+    )
+    return is_dict or is_call or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _for_this_step(context: Context) -> Iterator[Proposal]:

@@ -27,10 +27,12 @@ from explainer.source.loop.backward import find_backwards
 from explainer.source.loop.carried import form_of_statement, training_loops
 from explainer.source.loop.pile import find_piles
 from explainer.source.loop.repeated import is_run_again
+from explainer.source.loop.step import OPTIMIZER_STEP, SCALER_STEP, find_acts
 from explainer.source.loop.update import end_of_step, find_turns
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
 from explainer.source.value.entry import has_graph
 from explainer.source.value.instance import names_of
 from explainer.source.value.lineage import (
@@ -45,6 +47,7 @@ from explainer.source.value.lineage import (
     value_of,
 )
 from explainer.source.value.nesting import Nesting, nesting_of
+from explainer.source.value.provenance import provenance_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +215,10 @@ def _before_each_step(
                 isinstance(node, ast.Attribute) and node.attr == reset and dotted_name(node.value) == name
                 for node in file.walk()
             )
-            if calls and is_reset == is_reset_elsewhere and not _resets(loop, name, reset):
+            is_each_a_step = is_reset_elsewhere and any(
+                one.kind in (OPTIMIZER_STEP, SCALER_STEP) and one.statement in loop.body for one in find_acts(program)
+            )
+            if calls and is_reset == is_reset_elsewhere and not is_each_a_step and not _resets(loop, name, reset):
                 yield (insert_before(file, calls[0], f"{name}.{reset}()"),)
                 return
 
@@ -359,6 +365,10 @@ def _at_start(state: State, program: Program, loop: ast.stmt | None) -> tuple[Ed
     value = value_of(made[-1], state.name) if made else None
     if isinstance(value, ast.Constant) and value.value is None and not _is_filled(state):
         text = f"if {state.name} is not None:\n    {text}"
+    filling = _filled_with_graph(state, program) if loop is None else None
+    if filling is not None:
+        text = f"else:\n    {text}"  # what the first call of a sequence makes is to be trained
+        return (insert_after(state.file, filling, text),)
     return (insert_before(state.file, loop or state.read, text),)
 
 
@@ -367,6 +377,22 @@ def _read(name: str, statement: ast.stmt) -> ast.expr:
     held = (value_of(statement), statement)
     found = (node for one in held if one is not None for node in walk(one))
     return next(node for node in found if isinstance(node, ast.Attribute) and dotted_name(node) == name)
+
+
+def _filled_with_graph(state: State, program: Program) -> ast.If | None:
+    """`if self.h is None: self.h = self.start(x)` before the state is taken up, where parameters make what it is filled with."""
+    for one in definitions(state.name, state.read, state.method):
+        guard = state.file.parents.get(one)
+        value = value_of(one, state.name)
+        if (
+            isinstance(guard, ast.If)
+            and one in guard.body
+            and not guard.orelse
+            and value is not None
+            and provenance_of(program).trace(Value(value, state.file)).live
+        ):
+            return guard
+    return None
 
 
 def _is_filled(state: State) -> bool:
