@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +14,8 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 from explainer.live.crash import look  # noqa: E402
 from explainer.verification.live_report import facts_of  # noqa: E402
+from tests.live.running import needs  # noqa: E402
+from tests.verification.programs import gradfix  # noqa: E402
 
 
 class Heads(nn.Module):
@@ -62,3 +66,37 @@ def test_what_was_frozen_after_it_was_wrapped() -> None:
     model.module[0].requires_grad_(False)
     assert told(model, slice(None)) == "0.weight 0.bias"
     assert told(DistributedDataParallel(Heads()), 0, "live_frozen_since") is None
+
+
+LIGHTNING = """import lightning as L
+import torch
+from torch import nn
+
+
+class Heads(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.main, self.extra = nn.Linear(2, 1), nn.Linear(2, 1)
+
+    def training_step(self, batch, at):
+        return self.main(batch[0]).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+data = torch.utils.data.TensorDataset(torch.randn(4, 2))
+trainer = L.Trainer(
+    accelerator="cpu", devices=1, strategy="ddp", max_epochs=1, logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False,
+)
+trainer.fit(Heads(), torch.utils.data.DataLoader(data, batch_size=2))
+"""
+
+
+@needs("lightning")
+def test_lightning_tells_no_numbers(tmp_path) -> None:
+    """Its own text takes the place of the message; the step before has left gradients with what the loss reaches."""
+    (tmp_path / "train.py").write_text(LIGHTNING)
+    told = gradfix(tmp_path, "run", "--", sys.executable, "train.py").stderr
+    assert "the parameters that got no gradient are extra.weight extra.bias" in " ".join(told.split())

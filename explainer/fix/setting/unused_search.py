@@ -1,6 +1,7 @@
 """Switches DDP's search for unused parameters on where its options are written: `find_unused_parameters=True`.
 
-In the call of `DistributedDataParallel`, or in the `DistributedDataParallelKwargs` that an `Accelerator` is given.
+In the call of `DistributedDataParallel`, in the `DistributedDataParallelKwargs` that an `Accelerator` is given, in the strategy of a
+trainer of Lightning, or among the arguments of one of transformers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ from explainer.source.value.resolve import resolver_of
 _SEARCH = "find_unused_parameters"
 _HANDLERS = "kwargs_handlers"
 _OPTIONS = "DistributedDataParallelKwargs"
+_STRATEGY = "strategy"
+_STRATEGIES = {
+    f"{name}{ending}": f"{name}_{_SEARCH}_true"
+    for name in ("ddp", "ddp_spawn", "ddp_fork", "ddp_notebook")
+    for ending in ("", f"_{_SEARCH}_false")
+}  # as Lightning registers them
 
 Search = tuple[tuple[Edit, ...], Culprit]
 
@@ -36,31 +43,57 @@ def searches(wrapping: Wrapping, why: str, program: Program) -> Iterator[Search]
 
     None where it searches, where its graph is said to be static, or where what it is given cannot be followed.
     """
-    if wrapping.accelerator is None:
-        yield from _in_call(wrapping.call, wrapping.file, why, program)
-    else:
+    if wrapping.accelerator is not None:
         yield from _in_accelerator(wrapping.accelerator, why, program)
+    elif wrapping.trainer is not None:
+        yield from _in_trainer(wrapping.trainer, why, program)
+    elif wrapping.arguments is not None:
+        yield from _in_call(wrapping.arguments.node, wrapping.arguments.file, why, program, f"ddp_{_SEARCH}")
+    else:
+        yield from _in_call(wrapping.call, wrapping.file, why, program)
 
 
-def _in_call(node: ast.Call, file: SourceFile, why: str, program: Program) -> Iterator[Search]:
+def _in_trainer(made: Value, why: str, program: Program) -> Iterator[Search]:
+    """`strategy="ddp"` becomes `strategy="ddp_find_unused_parameters_true"`; a `DDPStrategy(...)` takes the option itself."""
+    call, file = made.node, made.file
+    assert isinstance(call, ast.Call)
+    given = next((one.value for one in call.keywords if one.arg == _STRATEGY), None)
+    for one in resolver_of(program).constructors_of(Value(given, file)) if given is not None else ():
+        if isinstance(one.node, ast.Call) and (program.names(one.file).qualified(one.node.func) or "").endswith(
+            ".DDPStrategy"
+        ):
+            yield from _in_call(one.node, one.file, why, program)
+            return
+    written = _written(call, _STRATEGY, file, program)
+    edits = [(one, set_value(one, new)) for one in written for old, new in _STRATEGIES.items() if has_value(one, old)]
+    if len(written) == 1 and edits and isinstance(edits[0][1], Edit):
+        span = (written[0].key or written[0].span)[0], written[0].span[1]
+        yield (edits[0][1],), culprit_at(written[0].file, span, f"keeps DDP from a search for what is unused: it {why}")
+    elif not written and given is None and all(one.arg is not None for one in call.keywords):
+        new = _STRATEGIES["ddp"]  # what Lightning takes for several devices, with the search
+        yield (add_argument(file, call, f'{_STRATEGY}="{new}"'),), culprit_of(file, call, why)
+
+
+def _in_call(node: ast.expr, file: SourceFile, why: str, program: Program, search: str = _SEARCH) -> Iterator[Search]:
+    assert isinstance(node, ast.Call)
     named = {one.arg: one.value for one in node.keywords}
     mappings = [one.value for one in node.keywords if one.arg is None]
     if any(not has_value(one, False) for one in _written(node, "static_graph", file, program)):  # noqa: FBT003 - the value it has
         return
     if "static_graph" in named and not isinstance(named["static_graph"], ast.Constant):
         return
-    written = _written(node, _SEARCH, file, program)
+    written = _written(node, search, file, program)
     if len(written) == 1 and "unused" in written[0].name:  # a setting of another name may switch more than this
         one = written[0]
-        edit = set_in_options(node, _SEARCH, True, file, program) if _SEARCH not in named else set_value(one, True)  # noqa: FBT003
+        edit = set_in_options(node, search, True, file, program) if search not in named else set_value(one, True)  # noqa: FBT003
         if has_value(one, False) and isinstance(edit, Edit):  # noqa: FBT003
             span = (one.key or one.span)[0], one.span[1]
             yield (edit,), culprit_at(one.file, span, f"keeps DDP from a search for what is unused: it {why}")
-    elif not written and _SEARCH not in named:
-        edit = set_in_options(node, _SEARCH, True, file, program)  # noqa: FBT003
+    elif not written and search not in named:
+        edit = set_in_options(node, search, True, file, program)  # noqa: FBT003
         if edit is None and len(mappings) == 1:  # which may hold it: given twice, the call would be refused
-            edit = edit_of(file, mappings[0], f'{{**{file.segment(mappings[0])}, "{_SEARCH}": True}}')
-        yield (edit or add_argument(file, node, f"{_SEARCH}=True"),), culprit_of(file, node, why)
+            edit = edit_of(file, mappings[0], f'{{**{file.segment(mappings[0])}, "{search}": True}}')
+        yield (edit or add_argument(file, node, f"{search}=True"),), culprit_of(file, node, why)
 
 
 def _written(node: ast.Call, argument: str, file: SourceFile, program: Program) -> list[Setting]:

@@ -27,6 +27,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
+_RUNS = ("forward", "training_step")
 _COST = "DDP walks the graph of each step for what is unused"
 
 
@@ -125,8 +126,8 @@ def _used(owner: ast.ClassDef, file: SourceFile) -> set[str]:
 
 def _branching(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     parts = set(parts_of(owner, where, context.program))
-    forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
-    splits = forward is not None and any(_splits(one, parts) for one in walk_scope(forward))
+    runs = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name in _RUNS]
+    splits = any(_splits(one, parts) for run in runs for one in walk_scope(run))
     if not splits and not _drops(owner, where, context):
         return
     why = "expects a gradient of every parameter, also of the branch that a batch does not take"
