@@ -39,10 +39,13 @@ def symbol_of(operator: ast.operator) -> str | None:
 
 
 def value_alone(write: Write) -> tuple[Edit, ...]:
-    """`x.exp_()` as `x.exp()`, for a write that never came about; none where the method has no such form."""
+    """`x.mul_(a).exp_()` as `x.mul(a).exp()`, for a write that never came about; none where a method has no such form."""
     call = write.node
     assert isinstance(call, ast.Call)
     assert isinstance(call.func, ast.Attribute)
+    links = links_of(outermost(call, write.file))
+    if len(links) > 1:
+        return tuple(without_underscore(write.file, one) for one in links)
     is_plain = call.func.attr not in _WHOLE and call.func.attr not in _NO_PLAIN_FORM
     return (_without_underscore(write, call),) if is_plain else ()
 

@@ -129,3 +129,30 @@ def test_the_exception_of_a_worker_counts(tmp_path: pathlib.Path) -> None:
     records = tuple(ExceptionRecord(type="E", frames=(Frame(file="train.py", line=one),)) for one in lines)
     context = Context(program=write(tmp_path, {"train.py": source}), incident=Incident(exceptions=records))
     assert [one.culprit.line for one in find_codemod("write_views_out_of_place")(context)] == [lines[0]]
+
+
+VAE = """import torch
+from torch import nn
+
+
+class VAE(nn.Module):
+    def forward(self, x):
+        mu, logvar = self.enc(x).chunk(2, -1)
+        return self.draw(mu, logvar), mu, logvar
+
+    def draw(self, mu, logvar):
+        std = logvar.mul_(0.5).exp_()
+        return mu + std * torch.randn_like(std)
+"""
+
+
+def test_what_is_computed_of_an_argument_for_another_name(tmp_path: pathlib.Path) -> None:
+    """A caller's view in the place of a scratch: all that a chain writes of it is written out of place."""
+    after = rewritten(tmp_path, "write_views_out_of_place", VAE, "std = logvar")
+    assert after == VAE.replace("logvar.mul_(0.5).exp_()", "logvar.mul(0.5).exp()")
+
+
+def test_what_is_written_for_the_caller_stays(tmp_path: pathlib.Path) -> None:
+    """A statement of its own writes for whoever handed the tensor in."""
+    source = VAE.replace("std = logvar.mul_(0.5).exp_()", "logvar.mul_(0.5)\n        std = logvar.exp()")
+    assert rewritten(tmp_path, "write_views_out_of_place", source, "logvar.mul_(0.5)") == source

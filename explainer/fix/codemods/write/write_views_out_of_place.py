@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
-from explainer.fix.write.out_of_place import out_of_place
+from explainer.fix.write.out_of_place import out_of_place, value_alone
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_aliased, is_for_others
-from explainer.source.graph.write import ARGUMENT, Write, find_writes
+from explainer.source.graph.write import ARGUMENT, METHOD, Write, find_writes
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -66,8 +66,13 @@ def _proposed(write: Write, writes: tuple[Write, ...], program: Program) -> Iter
 
 
 def _alone(write: Write, program: Program) -> Iterator[Proposal]:
-    """The write of a view that came otherwise: taken out of a list of views, reshaped since."""
-    edits = () if is_for_others(write, program) else out_of_place(write)
+    """The write of a view that came otherwise: taken out of a list of views, reshaped since, handed in by a caller.
+
+    What is computed of the last for another name, `std = logvar.mul_(0.5).exp_()`, is not meant for the caller.
+    """
+    is_value = write.kind == METHOD and isinstance(write.file.statement(write.node), (ast.Assign, ast.Return))
+    edits = value_alone(write) if is_value else ()
+    edits = edits or (() if is_for_others(write, program) else out_of_place(write))
     if edits:
         aliased = is_aliased(write, program)
         yield Proposal(
