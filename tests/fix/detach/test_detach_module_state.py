@@ -536,10 +536,12 @@ for epoch in range(2):
 """
 
 
-def test_what_begins_a_sequence_is_trained(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("step", ["opt.step()", "if True:\n            opt.step()"], ids=["each", "some"])
+def test_what_begins_a_sequence_is_trained(step: str, tmp_path: pathlib.Path) -> None:
     """The first state keeps its graph; each step ends with a step of the optimizer, so that no reset belongs there."""
-    program = write(tmp_path, {"train.py": SEQUENCES})
+    source = SEQUENCES.replace("opt.step()", step)
+    program = write(tmp_path, {"train.py": source})
     found = list(find_codemod("detach_module_state")(Context(program=program, incident=failed())))
-    assert [diff_lines(SEQUENCES, splice(SEQUENCES, one.edits)) for one in found] == [
+    assert [diff_lines(source, splice(source, one.edits)) for one in found] == [
         ["+        else:", "+            self.h = self.h.detach()"]
     ]

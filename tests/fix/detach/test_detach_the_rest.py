@@ -24,6 +24,8 @@ RIGHT = {
     "an output beside a log": "return loss, metric.detach()",
     "a loss beside a state": "out = (h.detach(), loss)",
     "a computed part": "self.state = (h.detach(), self.net(c))",
+    "beside none": "h, self.state = self.state, None",
+    "without a graph": "with torch.no_grad(): self.state = (h.detach(), c)",
 }
 
 

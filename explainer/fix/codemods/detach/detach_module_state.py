@@ -216,7 +216,8 @@ def _before_each_step(
                 for node in file.walk()
             )
             is_each_a_step = is_reset_elsewhere and any(
-                one.kind in (OPTIMIZER_STEP, SCALER_STEP) and one.statement in loop.body for one in find_acts(program)
+                one.kind in (OPTIMIZER_STEP, SCALER_STEP) and loop in loops_of(one.statement, one.file)
+                for one in find_acts(program)
             )
             if calls and is_reset == is_reset_elsewhere and not is_each_a_step and not _resets(loop, name, reset):
                 yield (insert_before(file, calls[0], f"{name}.{reset}()"),)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
 
@@ -24,7 +25,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         for node in file.walk():
             value = node.value if isinstance(node, (ast.Assign, ast.Return)) else None
-            if value is None or not _is_kept(node):
+            if value is None or not _is_kept(node) or is_without_grad(node, file, context.program):
                 continue
             parts = (
                 value.elts
@@ -34,7 +35,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 else []
             )
             left = [one for one in parts if isinstance(one, (ast.Name, ast.Attribute)) and not _is_cut(one)]
-            if left and any(_is_cut(one) for one in parts) and all(_is_cut(one) or one in left for one in parts):
+            is_cut_in_part = any(_is_cut(one) and not isinstance(one, ast.Constant) for one in parts)
+            if left and is_cut_in_part and all(_is_cut(one) or one in left for one in parts):
                 yield _proposal(left, file)
 
 
