@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from explainer.fix.text.import_line import torch_imports
 from explainer.fix.splice import splice
+from explainer.fix.text.import_line import torch_imports
 from explainer.model.patch import Edit
 from tests.fix.rewriting import write
 

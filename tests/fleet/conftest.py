@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from explainer.fleet.listing import list_sources
 from explainer.fleet.explained import explain_source
+from explainer.fleet.listing import list_sources
 from explainer.fleet.row import Row
 from explainer.fleet.triage import Listener, Outcome, Request, triage
 from tests.fleet.logs import write_logs

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, os.path.dirname(__file__))
 from printed_exceptions import sample  # noqa: E402
-from tests.conftest import installed_pythons  # noqa: E402
 
 from explainer.ingest.chain import read_chain  # noqa: E402
 from explainer.ingest.text import read_text  # noqa: E402
+from tests.conftest import installed_pythons  # noqa: E402
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "printed_exceptions.py")
 

@@ -10,8 +10,8 @@ import pytest
 
 from explainer.live.columns import columns
 from explainer.live.crash import _frames
-from tests.live.test_dropped import program
 from tests.live.running import run_on_transformers
+from tests.live.test_dropped import program
 
 METHOD = "def evaluate(self, error):\n    raise error\n"
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from explainer.verification.reach import why_unwatched
-from tests.gate import some_at_gate
 from tests.conftest import PATH
+from tests.gate import some_at_gate
 from tests.live.test_noting import run
 
 pytestmark = pytest.mark.torch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-
 import signal
 import subprocess
 import sys

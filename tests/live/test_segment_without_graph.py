@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.live.test_unowned import run
 from tests.gate import some_at_gate
+from tests.live.test_unowned import run
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

@@ -18,8 +18,8 @@ from explainer.verification.saved import read_verification, save_verification
 from explainer.verification.verify import Watch, verify_command
 from tests import forked
 from tests.conftest import PATH
-from tests.verification.programs import LOOP, LOSS
 from tests.gate import some_at_gate
+from tests.verification.programs import LOOP, LOSS
 
 pytestmark = pytest.mark.torch
 BEFORE = LOOP.format(before="", loss=LOSS)

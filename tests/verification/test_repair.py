@@ -12,7 +12,7 @@ from explainer.catalog.bundle import load_catalog
 from explainer.proof import Target, prove
 from explainer.run import Job
 from tests import forked
-from tests.verification.programs import CARRIED, chosen, CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, gradfix
+from tests.verification.programs import CARRIED, CHECKPOINTED, IN_PLACE, OUT_OF_PLACE, REENTRANT, chosen, gradfix
 
 pytestmark = pytest.mark.torch
 BROKEN = """import torch

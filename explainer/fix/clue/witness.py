@@ -6,12 +6,14 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from explainer.fix.clue.crash import is_crash
+from explainer.fix.clue.failure import backward_roots
 from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, culprit_of
 from explainer.model.finding import Culprit, Evidence
 from explainer.model.rule import Cause
 from explainer.model.trace import WRITE
 from explainer.source.data.column import arguments_calls, drops
+from explainer.source.graph.cut import INTEGER, SAMPLE, STEP
 from explainer.source.graph.write import find_writes
 from explainer.source.loop.backward import Backward, find_backwards, stepped
 from explainer.source.loop.carried import find_carried
@@ -27,12 +29,14 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, dominates, scope_of
 from explainer.source.value.flow import Reach, flow_of
 from explainer.source.value.lineage import before, loops_of, reads, sources, statements_of
+from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
 _LOOKED_FOR = ("retain_graph", "post_accumulate_grad_hook", "register_hook", "create_graph", "threading")
 _HARMLESS = frozenset(
     {"zero_grad", "append", "print", "set_postfix", "info", "debug", "set_description", "train", "write"}
 )
+_COUNTS = frozenset({INTEGER, STEP, SAMPLE})
 _WEIGHT_WRITES = frozenset({"load_state_dict", "update_parameters", "step", "vector_to_parameters", "sync_params"})
 
 
@@ -224,6 +228,16 @@ def _written_over_time(context: Context) -> Culprit | None:
     return culprit_of(found[0].file, found[0].node, "overwrites the state of the round before") if found else None
 
 
+def _counts_on_the_way(context: Context) -> Culprit | None:
+    """The operation without a gradient that ends the failing loss's graph, where nothing else ends it on any way."""
+    traces = [provenance_of(context.program).trace(one) for one in backward_roots(context)]
+    chains = [chain for one in traces for chain in one.chains]
+    if not chains or any(one.live for one in traces) or any(cut.kind not in _COUNTS for one in chains for cut in one):
+        return None
+    first = chains[0][0]
+    return culprit_of(first.file, first.node, "counts, selects or samples, which leaves no graph")
+
+
 def _drops_column(context: Context) -> Culprit | None:
     """The options of the Trainer that drops the column which the failure misses."""
     return _options_where(context, is_dropped=True)
@@ -248,6 +262,7 @@ READERS: dict[str, Callable[[Context], Culprit | None]] = {
     "written-over-time": _written_over_time,
     "follows-another": _follows_another,
     "moved-by-a-climb": _moved_by_a_climb,
+    "counts-on-the-way": _counts_on_the_way,
     "rewrites-own-weights": _rewrites_own_weights,
     "drops-the-column": _drops_column,
     "keeps-the-column": _keeps_column,

@@ -36,7 +36,22 @@ _FUNCTIONS = {
 }  # fmt: skip
 _INTEGERS = frozenset({"torch.long", "torch.int", "torch.int64", "torch.int32", "torch.bool", "torch.uint8"})
 _NOT_DIFFERENTIABLE = frozenset(
-    {"isnan", "isfinite", "isinf", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"}
+    {"isnan", "isfinite", "isinf", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like"}
+    | {"new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"}
+    | {
+        "size",
+        "dim",
+        "numel",
+        "nelement",
+        "stride",
+        "storage_offset",
+        "len",
+        "range",
+        "str",
+        "repr",
+        "type",
+        "isinstance",
+    }
 )
 _PLAIN = frozenset(
     {"Softmax", "LogSoftmax", "ReLU", "ReLU6", "GELU", "SiLU", "Tanh", "Sigmoid", "Dropout", "Flatten", "Identity", "MaxPool2d"}

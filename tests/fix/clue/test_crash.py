@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from explainer.fix.codemod import Context
 from explainer.fix.clue.crash import crash_places, raised_at
+from explainer.fix.codemod import Context
 from explainer.model.incident import ExceptionRecord, Frame, Incident
 from tests.fix.rewriting import write
 

@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from explainer.fix.codemod import Context
 from explainer.fix.clue.trace import traced_first
+from explainer.fix.codemod import Context
 from explainer.model.finding import Culprit
 from explainer.model.incident import Incident
 from explainer.model.trace import INDEX, REPLAYED, TracedLine

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from explainer.catalog.bundle import load_catalog
-from explainer.fix.codemod import Context
 from explainer.fix.clue.witness import READERS
+from explainer.fix.codemod import Context
 from explainer.model.trace import WRITE, TracedLine
 from tests.fix.rewriting import failed, line_of, write
 
@@ -172,3 +172,27 @@ def test_what_takes_the_first_of_two_steps(called: str, is_told: bool, tmp_path:
     traced = TracedLine(kind=WRITE, operation="add_", file=str(tmp_path / "train.py"), line=line)
     found = READERS["moved-by-a-climb"](Context(program=program, incident=replace(failed(), traced=(traced,))))
     assert (found is not None and found.line == line) == is_told
+
+
+CODED = """import torch.nn.functional as F
+
+def mask(logits):
+    return F.one_hot(logits.argmax(1), logits.size(1)).float()
+
+loss = (mask(net(x)) * y).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [(CODED, "argmax"), (CODED.replace(").sum()", ").sum() + net(x).sum()"), ""), (CODED.replace("net(x)", "net(x).detach()"), "")],
+    ids=["a decision", "a live term beside it", "a detach before it"],
+)  # fmt: skip
+def test_a_decision_is_all_that_ends_the_graph(source: str, line: str, tmp_path: pathlib.Path) -> None:
+    """Sizes carry no graph; what is detached as well has another cause."""
+    source = HEAD + source
+    program = write(tmp_path, {"train.py": source})
+    incident = failed({"train.py": line_of(source, "loss.backward")})
+    found = READERS["counts-on-the-way"](Context(program=program, incident=incident))
+    assert (found.line if found is not None else 0) == (line_of(source, line) if line else 0)

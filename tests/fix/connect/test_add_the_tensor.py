@@ -10,8 +10,8 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import ADDED, DEAD_TERM, TracedLine
-from tests.fix.rewriting import diff_lines, failed, line_of, write
 from tests.fix.detach.test_copy_what_is_saved import run
+from tests.fix.rewriting import diff_lines, failed, line_of, write
 
 HEAD = "import torch\ntorch.manual_seed(0)\nnet = torch.nn.Linear(4, 4)\nx = torch.randn(6, 4)\nseen = []\n"
 TERMS = "    out = net(x)\n    fit, size = out.mean(), out.pow(2).mean()\n"

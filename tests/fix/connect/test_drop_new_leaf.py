@@ -6,9 +6,9 @@ import pathlib
 
 import pytest
 
+from explainer.fix.splice import splice
 from explainer.model.incident import Incident
 from explainer.model.trace import STARVING_CUT, TracedLine
-from explainer.fix.splice import splice
 from tests.fix.rewriting import best, changed_lines, write
 
 HEAD = """import torch

@@ -9,8 +9,8 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.incident import Incident
-from tests.fix.rewriting import diff_lines, write
 from tests.fix.detach.test_copy_what_is_saved import run
+from tests.fix.rewriting import diff_lines, write
 
 pytestmark = pytest.mark.torch
 

@@ -9,8 +9,8 @@ import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.graph.held_target import held_targets
-from explainer.fix.splice import splice
 from explainer.fix.graph.uncut import uncut
+from explainer.fix.splice import splice
 from explainer.model.trace import GRAD_OFF, STARVING_OFF, TracedLine
 from explainer.source.graph.cut import grad_mode_cut
 from tests.fix.rewriting import changed_lines, diff_lines, failed, line_of, rewritten, write

@@ -10,8 +10,8 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import CUT, CUT_STATE, DEAD_TERM, TracedLine
-from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, write
 from tests.fix.detach.test_copy_what_is_saved import run
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, write
 
 TOP = "import torch\nimport numpy as np\nfrom torch import nn\ntorch.manual_seed(0)\nnet = nn.Linear(4, 4)\nx = torch.randn(6, 4)\n"
 GIVEN = "def use(pool, values):\n    return pool(values)\n"

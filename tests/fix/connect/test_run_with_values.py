@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
 from explainer.fix.splice import splice
-from dataclasses import replace
-
 from tests.fix.rewriting import best, diff_lines, failed, write
 
 TOP = """import torch

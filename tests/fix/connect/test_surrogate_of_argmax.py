@@ -10,7 +10,7 @@ import pytest
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import DEAD_TERM, TracedLine
-from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -162,3 +162,11 @@ def dice(logits, target):
         Context(program=program, incident=replace(failed(), traced=(traced,)))
     )
     assert changed_lines(source, splice(source, found.edits) or "") == ["seg = logits.softmax(1)"]
+
+
+def test_which_form_stands_for_a_decision_is_the_author_s(tmp_path: pathlib.Path) -> None:
+    """Hits have one; of decisions in a loss of another kind the form is shown, and not applied."""
+    kinds = {name: best("surrogate_of_argmax", write(tmp_path, {"train.py": WRONG[name][0]})) for name in WRONG}
+    assert kinds["torch.argmax"].applicability == "unsafe"
+    assert kinds["one-hot decisions"].applicability == "display"
+    assert kinds["classes in a criterion"].applicability == "display"

@@ -171,8 +171,8 @@ def test_the_repaired_program_runs(tmp_path, name: str) -> None:
 @pytest.mark.parametrize(("is_cured", "lines"), [(True, [7, 3]), (False, [3, 7])], ids=["cured", "not cured"])
 def test_the_lookup_leads_where_it_is_cured(tmp_path, is_cured: bool, lines: list[int]) -> None:
     """The line that made the index comes first only where no edit stands at the lookup."""
-    from explainer.fix.codemod import Context
     from explainer.fix.clue.trace import traced_first
+    from explainer.fix.codemod import Context
     from explainer.model.finding import Culprit
     from explainer.model.incident import Incident
     from explainer.model.trace import INDEX, TracedLine

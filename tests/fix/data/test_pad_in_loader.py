@@ -6,9 +6,9 @@ import pathlib
 
 import pytest
 
-from tests.fix.mending import mended, run
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
+from tests.fix.mending import mended, run
 from tests.fix.rewriting import changed_lines, failed, line_of, write
 
 PROGRAM = """import torch

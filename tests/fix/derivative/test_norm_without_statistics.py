@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
-from tests.fix.mending import run
-from tests.fix.rewriting import best, changed_lines, failed, line_of, write
 from explainer.fix.splice import splice
 from explainer.model.incident import Frame
-from dataclasses import replace
+from tests.fix.mending import run
+from tests.fix.rewriting import best, changed_lines, failed, line_of, write
 
 NET = """import torch
 from torch.func import functional_call, grad, vmap

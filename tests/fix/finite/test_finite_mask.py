@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pathlib
+from dataclasses import replace
 
 import pytest
 

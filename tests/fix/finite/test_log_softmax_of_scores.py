@@ -6,10 +6,10 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import best, changed_lines, failed, line_of, write
 from explainer.fix.splice import splice
-from explainer.verification.traced import with_trace
 from explainer.verification.live_report import TRACED
+from explainer.verification.traced import with_trace
+from tests.fix.rewriting import best, changed_lines, failed, line_of, write
 
 SOURCE = """import torch
 from torch.nn import functional as F

@@ -8,8 +8,8 @@ import pathlib
 import pytest
 
 from explainer.fix.graph.detachment import detached
-from explainer.source.value.nesting import nesting_of
 from explainer.source.program import read_program
+from explainer.source.value.nesting import nesting_of
 
 HEAD = """import collections
 import dataclasses

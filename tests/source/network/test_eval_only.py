@@ -7,8 +7,8 @@ import pathlib
 
 import pytest
 
-from explainer.source.network.eval_only import is_eval_only
 from explainer.source.file import read_source
+from explainer.source.network.eval_only import is_eval_only
 
 # The line in question writes `mark`.
 IN_TRAINING_TOO = {

@@ -9,8 +9,8 @@ import pytest
 
 from explainer.source.file import parse_source
 from explainer.source.program import Program, read_program
-from explainer.source.setting.setting import read_document, read_settings
 from explainer.source.setting.flow import members_behind, settings_behind
+from explainer.source.setting.setting import read_document, read_settings
 from explainer.source.text import Unreadable, make_text, read_text
 
 REFUSED = {

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from explainer.source.value.flow import Reach, flow_of
 from explainer.source.program import read_program
+from explainer.source.value.flow import Reach, flow_of
 
 HEAD = """import torch
 from torch import nn

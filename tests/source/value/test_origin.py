@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
+from explainer.source.program import read_program
 from explainer.source.value.binding import Value
 from explainer.source.value.origin import origins
-from explainer.source.program import read_program
 
 HEAD = """import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset

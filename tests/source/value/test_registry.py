@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from explainer.source.program import Program, read_program
 from explainer.source.value.binding import Value
 from explainer.source.value.callee import callees_of
-from explainer.source.program import Program, read_program
 from explainer.source.value.registry import members_of
 from explainer.source.value.resolve import resolver_of
 

@@ -1,4 +1,8 @@
-"""Puts a differentiable form in place of `argmax`: cross-entropy for a count of hits, softmax for one-hot decisions."""
+"""Puts a differentiable form in place of `argmax`: cross-entropy for a count of hits, softmax for one-hot decisions.
+
+Where all of a loss is made of decisions that are no hits (a Dice of the mask, the distance of two classes), the form is only shown: a
+straight-through estimate, a soft count of another kind and another loss beside it are as usual, and train otherwise.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from explainer.source.value.binding import Value, parameters_of, reaching, scope
 from explainer.source.value.resolve import resolver_of
 
 _BECAUSE = "another function is optimized: counts and decisions have no gradient"
+_YOURS = "a softmax, a straight-through estimate or another loss are all usual, and train otherwise: which is meant only you know"
 _CASTS = frozenset({"float", "double", "long", "to", "type"})
 
 
@@ -28,6 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for root, decision, file in _decisions(context):
         scores = _scores(decision, context, file)
         found = _one_hot(decision, scores, file, context)
+        is_hit = found is None and isinstance(file.enclosing(decision, ast.Compare), ast.Compare)
         if found is None and root is not None:
             found = _entropy(decision, scores, file, root, context)
         if found is not None:
@@ -37,8 +43,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 edits=(edit_of(where, node, new),),
                 culprit=culprit_of(file, decision, "has no derivative: the graph ends at this decision"),
                 belief=1.5,
-                applicability="unsafe",
-                because=_BECAUSE,
+                applicability="unsafe" if is_hit or root is None else "display",
+                because=_BECAUSE if is_hit or root is None else _YOURS,
             )
 
 
