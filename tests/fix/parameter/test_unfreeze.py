@@ -209,6 +209,21 @@ loss.backward()
         "loss.backward()",
         ["freeze(model.backbone)"],
     ),
+    "a helper that gives the module back": (
+        HEAD
+        + """def freeze(module):
+    for p in module.parameters():
+        p.requires_grad_(False)
+    return module
+
+
+model = freeze(model)
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+        "loss.backward()",
+        ["freeze(model.backbone)"],
+    ),
 }
 
 

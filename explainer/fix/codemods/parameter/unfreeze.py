@@ -230,11 +230,28 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
         return
     if len(body) == 1:
         for file, owner in _written(freeze, context):
-            yield _proposal(freeze, (edit_of(file, owner, f"{file.segment(owner)}.{body[0]}"),), 1.5)
+            for edit in _of_part(owner, body[0], file):
+                yield _proposal(freeze, (edit,), 1.5)
     elif dotted_name(freeze.owner) is not None:
         on = listed or [head_of(parts) or parts[-1]]
         heads = [f"{dotted_name(freeze.owner)}.{one}.requires_grad_(True)" for one in on]
         yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, "\n".join(heads)),), 1.0)
+
+
+def _of_part(owner: ast.expr, part: str, file: SourceFile) -> Iterator[Edit]:
+    """The module's part in its place; `net = freeze(net)` becomes `freeze(net.body)`, as the helper gives back what it is given."""
+    text = f"{file.segment(owner)}.{part}"
+    call, statement = file.parents.get(owner), file.statement(owner)
+    is_given = isinstance(call, ast.Call) and owner in call.args
+    if not is_given or isinstance(statement, ast.Expr):
+        yield edit_of(file, owner, text)
+        return
+    name = dotted_name(owner)
+    if isinstance(statement, ast.Assign) and statement.value is call and dotted_name(statement.targets[0]) == name:
+        start, end = file.span(statement.targets[0])[0], file.span(call)[0]
+        at, after = file.span(owner)
+        new = file.text[end:at] + text + file.text[after : file.span(statement)[1]]
+        yield Edit(file=file.path, start=start, end=file.span(statement)[1], new=new)
 
 
 def _is_transformers(made: Value, context: Context) -> bool:
