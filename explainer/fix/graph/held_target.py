@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from explainer.fix.data.run import modules_run
+from explainer.fix.graph.other_view import other_views
 from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -35,6 +36,8 @@ def held_targets(function: Function, file: SourceFile, program: Program) -> Iter
     held = [(where, one, edit) for where, one in calls if (edit := _held(one, where, program)) is not None]
     if len(held) < len(calls):
         yield from dict.fromkeys(edit for _, _, edit in held)
+    if not held:
+        yield from other_views(function, file, program)
 
 
 def targets_among(

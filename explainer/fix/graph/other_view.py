@@ -1,0 +1,93 @@
+"""Two views of one input, of which a predictor goes on from one and the other is held against it: SimSiam, BYOL.
+
+What one function gives for both has no graph as the target. Two ways tell it: the loss is taken both ways, `one_way(a, b) +
+one_way(b, a)`, or each view's output is both predicted from and compared with the other's prediction.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from explainer.fix.data.run import modules_run
+from explainer.fix.text.rewrite import put_method
+from explainer.model.patch import Edit
+from explainer.source.file import SourceFile
+from explainer.source.name import Function
+from explainer.source.program import Program
+from explainer.source.tree import walk
+from explainer.source.value.binding import walk_scope
+from explainer.source.value.resolve import resolver_of
+
+_SAYS = re.compile(r"stop[-_ ]?grad|simsiam|byol|constant target", re.IGNORECASE)
+
+
+def other_views(function: Function, file: SourceFile, program: Program) -> Iterator[Edit]:
+    """An edit for each place that holds what the function gives against a prediction from what it gives for another view."""
+    scopes: dict[Function, list[tuple[SourceFile, ast.Call]]] = {}
+    for where, call in resolver_of(program).calls_of(function, file):
+        around = program.names(where).function_of(call)
+        if around is not None:
+            scopes.setdefault(around, []).append((where, call))
+    for scope, calls in scopes.items():
+        yield from _in_scope(scope, calls, program)
+
+
+def _in_scope(scope: Function, calls: list[tuple[SourceFile, ast.Call]], program: Program) -> Iterator[Edit]:
+    fed, held, both = 0, list[tuple[SourceFile, ast.expr]](), list[tuple[SourceFile, list[ast.expr]]]()
+    for file, call in calls:
+        name = _bound(call, file)
+        reads = [one for one in walk_scope(scope) if isinstance(one, ast.Name) and one.id == name and _is_read(one)]
+        uses: list[ast.expr] = [*reads] if name is not None else [call]
+        plain = [one for one in uses if not _is_fed(one, file, program)]
+        if len(plain) == len(uses):
+            held.append((file, call))
+        elif plain:
+            both.append((file, plain))
+        else:
+            fed += 1
+    if len(both) > 1 and not held and not fed:
+        yield from (put_method(file, one, ".detach()") for file, plain in both for one in plain)
+    elif fed and held and not both and _is_two_way(scope, calls[0][0], program):
+        yield from (put_method(file, one, ".detach()") for file, one in held)
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _bound(call: ast.Call, file: SourceFile) -> str | None:
+    """The name that gets the result of a call: `z` of `z = embed(b)`, also in `y, z = embed(a), embed(b)`."""
+    statement = file.statement(call)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    is_pair = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    pairs = zip(target.elts, value.elts, strict=True) if is_pair else [(target, value)]  # type: ignore[attr-defined]
+    return next((one.id for one, given in pairs if given is call and isinstance(one, ast.Name)), None)
+
+
+def _is_fed(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a module goes on from a value: `predictor(z)`."""
+    for above in file.around(node):
+        if isinstance(above, ast.stmt):
+            return False
+        is_given = isinstance(above, ast.Call) and any(node in list(walk(one)) for one in above.args)
+        if is_given and isinstance(above, ast.Call) and any(modules_run(above, file, program)):
+            return True
+    return False
+
+
+def _is_two_way(scope: Function, file: SourceFile, program: Program) -> bool:
+    """Whether the loss is asked with the views in both orders, or the class around it says that one of them is constant."""
+    owner = program.names(file).class_of(scope)
+    if _SAYS.search(file.segment(owner if owner is not None else scope)):
+        return True
+    seen: set[tuple[ast.stmt, tuple[str, ...]]] = set()
+    for where, call in resolver_of(program).calls_of(scope, file):
+        given = tuple(where.segment(one) for one in call.args)
+        if len(given) == 2 and given[0] != given[1] and (where.statement(call), given[::-1]) in seen:
+            return True
+        seen.add((where.statement(call), given))
+    return False
