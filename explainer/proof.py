@@ -55,6 +55,9 @@ OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
 # What rounds to 0 has no gradient behind a floor either.
 _UNDERFLOWS = frozenset({"nan/log-of-zero", "nan/exp-overflow"})
 _SAME_LOSS = 1e-4
+_SAME_FORWARD = (
+    1e-6  # of the same operations on the same values: at the start of a training any loss is near the same number
+)
 _SOME_STEPS = 3  # by then a factor that begins as zero, as an adapter's does, has let gradients through
 RUN_ON = 10.0  # seconds: what fails at the end of an epoch, or in an evaluation, is met in a short one
 _HUNK = re.compile(r"@@ -[\d,]+ \+(\d+)")
@@ -296,7 +299,7 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
         if still:
             return f"{still[0]} gets no gradient but zero: what it makes is used behind the cut alone"
     pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(target, choice) else None
-    if pair is not None and not math.isclose(*pair, rel_tol=_SAME_LOSS, abs_tol=_SAME_LOSS):
+    if pair is not None and not math.isclose(*pair, rel_tol=_SAME_FORWARD, abs_tol=_SAME_FORWARD):
         return f"the first loss is {pair[1]:.6g}, and was {pair[0]:.6g}: another name meant what was written"
     if _is_of_old_policy(choice.fix):
         meant, loss = compare_runs("", target.before or (), proof.processes).loss

@@ -43,7 +43,7 @@ def is_aliased(write: Write, program: Program) -> bool:
             and _is_view_of(node.value, write.name)
         ):
             others |= set(bound_names(node)) - {write.name}
-        if _is_kept(node, write.name) and (node.lineno, node.col_offset) < place:  # type: ignore[attr-defined]
+        if is_put(node, write.name) and (node.lineno, node.col_offset) < place:  # type: ignore[attr-defined]
             return True
     return any(
         dotted_name(node) in others and (node.lineno, node.col_offset) > place
@@ -70,7 +70,7 @@ def writes_entries(program: Program) -> bool:
             continue
         nodes = list(walk(loop))
         is_new = any(write.name in set(bound_names(one)) for one in nodes if isinstance(one, ast.Assign))
-        if is_new and any(_is_kept(one, write.name) and start_of(one) < start_of(write.node) for one in nodes):
+        if is_new and any(is_put(one, write.name) and start_of(one) < start_of(write.node) for one in nodes):
             return True
     return False
 
@@ -172,7 +172,7 @@ def _is_view_of(value: ast.expr, name: str) -> bool:
     return dotted_name(value) == name
 
 
-def _is_kept(node: ast.AST, name: str) -> bool:
+def is_put(node: ast.AST, name: str) -> bool:
     """Whether a call puts the tensor into a list or another container."""
     return (
         isinstance(node, ast.Call)
@@ -285,7 +285,7 @@ def _is_in_a_returned_list(function: ast.AST, name: str) -> bool:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
-        and _is_kept(node, name)
+        and is_put(node, name)
     }
     return any(is_returned(function, one) for one in lists)
 

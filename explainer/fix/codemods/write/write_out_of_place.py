@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from explainer.fix.clue.suspicion import suspect
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.write.entry_behind import entry_behind
 from explainer.fix.write.out_of_place import out_of_place, value_alone
 from explainer.source.graph.alias import is_aliased, is_for_others, is_read_after
 from explainer.source.graph.operation import saves_output
@@ -23,6 +24,7 @@ from explainer.source.value.binding import scope_of
 
 _TOGETHER = 0.05  # nothing is lost where one of several writes alike was innocent
 _ALIASED = "another name still means the tensor as it was before the write, and would keep the old value"
+_ENTRY = "the container shows what is written, as it does now"
 
 _PROJECTED = (
     "gradients go through the change; where the parameter itself is to be changed, write it under `torch.no_grad()`"
@@ -38,6 +40,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             key = (scope_of(write.node, write.file), _form(write.node), found.belief, found.applicability)
             twins.setdefault(key, []).append(found)
             yield found
+            if edits := entry_behind(write, found.edits) if found.applicability == "unsafe" else ():
+                yield replace(found, edits=edits, belief=found.belief - 0.1, because=_ENTRY)
     for alike in twins.values():
         if len(alike) > 1 and alike[0].belief > 0:
             edits = tuple(dict.fromkeys(edit for one in alike for edit in one.edits))
