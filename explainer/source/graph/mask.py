@@ -123,14 +123,14 @@ def softmax_parts(program: Program) -> Mapping[ast.AST, Reach]:
     found: dict[ast.AST, Reach] = {}
     for file in program.parsed():
         for node in file.walk():
-            argument = _normalised(node, file, program) if isinstance(node, ast.Call) else None
+            argument = softmax_argument(node, file, program) if isinstance(node, ast.Call) else None
             reach = flow.reach_of(argument, file) if argument is not None else Reach.NONE
             for part in _parts(Value(argument, file), program) if argument is not None and reach else ():
                 found[part] = max(found.get(part, Reach.NONE), reach)
     return found
 
 
-def _normalised(node: ast.Call, file: SourceFile, program: Program) -> ast.expr | None:
+def softmax_argument(node: ast.Call, file: SourceFile, program: Program) -> ast.expr | None:
     """The argument of a call of a softmax: the function, the method or the module."""
     made = flow_of(program).constructor_of(node.func, file)
     called = program.names(file).qualified(made.func if made is not None else node.func) or ""

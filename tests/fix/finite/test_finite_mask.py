@@ -53,8 +53,42 @@ def test_infinite_masks_become_finite(tmp_path, body: str, wanted: str) -> None:
     """However minus infinity is spelled, the smallest number of the scores' dtype takes its place."""
     source = f"{HEAD}{body}\nloss = scores.softmax(-1).sum()\nloss.backward()\n"
     after = rewritten(tmp_path, "finite_mask", source, "loss.backward()")
-    assert changed_lines(source, after) == [wanted]
+    zeros = "loss = scores.softmax(-1).masked_fill(pad, 0.0).sum()"
+    assert changed_lines(source, after) == [wanted, zeros]
     assert rewritten(tmp_path, "finite_mask", after, "loss.backward()") == after
+
+
+EMPTY = {
+    "a mask of what is shown": (
+        "scores = torch.where(~pad, scores, -torch.inf)\nw = torch.softmax(scores, dim=-1)",
+        "w = torch.softmax(scores, dim=-1).masked_fill(pad, 0.0)",
+    ),
+    "a mask of what is shown by its name": (
+        "scores = torch.where(pad, scores, -torch.inf)\nw = torch.softmax(scores, dim=-1)",
+        "w = torch.softmax(scores, dim=-1).masked_fill(~pad, 0.0)",
+    ),
+    "in one expression": (
+        "w = torch.softmax(scores.masked_fill(pad, -torch.inf), dim=-1)",
+        f"w = torch.softmax(scores.masked_fill(pad, {LEAST}), dim=-1).masked_fill(pad, 0.0)",
+    ),
+    "a mask that is another by then": (
+        "scores = scores.masked_fill(pad, -torch.inf)\npad = pad.float()\nw = scores.softmax(-1)",
+        None,
+    ),
+    "a logarithm": ("scores = scores.masked_fill(pad, -torch.inf)\nw = scores.log_softmax(-1)", None),
+    "two softmaxes": (
+        "scores = scores.masked_fill(pad, -torch.inf)\nw = scores.softmax(-1) + scores.softmax(0)",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), EMPTY.values(), ids=EMPTY)
+def test_a_row_that_is_masked_throughout_reads_nothing(tmp_path, body: str, wanted: str | None) -> None:
+    """Its weights are zeros where the softmax of the masked scores is known."""
+    source = f"{HEAD}{body}\nloss = w.sum()\nloss.backward()\n"
+    after = rewritten(tmp_path, "finite_mask", source, "loss.backward()")
+    assert (changed_lines(source, after)[-1] if "0.0)" in after else None) == wanted
 
 
 RANGES = {

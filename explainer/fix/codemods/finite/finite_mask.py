@@ -17,6 +17,7 @@ from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.clue.crash import is_crash, message_of
 from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
+from explainer.fix.loss.empty_row import zeros_where_hidden
 from explainer.fix.setting.edit import set_value
 from explainer.fix.text.rewrite import operand, put_method, spell
 from explainer.model.patch import Edit
@@ -37,6 +38,8 @@ _ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504
 _FINITE = -10000.0
 _REFUSED = "without overflow"
 _REFUSED_HERE = 4.0  # before every other way out of float16: the line itself is refused
+_SOONER = 0.3
+_ZEROS = "Mask with the smallest finite value, and give a row that is masked throughout no weights"
 _CAUSAL = -1.3  # a position that sees itself leaves no row empty
 
 
@@ -65,7 +68,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         if fill.file.statement(fill.node) in multiplied:
             reach = Reach.SURE
         if reach and fill.into is not None:
-            yield _proposal(fill, reach, _least(fill.file, fill.into, program), context)
+            plain = _proposal(fill, reach, _least(fill.file, fill.into, program), context)
+            yield from _with_zeros(plain, fill, program)
+            yield plain
             continue
         reach = max((parts.get(node, Reach.NONE) for node in _behind(fill, program)), default=Reach.NONE)
         if reach:
@@ -81,6 +86,16 @@ def propose(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, call, why),
                 belief=1.5 + nearness(file, call, context),
             )
+
+
+def _with_zeros(plain: Proposal, fill: Fill, program: Program) -> Iterator[Proposal]:
+    """The same mask, with nothing read by a row that it hides as a whole: a uniform one would give the mean of the padding."""
+    edit = zeros_where_hidden(fill, program)
+    if edit is not None:
+        yield replace(
+            plain, edits=(*plain.edits, edit), belief=plain.belief + _SOONER, title=_ZEROS,
+            because="a row that is masked throughout then reads nothing; every other row is as before",
+        )  # fmt: skip
 
 
 def _in_files(context: Context) -> Iterator[Proposal]:
