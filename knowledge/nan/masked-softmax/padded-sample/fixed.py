@@ -15,7 +15,7 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).chunk(3, dim=-1)
         scores = q @ k.transpose(-2, -1) / x.shape[-1] ** 0.5
         scores = scores.masked_fill(padding[:, None, :], torch.finfo(scores.dtype).min)
-        return torch.softmax(scores, dim=-1) @ v
+        return torch.softmax(scores, dim=-1).masked_fill(padding[:, None, :], 0.0) @ v
 
 
 torch.manual_seed(0)
