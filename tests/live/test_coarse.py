@@ -67,3 +67,16 @@ def test_it_is_cast_behind_the_difference(fact: str | None, line: str, tmp_path:
     found = best("cast_input", program, incident=replace(incident, facts=facts), fields=fields)
     assert found is not None
     assert changed_lines(SOURCE, splice(SOURCE, found.edits) or "") == [line]
+
+
+def test_a_function_is_computed_in_float64(tmp_path: pathlib.Path) -> None:
+    """What meets such values in it is cast up, and the result down: also where the message tells what was expected alone."""
+    source = SOURCE.replace("self.mix(self.pause(times))", "torch.conv1d(times.unsqueeze(1), self.step)")
+    incident = failed({"train.py": line_of(source, "x = torch")}, "expected scalar type Double but found Float")
+    incident = replace(incident, facts=(Fact(name="live_coarse", value="times"),))
+    fields = {"expected_type": "Double", "found_type": "Float"}
+    found = best("cast_input", write(tmp_path, {"train.py": source}), incident=incident, fields=fields)
+    assert found is not None
+    assert changed_lines(source, splice(source, found.edits) or "") == [
+        "x = torch.conv1d(times.unsqueeze(1), self.step.double()).float()"
+    ]

@@ -82,3 +82,42 @@ def test_arrays_and_tensors_get_the_same() -> None:
 
     array = np.random.default_rng(0).normal(size=(4, 3))
     assert np.allclose(torch.linalg.norm(torch.tensor(array), axis=-1).numpy(), np.linalg.norm(array, axis=-1))
+
+
+MADE = """import numpy as np
+import torch
+
+
+def roughness(curves):
+    curves = np.asarray(curves)
+    steps = {inner}
+    return {value}
+
+
+seen = roughness(np.ones((2, 24)))
+loss = roughness(net(x))
+"""
+STEPS, SQUARE = "np.diff(curves, n=2, axis=-1)", "np.square(steps).mean()"
+
+
+def test_all_that_is_computed_of_what_was_made_an_array(tmp_path: pathlib.Path) -> None:
+    """A tensor is left as it is, and what follows computes in torch with it."""
+    source = MADE.format(inner=STEPS, value=SQUARE)
+    after = rewritten(tmp_path, "torch_beside_numpy", source, "np.asarray")
+    choice = "if isinstance(curves, torch.Tensor) else"
+    assert diff_lines(source, after) == [
+        "-    curves = np.asarray(curves)",
+        f"-    steps = {STEPS}",
+        f"-    return {SQUARE}",
+        f"+    curves = curves {choice} np.asarray(curves)",
+        f"+    steps = torch.diff(curves, n=2, axis=-1) {choice} {STEPS}",
+        f"+    return torch.square(steps).mean() {choice} {SQUARE}",
+    ]
+    assert rewritten(tmp_path, "torch_beside_numpy", after, "np.asarray") == after
+
+
+@pytest.mark.parametrize(("inner", "value"), [("np.lexsort(curves)", SQUARE), (STEPS, "np.lexsort(steps)")])
+def test_a_part_without_a_form_leaves_all(inner: str, value: str, tmp_path: pathlib.Path) -> None:
+    """Half of it in torch would fail at the other half."""
+    source = MADE.format(inner=inner, value=value)
+    assert rewritten(tmp_path, "torch_beside_numpy", source, "np.asarray") == source

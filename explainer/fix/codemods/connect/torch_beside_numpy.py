@@ -17,11 +17,13 @@ from explainer.fix.splice import splice
 from explainer.fix.text.import_line import import_after
 from explainer.fix.text.rewrite import spell
 from explainer.source.file import SourceFile
-from explainer.source.name import Function
+from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.binding import all_parameters
+from explainer.source.value.lineage import before, statements_of
 from explainer.source.value.resolve import resolver_of
 
+_MAKERS = ("numpy.asarray", "numpy.array", "numpy.ascontiguousarray")
 _COPIES = frozenset({"torch.tensor", "torch.from_numpy", "torch.FloatTensor"})
 
 
@@ -44,8 +46,15 @@ def propose(context: Context) -> Iterator[Proposal]:
         if name is None or written is None:
             continue
         tensor = spell(context.program.names(file), "torch.Tensor")
-        old = file.segment(value)
-        edits = [edit_of(file, value, f"{written} if isinstance({name}, {tensor}) else {old}")]
+        rest = _behind(statement, function, file, context) if _is_made(statement, file, context) else {}
+        if rest is None:
+            continue
+        kept = dotted_name(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+        edits = [edit_of(file, value, f"{written} if isinstance({name}, {tensor}) else {file.segment(value)}")]
+        edits += [
+            edit_of(file, one, f"{new} if isinstance({kept}, {tensor}) else {file.segment(one)}")
+            for one, new in rest.items()
+        ]
         if "torch" not in context.program.names(file).imports:
             edits += import_after(file, "import torch")
         yield Proposal(
@@ -53,6 +62,42 @@ def propose(context: Context) -> Iterator[Proposal]:
             culprit=culprit_of(file, value, "computes in NumPy, where no graph is recorded, also for what is trained"),
             belief=2.2,
         )
+
+
+def _is_made(statement: ast.stmt, file: SourceFile, context: Context) -> bool:
+    """`curves = np.asarray(curves)`: what follows computes with the array, or with the tensor that is left as it is."""
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and context.program.names(file).is_call(statement.value, *_MAKERS)
+    )
+
+
+def _behind(made: ast.stmt, function: Function, file: SourceFile, context: Context) -> dict[ast.expr, str] | None:
+    """What the function computes in NumPy of what a statement has made, with its form in torch; None where a part has none."""
+    names, found, tainted = context.program.names(file), dict[ast.expr, str](), set(bound_names(made))
+    translation = Translation(function, file, context.program)
+    for statement in statements_of(function):
+        if not before(made, statement):
+            continue
+        calls = [
+            one
+            for one in walk(statement)
+            if isinstance(one, ast.Call)
+            and (names.qualified(one.func) or "").startswith("numpy.")
+            and tainted & {node.id for node in walk(one) if isinstance(node, ast.Name)}
+        ]
+        value = statement.value if isinstance(statement, (ast.Return, ast.Assign)) else None
+        if calls and value is None:
+            return None
+        if calls and value is not None:
+            written = _in_torch(value, file, translation)
+            if written is None:
+                return None
+            found[value] = written
+        if value is not None and tainted & {node.id for node in walk(value) if isinstance(node, ast.Name)}:
+            tainted |= set(bound_names(statement))
+    return found
 
 
 def _is_copied(file: SourceFile, call: ast.Call, context: Context) -> bool:

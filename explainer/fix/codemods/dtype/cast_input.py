@@ -48,7 +48,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     losses = {id(loss.call) for loss in find_losses(context.program)}
     firsts: list[Birth] = []
     fine = _fine(context)
-    if fine and dtypes & _DOUBLE:
+    if fine and (dtypes & _DOUBLE or is_expected):
         yield from _behind_differences(fine, context)
         return
     for file, call in _called(context):
@@ -73,7 +73,10 @@ def _behind_differences(fine: set[str], context: Context) -> Iterator[Proposal]:
     """A cast of what a layer is given, where that is made of such tensors and is none: the innermost call that failed."""
     for file, statement in list(raised_at(context))[:1]:
         for call in walk(statement):
-            if not isinstance(call, ast.Call) or not is_module(call.func, file, context.program) or not call.args:
+            if not isinstance(call, ast.Call) or not call.args:
+                continue
+            if not is_module(call.func, file, context.program):
+                yield from _in_float64(call, file, fine)
                 continue
             first = call.args[0]
             named = {one.id for one in walk(first) if isinstance(one, ast.Name)}
@@ -83,6 +86,18 @@ def _behind_differences(fine: set[str], context: Context) -> Iterator[Proposal]:
                     culprit=culprit_of(file, first, "is float64, made of values that float32 does not tell apart"),
                     belief=1.8,
                 )
+
+
+def _in_float64(call: ast.Call, file: SourceFile, fine: set[str]) -> Iterator[Proposal]:
+    """`F.conv1d(when, step)` as `F.conv1d(when, step.double()).float()`: a function of such a tensor and of one that is float32."""
+    given = [{one.id for one in walk(part) if isinstance(one, ast.Name)} & fine for part in call.args]
+    others = [part for part, names in zip(call.args, given, strict=True) if not names]
+    if any(given) and len(others) == 1 and len(call.args) > 1 and isinstance(others[0], (ast.Name, ast.Attribute)):
+        yield Proposal(
+            edits=(put_method(file, others[0], ".double()"), put_method(file, call, ".float()")),
+            culprit=culprit_of(file, call, "meets float64 values that float32 does not tell apart"),
+            belief=1.8,
+        )
 
 
 def _converted(value: Value, call: ast.Call, context: Context) -> list[Birth]:
