@@ -192,3 +192,49 @@ def test_patterns_of_a_loop_that_overlap(tmp_path: pathlib.Path) -> None:
     assert found is not None
     assert not found.edits
     assert found.culprit.line == line_of(PATTERNS, "chosen =")
+
+
+THAWED = """import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+
+
+def trainable():
+    return [one for one in net.parameters() if one.requires_grad]
+
+
+net[0].requires_grad_(False)
+opt = torch.optim.SGD(trainable(), lr=0.1)
+for epoch in range(2):
+    if epoch == 1:
+        net[0].requires_grad_(True)
+        opt.add_param_group({"params": GIVEN, "lr": 0.01})
+    loss = net(torch.ones(3, 4)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+THAWED_BY = {
+    "by a function": ("trainable()", "[one for one in trainable() if id(one) not in taken]"),
+    "by a comprehension": (
+        "[p for p in net.parameters() if p.requires_grad]",
+        "[p for p in net.parameters() if p.requires_grad and id(p) not in taken]",
+    ),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("given", "wanted"), THAWED_BY.values(), ids=THAWED_BY)
+def test_what_is_thawed_later_is_added_alone(tmp_path: pathlib.Path, given: str, wanted: str) -> None:
+    """The optimizer has the head already; with the edit the program runs, and each parameter has one group."""
+    pytest.importorskip("torch")
+    source = THAWED.replace("GIVEN", given)
+    after = rewritten(tmp_path, "each_parameter_once", source, "opt.add_param_group", message=TWICE)
+    assert changed_lines(source, after) == [
+        'taken = {id(one) for group in opt.param_groups for one in group["params"]}',
+        f'opt.add_param_group({{"params": {wanted}, "lr": 0.01}})',
+    ]
+    names: dict[str, object] = {}
+    exec(compile(after, "train.py", "exec"), names)  # noqa: S102
+    assert [len(one["params"]) for one in names["opt"].param_groups] == [2, 2]

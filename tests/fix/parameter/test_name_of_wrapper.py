@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact
 from explainer.source.program import Program
@@ -198,3 +199,17 @@ def test_a_part_rather_than_the_beginning_of_another(tmp_path: pathlib.Path, mor
     assert (proposal is not None) == is_known
     if proposal is not None:
         assert splice(program.order[0].text, proposal.edits) == wanted
+
+
+def test_else_the_module_that_was_wrapped_is_asked(tmp_path: pathlib.Path) -> None:
+    """The second edit leaves the words as they are: something else may read them."""
+    source, _ = CURED["a constant of the module"]
+    program = write(tmp_path, {"train.py": source})
+    incident = failed(facts={"live_parameter_names": NAMES})
+    found = sorted(
+        find_codemod("name_of_wrapper")(Context(program=program, incident=incident)), key=lambda one: -one.belief
+    )
+    assert splice(source, found[1].edits) == source.replace("model.named", "model.net.named")
+    compiled = failed(facts={"live_parameter_names": "_orig_mod.0.head.weight"})
+    found = list(find_codemod("name_of_wrapper")(Context(program=program, incident=compiled)))
+    assert not any("_orig_mod" in (splice(source, one.edits) or "").partition(".named_parameters")[0] for one in found)

@@ -3,7 +3,7 @@
 Of a model and a part of it, the part keeps what it lists: it is there for options of its own. Of two parts that share a
 weight (an embedding and the head tied to it) the one that is listed first keeps it where both have the same options; of two
 that differ in weight decay alone, the one without: it lists by name or kind what is not to decay, the other all the rest.
-Whose learning rate it gets is the author's to say.
+Whose learning rate it gets is the author's to say; but what is added to an optimizer later takes only what that does not have yet.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _in_each_round(repeated)
             continue
         pair = _pair(groups, program)
+        added = next((one for node in walk(statement) for one in _added(node, file)), None)
+        if added is not None and (
+            pair is None or not (set(_nodes(pair[0])) & set(walk(statement)) or _edits(*pair[:2]))
+        ):
+            yield added
+            continue
         if pair is None:
             yield from _tied(program)
             continue
@@ -65,6 +71,33 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
                 applicability=applicability,
             )
+
+
+def _nodes(groups: Sequence[_Group]) -> Iterator[ast.AST]:
+    return (one.node for one in groups)
+
+
+def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
+    """`opt.add_param_group({"params": trainable()})` takes of these what no group has: backbones thawed in a later epoch."""
+    is_call = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_param_group"
+    )
+    if not is_call or not isinstance(node, ast.Call) or len(node.args) != 1 or not isinstance(node.args[0], ast.Dict):
+        return
+    written = node.args[0]
+    pairs = zip(written.keys, written.values, strict=True)
+    given = next((one for key, one in pairs if getattr(key, "value", None) == "params"), None)
+    if given is None:
+        return
+    owner, statement = file.segment(node.func.value), file.statement(node)  # type: ignore[attr-defined]
+    scope = scope_of(node, file)
+    name, group = free_name("taken", scope), free_name("group", scope)
+    known = f'{name} = {{id(one) for {group} in {owner}.param_groups for one in {group}["params"]}}'
+    yield Proposal(
+        edits=(insert_before(file, statement, known), _without(_Group(node=given, file=file, owner=None), name)),
+        culprit=culprit_of(file, given, f"lists parameters that `{owner}` has already, beside those that it is to get"),
+        belief=2.0,
+    )
 
 
 def _is_repeated(group: _Group) -> bool:

@@ -2,14 +2,15 @@
 
 A filter over `named_parameters()` takes nothing, and one beginning makes each of its words fit: `net.` of a module that holds
 the network, `module.` of DistributedDataParallel, `_orig_mod.` of `torch.compile`. By the names that the live model has, or
-by the attributes of the program's classes. Where several beginnings fit, or a word fits without, nothing is proposed.
+by the attributes of the program's classes. Where several beginnings fit, or a word fits without, nothing is proposed. Else, where the
+words name something else too, the filter goes over the module that was wrapped: `model.net.named_parameters()`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from explainer.fix.codemod import Context, Proposal, culprit_at
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.model.patch import Edit
 from explainer.source.network.attribute_tree import names_of
 from explainer.source.network.name_test import GLOB, IS, STARTS, NameTest, Word, find_name_tests, fits, words_of
@@ -44,6 +45,16 @@ def propose(context: Context) -> Iterator[Proposal]:
             because=f"no name fits as it is, and with `{missing}` before it each does" if live else _GUESSED,
             title=f"Name the parameters as the model does: `{missing}{first.text}` for `{first.text}`",
         )
+        if all(one.isidentifier() for one in missing.split(".")[:-1]):
+            inner = f"{test.file.segment(test.owner)}.{missing.rstrip('.')}"
+            yield Proposal(
+                edits=(edit_of(test.file, test.owner, inner),),
+                culprit=culprit_of(test.file, test.owner, f"names its parameters with `{missing}` before them"),
+                belief=2.0,
+                applicability="safe" if live else "unsafe",
+                because="the words stay as whatever else reads them has them" if live else _GUESSED,
+                title=f"Ask `{inner}` for its parameters, which are called so there",
+            )
 
 
 def _once(words: Sequence[Word]) -> list[Word]:
