@@ -7,7 +7,8 @@ import pathlib
 import pytest
 
 from explainer.fix.codemod import Proposal
-from tests.fix.rewriting import best, failed, line_of, write
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, write
 
 HEAD = """import torch
 from torch import nn
@@ -60,3 +61,24 @@ def test_a_number_that_no_layer_has(tmp_path: pathlib.Path) -> None:
 def test_other_faults_stay(tmp_path: pathlib.Path, line: str, wanted: tuple, given: tuple) -> None:
     """A cut end, another batch, an image, another criterion."""
     assert proposed(tmp_path, line, wanted, given) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "labels", "wanted"),
+    [
+        ("criterion(logits, labels)", "[12, 46]", "criterion(logits.permute(1, 2, 0), labels)"),
+        ("F.cross_entropy(logits, target=labels)", "[12, 46]", "F.cross_entropy(logits.permute(1, 2, 0), target=labels)"),
+        ("criterion(logits, labels)", "[46, 12]", None),
+        ("criterion(logits, labels)", "[12, 45]", None),
+    ],
+    ids=["time first", "by its name", "the same order", "another length"],
+)  # fmt: skip
+def test_time_comes_last(tmp_path: pathlib.Path, line: str, labels: str, wanted: str | None) -> None:
+    """Of logits (46, 12, 10), by what the live program had: the sizes of the first two axes are those of the labels, turned."""
+    source = HEAD + f"loss = {line}\n"
+    tensors = {"logits": "[46, 12, 10] float32", "labels": f"{labels} int64"}
+    incident = failed({"train.py": line_of(source, line)}, tensors=tensors)
+    found = best("classes_second", write(tmp_path, {"train.py": source}), incident=incident)
+    assert (changed_lines(source, splice(source, found.edits)) if found else None) == (
+        [f"loss = {wanted}"] if wanted else None
+    )

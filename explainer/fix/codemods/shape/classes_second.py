@@ -1,7 +1,8 @@
 """`cross_entropy(logits, labels)` becomes `cross_entropy(logits.transpose(1, 2), labels)` for a sequence of predictions.
 
 The criterion reads dimension 1 as the classes. Of logits (batch, length, classes) and labels (batch, length) it says "Expected
-target size [batch, classes], got [batch, length]".
+target size [batch, classes], got [batch, length]". Logits that come time first, (length, batch, classes), are permuted for the same labels:
+flattened with them each would meet the label of another sample.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no o
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the criterion on the line that raised."""
+    yield from _time_first(context)
     wanted, given = (_shape(context.fields.get(name)) for name in ("wanted_shape", "target_shape"))
     if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0]:
         return
@@ -49,6 +51,26 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if is_shown
                 else f"right where {wanted[1]} is the number of classes, and not another length",
             )
+
+
+def _time_first(context: Context) -> Iterator[Proposal]:
+    """Logits (length, batch, classes) against labels (batch, length), as the live program had them."""
+    for file, statement in list(raised_at(context))[:1]:
+        calls = [node for node in walk(statement) if _is_criterion(node, file, context.program)]
+        for call in calls if len(calls) == 1 else ():
+            assert isinstance(call, ast.Call)
+            named = next((one.value for one in call.keywords if one.arg == "target"), None)
+            target = call.args[1] if len(call.args) > 1 else named
+            scores, labels = seen(call.args[0], context), seen(target, context) if target is not None else None
+            if scores is None or labels is None or len(scores.shape) != 3 or len(labels.shape) != 2:
+                continue
+            if scores.shape[:2] == labels.shape[::-1] and labels.shape[0] != labels.shape[1]:
+                yield Proposal(
+                    edits=(put_method(file, call.args[0], ".permute(1, 2, 0)"),),
+                    culprit=culprit_of(file, call, "reads the batch first, then the classes, and gets time first"),
+                    belief=2.5,
+                    title="Put the batch first and the classes second: `F.cross_entropy(logits.permute(1, 2, 0), target)`",
+                )
 
 
 def _shape(field: object) -> tuple[int, ...]:
