@@ -50,19 +50,17 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         pair = _pair(groups, program)
         added = next((one for node in walk(statement) for one in _added(node, file)), None)
-        if added is not None and (
-            pair is None or not (set(_nodes(pair[0])) & set(walk(statement)) or _edits(*pair[:2]))
-        ):
-            yield added
-            continue
         if pair is None:
-            yield from _tied(program)
+            yield from _tied(program) if added is None else (added,)
             continue
         kept, other, applicability = pair
         is_choice = applicability != "safe" and any(
             one.options != other.options and not _differ_in_decay(one, other) for one in kept
         )
         edits = () if is_choice else _edits(kept, other)
+        if added is not None and not edits and not any(one.node in set(walk(statement)) for one in kept):
+            yield added
+            continue
         if edits or is_choice:
             names = " and ".join(f"`{one.file.segment(one.node)}`" for one in kept)
             yield Proposal(
@@ -71,10 +69,6 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
                 applicability=applicability,
             )
-
-
-def _nodes(groups: Sequence[_Group]) -> Iterator[ast.AST]:
-    return (one.node for one in groups)
 
 
 def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
