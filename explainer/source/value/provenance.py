@@ -71,12 +71,13 @@ class Provenance:
         self._finished: dict[_Key, Trace] = {}
         self._arguments: dict[int, int] = {}
         self._alike: dict[tuple[object, ...], int] = {}
-        self._kept: list[object] = []  # an id stands for its object only while that lives
+        self._kept: dict[int, object] = {}  # an id stands for its object only while that lives
 
     def trace(self, value: Value) -> Trace:
         """The trace of an expression that stands in `value.file`; what was traced before is not paid for again."""
         self._steps = most = max(_LEAST_STEPS, min(_STEPS, self._left))
         self._open.clear()
+        self._lowest = _WHOLE
         found = self._entered(value, 0)
         self._left -= most - self._steps
         return found
@@ -110,13 +111,13 @@ class Provenance:
         return found
 
     def _key(self, value: Value) -> _Key:
-        self._kept.append(value.node)
+        self._kept[id(value.node)] = value.node
         return id(value.node), value.pick, value.is_element, self._number_of(value.arguments)
 
     def _number_of(self, arguments: Mapping[str, Value]) -> int:
         """The same number for arguments that stand for the same values: each way to a call binds them anew."""
         if id(arguments) not in self._arguments:
-            self._kept.append(arguments)
+            self._kept[id(arguments)] = arguments
             parts = [(name, *self._key(one), one.key) for name, one in arguments.items()]
             alike = (isinstance(arguments, _Frozen), *parts)
             self._arguments[id(arguments)] = self._alike.setdefault(alike, len(self._alike))
