@@ -266,21 +266,28 @@ for epoch in range(2):
 )
 
 
-@pytest.mark.torch
-def test_the_losses_of_one_step_share_an_emptied_cache(tmp_path) -> None:
-    """A trace saw that no optimizer had stepped: its graph is kept for the other losses of the step."""
+def mended_by_trace(tmp_path, source: str) -> str:
+    """A program with the edit that a trace of its failure leads to."""
     pytest.importorskip("torch")
     import gradfix
 
-    program = write(tmp_path, {"train.py": PARTS})
+    program = write(tmp_path, {"train.py": source})
     with pytest.raises(RuntimeError, match="second time") as raised, gradfix.trace():
-        exec(compile(PARTS, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
-    incident = with_trace(failed({"train.py": line_of(PARTS, ".backward()")}), getattr(raised.value, TRACED))
+        exec(compile(source, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
+    incident = with_trace(failed({"train.py": line_of(source, ".backward()")}), getattr(raised.value, TRACED))
     found = best("recompute_cached", program, incident=incident)
     assert found is not None
-    after = splice(PARTS, found.edits)
-    assert after == PARTS.replace("loss.backward()", "loss.backward(retain_graph=True)")
+    after = splice(source, found.edits)
+    assert after is not None
     exec(compile(after, "after", "exec"), {})  # noqa: S102
+    return after
+
+
+@pytest.mark.torch
+def test_the_losses_of_one_step_share_an_emptied_cache(tmp_path) -> None:
+    """A trace saw that no optimizer had stepped: its graph is kept for the other losses of the step."""
+    after = mended_by_trace(tmp_path, PARTS)
+    assert after == PARTS.replace("loss.backward()", "loss.backward(retain_graph=True)")
 
 
 SELDOM = (
@@ -302,18 +309,8 @@ for epoch in range(2):
 @pytest.mark.torch
 def test_a_cache_that_is_emptied_too_seldom_is_filled_anew_in_training(tmp_path) -> None:
     """A trace saw that an optimizer had stepped since: the evaluation keeps the cache, a step has its own."""
-    pytest.importorskip("torch")
-    import gradfix
-
-    program = write(tmp_path, {"train.py": SELDOM})
-    with pytest.raises(RuntimeError, match="second time") as raised, gradfix.trace():
-        exec(compile(SELDOM, str(tmp_path / "train.py"), "exec"), {})  # noqa: S102
-    incident = with_trace(failed({"train.py": line_of(SELDOM, ".backward()")}), getattr(raised.value, TRACED))
-    found = best("recompute_cached", program, incident=incident)
-    assert found is not None
-    after = splice(SELDOM, found.edits)
+    after = mended_by_trace(tmp_path, SELDOM)
     assert after == SELDOM.replace("if self.kept is None or", "if self.training or self.kept is None or")
-    exec(compile(after, "after", "exec"), {})  # noqa: S102
 
 
 def test_a_state_that_goes_on_is_no_cache(tmp_path) -> None:
