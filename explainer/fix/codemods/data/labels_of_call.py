@@ -1,7 +1,8 @@
 """A model of transformers is given the labels of which it computes its loss: `model(ids)` becomes `model(ids, labels=labels)`.
 
 The labels are those that the loop unpacks beside the inputs, or the batch's own; a causal language model takes its inputs, with
--100 where they are padded. Where none of these is written nothing is proposed.
+-100 where they are padded, or where a mask of the batch says that they are no part of the answer. Where none of these is written nothing
+is proposed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _CAUSAL = re.compile(r"CausalLM|LMHeadModel")
 _HEAD = re.compile(r"For[A-Z]\w+|LMHeadModel")
 _LABELS = re.compile(r"labels?|targets?|ys?|tgts?|classes", re.IGNORECASE)
 _KEYS = ("labels", "label", "targets", "target")
+_SCORED = re.compile(
+    r"(?:in|is)_(?:answer|completion|response|target|reply)|(?:answer|completion|response|target|reply|loss|label|assistant)s?_masks?"
+)
 _OF_INPUTS = (
     "right where each token is to be predicted; padding has to be -100, and a prompt that is not to be learned too"
 )
@@ -96,9 +100,26 @@ def _inputs(call: ast.Call, head: str, file: SourceFile, program: Program) -> st
         return None
     mask = next((one.value for one in call.keywords if one.arg == "attention_mask"), None)
     ids = file.segment(inputs)
+    scored = _key_of_scored(program)
+    if scored is not None and isinstance(inputs, ast.Subscript):
+        return f'{ids}.masked_fill({file.segment(inputs.value)}["{scored}"] == 0, -100)'
     if mask is None or (isinstance(mask, ast.Call) and "ones" in ast.unparse(mask.func)):
         return ids
     return f"{ids}.masked_fill({file.segment(mask)} == 0, -100)"
+
+
+def _key_of_scored(program: Program) -> str | None:
+    """The one key beside the inputs of a batch whose mask says what is to be learned: `in_answer`, `completion_mask`."""
+    found = {
+        key.value
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Dict)
+        and {"input_ids", "attention_mask"} <= {getattr(one, "value", None) for one in node.keys}
+        for key in node.keys
+        if isinstance(key, ast.Constant) and _SCORED.fullmatch(str(key.value))
+    }
+    return str(found.pop()) if len(found) == 1 else None
 
 
 def _beside(call: ast.Call, inputs: ast.expr, file: SourceFile) -> str | None:
