@@ -20,7 +20,7 @@ from .class_target import class_targets, hot_rows
 from .columns import columns
 from .compare import compared
 from .finite import not_finite
-from .fraction import coarse, fractions, scores
+from .fraction import beyond_one, coarse, fractions, scores
 from .frame import is_ours
 from .idle_optimizer import idle_optimizer
 from .leaked_target import leaked_target
@@ -104,6 +104,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
     told = {
         "fractions": fractions(torch, frames, message),
         "scores": scores(torch, frames, message),
+        "target_beyond_one": beyond_one(torch, frames),
         "class_targets": class_targets(torch, frames, message),
         "hot_rows": hot_rows(torch, frames, message),
         "leaked_target": leaked_target(torch, [one for one in frames if _is_own(one)], message),

@@ -1,6 +1,7 @@
 """What values say that were refused: floats with fractions where indices are taken, or scores where probabilities are.
 
-A cast to integers would change what the first say; the others are finite, and never passed a sigmoid. float64 values may lie so close
+A cast to integers would change what the first say; the others are finite, and never passed a sigmoid. A mask that is stored as 0 and 255
+is no probability once it is a float. float64 values may lie so close
 that float32 takes many for the same, as times in seconds since 1970 do: a cast before they are subtracted would lose what they say.
 """
 
@@ -46,6 +47,20 @@ def scores(torch: Any, frames: list[FrameType], message: str) -> str | None:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         with suppress(Exception):  # a subclass may refuse anything
             return "input" if bool(torch.isfinite(value.detach().flatten()[:MAX_VALUES]).all()) else None
+    return None
+
+
+def beyond_one(torch: Any, frames: list[FrameType]) -> str | None:
+    """What an integer target of a binary cross-entropy holds beyond 0 and 1: `255 alone` beside 0, `7 at most` of several; else None."""
+    if not frames or not frames[-1].f_code.co_name.startswith("binary_cross_entropy"):
+        return None
+    value = frames[-1].f_locals.get("target")
+    if isinstance(value, torch.Tensor) and not value.is_floating_point() and value.dtype != torch.bool:
+        with suppress(Exception):  # a subclass may refuse anything
+            some = value.detach().flatten()[:MAX_VALUES]
+            top = int(some.max())
+            is_alone = bool(((some == 0) | (some == top)).all())
+            return f"{top} {'alone' if is_alone else 'at most'}" if top > 1 else None
     return None
 
 

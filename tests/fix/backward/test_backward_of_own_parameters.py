@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.fix.rewriting import rewritten
+from tests.fix.rewriting import best, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -79,3 +79,31 @@ def test_the_gradients_are_those_of_the_losses_as_computed(tmp_path: pathlib.Pat
     ]  # fmt: skip
     got = [one.grad for one in (*fixed.critic.parameters(), *fixed.actor.parameters())]
     assert all(map(torch.allclose, got, meant))
+
+
+BEHIND = """import torch
+from torch import nn
+
+model, classifier = Autoencoder(), nn.Linear(3, 2)
+opt_m, opt_c = torch.optim.Adam(model.parameters()), torch.optim.Adam(classifier.parameters())
+for x in torch.randn(3, 5, 4):
+    opt_m.zero_grad()
+    opt_c.zero_grad()
+    code = MAKER(x)
+    rebuilt = (model.decoder(code) - x).square().mean()
+    rebuilt.backward(retain_graph=True)
+    opt_m.step()
+    label = classifier(code).square().mean()
+    label.backward()
+    opt_c.step()
+"""
+
+
+@pytest.mark.parametrize(("maker", "applicability"), [("model.encoder", "display"), ("classifier", None)])
+def test_a_loss_behind_what_has_stepped(maker: str, applicability: str | None, tmp_path: pathlib.Path) -> None:
+    """A classifier behind an encoder may be meant to train it; what the second network makes itself is its own."""
+    source = BEHIND.replace("MAKER", maker)
+    incident = failed({"train.py": line_of(source, "label.backward")})
+    found = best("backward_of_own_parameters", write(tmp_path, {"train.py": source}), incident=incident)
+    assert found is not None
+    assert found.applicability == applicability

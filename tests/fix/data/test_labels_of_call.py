@@ -21,6 +21,11 @@ SAID = "'NoneType' object has no attribute 'backward'"
         (CAUSAL, 'out = model(**batch)', 'out = model(**batch, labels=batch["input_ids"])'),
         (CLASSES, "for ids, labels in loader:\n    out = model(ids)", "out = model(ids, labels=labels)"),
         (CLASSES, 'rows = [{"input_ids": 1, "label": 0}]\nout = model(batch["input_ids"])', 'out = model(batch["input_ids"], labels=batch["label"])'),
+        (
+            CAUSAL,
+            'row = {"input_ids": ids, "attention_mask": mask, "in_answer": answer}\nout = model(batch["input_ids"], attention_mask=batch["attention_mask"])',
+            'out = model(batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["input_ids"].masked_fill(batch["in_answer"] == 0, -100))',
+        ),
         # No labels are written, or no model of transformers is called.
         (CLASSES, "out = model(ids)", None),
         ("model = Net()\n", "out = model(ids)", None),

@@ -2,7 +2,7 @@
 
 Where the target's values say themselves that they are of another dtype (`float64` from NumPy, `.float()`, a column of a float
 table) the cast stands there, or where the batch gets them under the target's name; else in the call of the loss, in those of all
-losses where only the backward failed. Classes that were seen to have fractions are not cut off.
+losses where only the backward failed. Classes that were seen to have fractions are not cut off, and a mask of 0 and 255 is scaled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from explainer.fix.clue.blame import crash_frames, is_in_crash
 from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.text.rewrite import put_method, spell, with_method
+from explainer.fix.text.rewrite import operand, put_method, spell, with_method
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses
 from explainer.source.program import Program
@@ -38,6 +38,10 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     losses = list(find_losses(context.program))
     named = [one for one in losses if _is_named(one, context)]
+    beyond = context.incident.fact("live_target_beyond_one")
+    if beyond is not None:
+        yield from (_scaled(one, str(beyond.value)) for one in named)
+        return
     failing = named or (losses if _is_in_backward(context) else [])
     if not named:
         yield from _of_batch(failing, context)
@@ -50,6 +54,20 @@ def propose(context: Context) -> Iterator[Proposal]:
         else:
             yield from _proposals(loss, context)
     yield from _one_hot(context)
+
+
+def _scaled(loss: Loss, beyond: str) -> Proposal:
+    """`mask.float() / 255` for a mask that holds 0 and 255; what else is meant by numbers beyond 1 only the author knows."""
+    top, _, how = beyond.partition(" ")
+    file, target = loss.file, loss.target
+    is_mask = how == "alone"
+    return Proposal(
+        edits=(edit_of(file, target, f"{operand(file, target)}.float() / {top}"),) if is_mask else (),
+        culprit=culprit_of(file, loss.call, f"takes probabilities, and gets integers up to {top}"),
+        belief=1.6,
+        title=f"Give the mask as 0 and 1: `target.float() / {top}`",
+        because=f"it holds nothing but 0 and {top}; a cast alone would make targets of {top}, without an error",
+    )
 
 
 def _of_batch(losses: Sequence[Loss], context: Context) -> Iterator[Proposal]:
