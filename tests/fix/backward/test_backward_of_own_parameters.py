@@ -85,7 +85,8 @@ BEHIND = """import torch
 from torch import nn
 
 model, classifier = Autoencoder(), nn.Linear(3, 2)
-opt_m, opt_c = torch.optim.Adam(model.parameters()), torch.optim.Adam(classifier.parameters())
+opt_m = torch.optim.Adam(model.parameters())
+opt_c = torch.optim.Adam(classifier.parameters())
 for x in torch.randn(3, 5, 4):
     opt_m.zero_grad()
     opt_c.zero_grad()

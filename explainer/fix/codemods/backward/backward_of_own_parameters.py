@@ -21,6 +21,8 @@ from explainer.source.loop.pair import find_pairs
 from explainer.source.program import Program
 from explainer.source.value.lineage import block_of
 
+_COMPUTES = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each backward that an optimizer's step stands before, with another optimizer's step behind it."""
@@ -58,7 +60,7 @@ def _is_behind(backward: Backward, program: Program) -> bool:
     for pair in find_pairs(program):
         if pair.second.call is not backward.call:
             continue
-        shared = [one for one in pair.second_lines if one in pair.first_lines]
+        shared = [one for one in pair.second_lines if one in pair.first_lines and isinstance(one, _COMPUTES)]
         before, own = pair.stepped, pair.trained_later - pair.stepped
         is_made = any(calls_of(before, one, pair.file, program) for one in shared)
         return is_made and not any(calls_of(own, one, pair.file, program) for one in shared)
