@@ -35,12 +35,15 @@ def other_views(function: Function, file: SourceFile, program: Program) -> Itera
 
 
 def _in_scope(scope: Function, calls: list[tuple[SourceFile, ast.Call]], program: Program) -> Iterator[Edit]:
-    fed, held, both = 0, list[tuple[SourceFile, ast.expr]](), list[tuple[SourceFile, list[ast.expr]]]()
+    fed = 0
+    held: list[tuple[SourceFile, ast.expr]] = []
+    both: list[tuple[SourceFile, list[ast.expr]]] = []
     for file, call in calls:
         name = _bound(call, file)
-        reads = [one for one in walk_scope(scope) if isinstance(one, ast.Name) and one.id == name and _is_read(one)]
-        uses: list[ast.expr] = [*reads] if name is not None else [call]
+        uses = _reads(name, scope) if name is not None else [call]
         plain = [one for one in uses if not _is_fed(one, file, program)]
+        if not uses:
+            continue
         if len(plain) == len(uses):
             held.append((file, call))
         elif plain:
@@ -53,8 +56,9 @@ def _in_scope(scope: Function, calls: list[tuple[SourceFile, ast.Call]], program
         yield from (put_method(file, one, ".detach()") for file, one in held)
 
 
-def _is_read(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
+def _reads(name: str, scope: Function) -> list[ast.expr]:
+    found = (one for one in walk_scope(scope) if isinstance(one, ast.Name) and one.id == name)
+    return [one for one in found if isinstance(one.ctx, ast.Load)]
 
 
 def _bound(call: ast.Call, file: SourceFile) -> str | None:
