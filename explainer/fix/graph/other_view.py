@@ -17,7 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import walk_scope
+from explainer.source.value.binding import bounds_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
 _SAYS = re.compile(r"stop[-_ ]?grad|simsiam|byol|constant target", re.IGNORECASE)
@@ -38,8 +38,9 @@ def _in_scope(scope: Function, calls: list[tuple[SourceFile, ast.Call]], program
     fed = 0
     held: list[tuple[SourceFile, ast.expr]] = []
     both: list[tuple[SourceFile, list[ast.expr]]] = []
+    names = {one.node: one.name for one in bounds_of(scope) if one.pick is None and not one.fills}
     for file, call in calls:
-        name = _bound(call, file)
+        name = names.get(call)
         uses = _reads(name, scope) if name is not None else [call]
         plain = [one for one in uses if not _is_fed(one, file, program)]
         if not uses:
@@ -59,17 +60,6 @@ def _in_scope(scope: Function, calls: list[tuple[SourceFile, ast.Call]], program
 def _reads(name: str, scope: Function) -> list[ast.expr]:
     found = (one for one in walk_scope(scope) if isinstance(one, ast.Name) and one.id == name)
     return [one for one in found if isinstance(one.ctx, ast.Load)]
-
-
-def _bound(call: ast.Call, file: SourceFile) -> str | None:
-    """The name that gets the result of a call: `z` of `z = embed(b)`, also in `y, z = embed(a), embed(b)`."""
-    statement = file.statement(call)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, value = statement.targets[0], statement.value
-    is_pair = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
-    pairs = zip(target.elts, value.elts, strict=True) if is_pair else [(target, value)]  # type: ignore[attr-defined]
-    return next((one.id for one, given in pairs if given is call and isinstance(one, ast.Name)), None)
 
 
 def _is_fed(node: ast.expr, file: SourceFile, program: Program) -> bool:
