@@ -43,8 +43,8 @@ for image, mask in loader:
 
 @pytest.mark.parametrize(
     ("beyond", "wanted"),
-    [("255 alone", "mask.float() / 255"), ("7 at most", None), (None, "mask.float()")],
-    ids=["a mask", "several numbers", "0 and 1"],
+    [("255 alone", "mask.float() / 255"), ("7 at most", None), ("2 alone", None), (None, "mask.float()")],
+    ids=["a mask", "several numbers", "classes by chance", "0 and 1"],
 )
 def test_a_mask_is_scaled(tmp_path: pathlib.Path, beyond: str | None, wanted: str | None) -> None:
     """Of several numbers only the author knows what they mean: the line is told, and nothing is proposed."""

@@ -59,3 +59,6 @@ def test_levels_of_another_file(tmp_path: pathlib.Path) -> None:
     incident = failed({"train.py": line_of(source, "loss = F")}, tensors={"stars": "[32] float32"})
     found = best("index_of_level", write(tmp_path, files), incident=incident)
     assert changed_lines(source, splice(source, found.edits)) == [INDEX]
+    files["train.py"] = source.replace("from data", "from other")
+    files["other.py"] = "LEVELS = load()\n"
+    assert best("index_of_level", write(tmp_path, files), incident=incident) is None

@@ -23,6 +23,7 @@ from explainer.source.value.binding import Value, bounds_of, scope_of
 from explainer.source.value.dtype import FLOAT32, FLOAT64, INTEGER, Birth, float64_births, stated_dtype
 from explainer.source.value.origin import origins
 
+_EIGHT_BIT = "255"
 _AT_LOSS = 1.0
 _DEPTH = 3
 _AS_FLOATS = "Give values and probabilities as float32: `target.float()`; best where the batch is made"
@@ -60,7 +61,7 @@ def _scaled(loss: Loss, beyond: str) -> Proposal:
     """`mask.float() / 255` for a mask that holds 0 and 255; what else is meant by numbers beyond 1 only the author knows."""
     top, _, how = beyond.partition(" ")
     file, target = loss.file, loss.target
-    is_mask = how == "alone"
+    is_mask = (top, how) == (_EIGHT_BIT, "alone")  # a few classes may be 0 and another number by chance
     return Proposal(
         edits=(edit_of(file, target, f"{operand(file, target)}.float() / {top}"),) if is_mask else (),
         culprit=culprit_of(file, loss.call, f"takes probabilities, and gets integers up to {top}"),

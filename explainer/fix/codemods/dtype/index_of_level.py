@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 from collections.abc import Iterator
 
 from explainer.fix.clue.crash import raised_at
@@ -88,7 +89,8 @@ def _table(value: Value, at: SourceFile, program: Program, depth: int = 0) -> st
     if constant is None or not _is_in_order(made, program):
         return None
     imports = program.names(at).imports
-    named = next((alias for alias, full in imports.items() if full.rpartition(".")[2] == constant), None)
+    module = os.path.basename(made.file.path).removesuffix(".py")
+    named = next((alias for alias, full in imports.items() if full.split(".")[-2:] == [module, constant]), None)
     return constant if made.file is at else named
 
 
