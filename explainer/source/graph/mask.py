@@ -125,7 +125,7 @@ def softmax_parts(program: Program) -> Mapping[ast.AST, Reach]:
         for node in file.walk():
             argument = softmax_argument(node, file, program) if isinstance(node, ast.Call) else None
             reach = flow.reach_of(argument, file) if argument is not None else Reach.NONE
-            for part in _parts(Value(argument, file), program) if argument is not None and reach else ():
+            for part in parts_of(Value(argument, file), program) if argument is not None and reach else ():
                 found[part] = max(found.get(part, Reach.NONE), reach)
     return found
 
@@ -141,7 +141,7 @@ def softmax_argument(node: ast.Call, file: SourceFile, program: Program) -> ast.
     return node.func.value if is_method and isinstance(node.func, ast.Attribute) else None
 
 
-def _parts(value: Value, program: Program, depth: int = 0) -> Iterator[ast.AST]:
+def parts_of(value: Value, program: Program, depth: int = 0) -> Iterator[ast.AST]:
     """What a value is the sum of, without the part of a matrix above its diagonal: no row of that is whole."""
     if depth > _DEPTH:
         return
@@ -155,10 +155,10 @@ def _parts(value: Value, program: Program, depth: int = 0) -> Iterator[ast.AST]:
         elif isinstance(node, ast.Subscript):
             below = [node.value]
         else:
-            subject = _kept(node)
+            subject = kept_by(node)
             below = [subject] if subject is not None else []
         for each in below:
-            yield from _parts(replace(one, node=each), program, depth + 1)
+            yield from parts_of(replace(one, node=each), program, depth + 1)
 
 
 def is_never_whole(hidden: ast.expr, file: SourceFile, program: Program, *, shown: bool = False) -> bool:
@@ -197,7 +197,7 @@ def _has_diagonal(value: Value, program: Program, *, shown: bool, depth: int) ->
     if names.is_call(node, "torch.logical_not", ".logical_not"):
         subject = _subject(node)
         return subject is not None and below(subject, shown=not shown)
-    kept = _kept(node)
+    kept = kept_by(node)
     return kept is not None and below(kept, shown=shown)
 
 
@@ -228,15 +228,15 @@ def _holds_of_ones(op: ast.cmpop, number: float) -> bool | None:
 def _is_range(found: list[Value], program: Program) -> bool:
     for one in found:
         node = one.node
-        while isinstance(node, ast.Subscript) or _kept(node) is not None:
-            node = node.value if isinstance(node, ast.Subscript) else _kept(node) or node
+        while isinstance(node, ast.Subscript) or kept_by(node) is not None:
+            node = node.value if isinstance(node, ast.Subscript) else kept_by(node) or node
         behind = [node] if not dotted_name(node) else [each.node for each in origins(replace(one, node=node), program)]
         if not behind or not all(program.names(one.file).is_call(each, "torch.arange") for each in behind):
             return False
     return bool(found)
 
 
-def _kept(node: ast.AST) -> ast.expr | None:
+def kept_by(node: ast.AST) -> ast.expr | None:
     """What a method that keeps each value in its place, or only moves it, is called on."""
     is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP
     return node.func.value if is_method else None  # type: ignore[attr-defined]

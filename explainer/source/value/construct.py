@@ -65,6 +65,9 @@ def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr | None]]:
                 name = dotted_name(one)
                 if name:
                     yield name, value
+        elif isinstance(target, ast.Tuple) and isinstance(node.value, (ast.GeneratorExp, ast.ListComp)):
+            # q, k, v = (nn.Linear(d, d) for _ in range(3)): each is made by the same expression
+            yield from ((name, node.value.elt) for one in target.elts if (name := dotted_name(one)))
         elif name := dotted_name(target):
             yield name, node.value
         else:

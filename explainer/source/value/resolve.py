@@ -491,7 +491,7 @@ def _alternatives(value: Value) -> list[Value] | None:
     if isinstance(node, (ast.Tuple, ast.List)):
         return [replace(value, node=one) for one in node.elts]
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-        return [replace(value, node=node.elt)]
+        return [replace(value, node=node.elt, pick=value.pick if value.is_element else None)]
     if isinstance(node, ast.Dict):
         keys = [getattr(key, "value", None) for key in node.keys]
         is_picked = isinstance(value.pick, str) and value.pick in keys

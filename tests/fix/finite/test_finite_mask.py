@@ -206,11 +206,29 @@ KEPT = {
 @pytest.mark.parametrize("summed", SUMS.values(), ids=SUMS)
 @pytest.mark.parametrize(("made", "wanted"), MADE.values(), ids=MADE)
 def test_masks_that_are_added_become_finite(tmp_path, made: str, wanted: str, summed: str) -> None:
-    """A mask that is made elsewhere and added gets a number of which a sum with scores is finite."""
+    """A mask that is made elsewhere and added gets a number of which a sum with scores is finite; an empty row reads nothing."""
     source = ADDED.replace("SUM", summed).replace("MAKE", made)
     after = rewritten(tmp_path, "finite_mask", source, "loss.backward()")
-    assert changed_lines(source, after) == [wanted]
+    zeros = "return scores.softmax(-1).masked_fill(bias <= -1e9, 0.0) @ x"
+    assert changed_lines(source, after) == ([wanted] if " * float" in made else [zeros, wanted])
     assert rewritten(tmp_path, "finite_mask", after, "loss.backward()") == after
+
+
+SCALED = {
+    "a mask that is scaled": "scores = scores + bias * self.slope",
+    "a mask that is called otherwise by then": "scores = scores + bias\n        bias = None",
+    "logarithms": "scores = scores + bias\n        kept = scores.log_softmax(-1)",
+}
+
+
+@pytest.mark.parametrize("summed", SCALED.values(), ids=SCALED)
+def test_no_zeros_where_the_softmax_cannot_name_its_mask(tmp_path, summed: str) -> None:
+    """What hides no more is not compared with: a slope may have raised it, a name may be bound anew, a logarithm has no zeros."""
+    source = ADDED.replace("SUM", summed).replace("MAKE", MADE["filled"][0])
+    if "log_softmax" in summed:
+        source = source.replace("scores.softmax(-1) @ x", "kept")
+    after = rewritten(tmp_path, "finite_mask", source, "loss.backward()")
+    assert changed_lines(source, after) == [MADE["filled"][1]]
 
 
 @pytest.mark.parametrize(("summed", "made"), KEPT.values(), ids=KEPT)

@@ -44,6 +44,11 @@ CASES = {
     "part of an output": ("probe = net(x)[0]", Reach.SURE),
     "through names": ("a = net(x)\nb = a + 1\nprobe = b.mean()", Reach.SURE),
     "through a helper": ("probe = spread(net(x))", Reach.SURE),
+    "one of some layers that are unpacked": (
+        "f, g = (nn.Linear(4, 4) for _ in range(2))\nprobe = g(x)",
+        Reach.SURE,
+    ),
+    "one of some layers in a list": ("f, g = [nn.Linear(n, 4) for n in (4, 3)]\nprobe = f(x)", Reach.SURE),
     "a parameter": ("w = nn.Parameter(torch.ones(4))\nprobe = w * x", Reach.SURE),
     "a tensor that requires grad": ("w = torch.ones(4, requires_grad=True)\nprobe = w.exp()", Reach.SURE),
     "an unpacked output": ("a, b = net(x).chunk(2)\nprobe = b", Reach.SURE),

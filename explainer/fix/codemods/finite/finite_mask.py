@@ -17,7 +17,7 @@ from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.clue.crash import is_crash, message_of
 from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.loss.empty_row import zeros_where_hidden
+from explainer.fix.loss.empty_row import zeros_where_added, zeros_where_hidden
 from explainer.fix.setting.edit import set_value
 from explainer.fix.text.rewrite import operand, put_method, spell
 from explainer.model.patch import Edit
@@ -69,13 +69,16 @@ def propose(context: Context) -> Iterator[Proposal]:
             reach = Reach.SURE
         if reach and fill.into is not None:
             plain = _proposal(fill, reach, _least(fill.file, fill.into, program), context)
-            yield from _with_zeros(plain, fill, program)
+            yield from _with_zeros(plain, zeros_where_hidden(fill, program))
             yield plain
             continue
         reach = max((parts.get(node, Reach.NONE) for node in _behind(fill, program)), default=Reach.NONE)
         if reach:
             is_half = any(True for _ in find_halves(program))
-            yield _proposal(fill, reach, _ADDED_IN_HALF if is_half else _ADDED, context)
+            least = _ADDED_IN_HALF if is_half else _ADDED
+            plain = _proposal(fill, reach, least, context)
+            yield from _with_zeros(plain, zeros_where_added(fill, set(_behind(fill, program)), least, program))
+            yield plain
 
     for file, call, weights in logs:
         if call in parts:
@@ -88,9 +91,8 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
-def _with_zeros(plain: Proposal, fill: Fill, program: Program) -> Iterator[Proposal]:
+def _with_zeros(plain: Proposal, edit: Edit | None) -> Iterator[Proposal]:
     """The same mask, with nothing read by a row that it hides as a whole: a uniform one would give the mean of the padding."""
-    edit = zeros_where_hidden(fill, program)
     if edit is not None:
         yield replace(
             plain, edits=(*plain.edits, edit), belief=plain.belief + _SOONER, title=_ZEROS,
