@@ -16,6 +16,7 @@ from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, parameters_of
+from explainer.source.value.container import is_list_field
 from explainer.source.value.resolve import resolver_of
 
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
@@ -132,7 +133,8 @@ def is_list(value: Value, program: Program, depth: int = 0) -> bool:
     if isinstance(value.node, _LISTS):
         return True
     if isinstance(value.node, ast.Call):
-        return program.names(value.file).qualified(value.node.func) in ("list", "sorted")
+        called = program.names(value.file).qualified(value.node.func)
+        return called in ("list", "sorted") or is_list_field(value.node)
     found = list(resolver_of(program).behind(value)) if dotted_name(value.node) else []
     # What a caller hands in has no statement here.
     plain = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from explainer.source.file import SourceFile
@@ -16,6 +16,7 @@ from explainer.source.value.lineage import scope_of
 from explainer.source.value.resolve import resolver_of
 
 _FUNCTIONAL = "torch.nn.functional"
+_DEPTH = 6
 _FLATTENS = frozenset({"view", "reshape", "flatten"})
 # Function and module names of each loss, and whether its target holds class indices.
 _CLASSES = frozenset(
@@ -110,6 +111,10 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
 
     Where all of them take the same kind of target in the same way.
     """
+    functions = _functions(Value(node.func, file), program)
+    if functions and len({name in _CLASSES for name, _ in functions}) == 1:
+        name, made = functions[0]
+        return name, made or node
     is_given = isinstance(node.func, ast.Name) and _is_parameter(node.func, file, program)
     is_given = is_given or _is_kept(node.func, file, program)
     if not is_given and not isinstance(node.func, ast.Subscript):
@@ -122,6 +127,45 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
         found.append((last, one.node))
     kinds = {(name in _CLASSES, tuple(ast.dump(one) for one in made.keywords)) for name, made in found}
     return found[0] if len(kinds) == 1 else None
+
+
+def _functions(value: Value, program: Program, depth: int = 0) -> list[tuple[str, ast.Call | None]]:
+    """The functions of torch that a name, or an entry of a table, stands for, with the `partial` around it; [] where one is none."""
+    node, names = value.node, program.names(value.file)
+    owner, _, last = (names.qualified(node) or "").rpartition(".")
+    if owner == _FUNCTIONAL:
+        return [(last, None)] if last in _CLASSES | _VALUES else []
+    if isinstance(node, ast.Call):
+        if not names.is_call(node, "functools.partial") or not node.args:
+            return []
+        return [(name, node) for name, _ in _functions(replace(value, node=node.args[0]), program, depth + 1)]
+    behind: list[Value] = []
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        behind = list(resolver_of(program).behind(value))
+    elif isinstance(node, ast.Subscript):
+        behind = [
+            replace(one, pick=str(getattr(node.slice, "value", ""))) for one in _tables(node.value, value, program)
+        ]
+        behind = [entry for one in behind for entry in _entries(one)]
+    elif isinstance(node, ast.IfExp):
+        behind = [replace(value, node=one) for one in (node.body, node.orelse)]
+    found = [_functions(one, program, depth + 1) for one in behind] if depth < _DEPTH else []
+    return [one for each in found for one in each] if all(found) else []
+
+
+def _tables(node: ast.expr, value: Value, program: Program) -> list[Value]:
+    """The dictionaries that a subscript looks up in."""
+    whole = replace(value, node=node)
+    return [whole] if isinstance(node, ast.Dict) else list(resolver_of(program).behind(whole))
+
+
+def _entries(table: Value) -> list[Value]:
+    """The entry of a dictionary under the key that is picked; all where that is none of its own."""
+    if not isinstance(table.node, ast.Dict):
+        return [replace(table, pick=None)]
+    pairs = list(zip(table.node.keys, table.node.values, strict=True))
+    picked = [one for key, one in pairs if getattr(key, "value", None) == table.pick]
+    return [replace(table, node=one, pick=None) for one in picked or (one for _, one in pairs)]
 
 
 def _is_parameter(name: ast.Name, file: SourceFile, program: Program) -> bool:

@@ -170,5 +170,12 @@ def _form(value: Value, resolver: Resolver) -> str | None:
 
 def _is_empty_list(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id == "list" and not node.args
+        is_made = isinstance(node.func, ast.Name) and node.func.id == "list" and not node.args
+        return is_made or is_list_field(node)
     return isinstance(node, ast.List) and not node.elts
+
+
+def is_list_field(node: ast.Call) -> bool:
+    """Whether a field of a record starts as an empty list: `field(default_factory=list)`."""
+    made = next((one.value for one in node.keywords if one.arg in ("default_factory", "factory")), None)
+    return isinstance(made, ast.Name) and made.id == "list"

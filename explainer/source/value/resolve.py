@@ -223,7 +223,9 @@ class Resolver:
             assigned += self._assigned(attribute, one, file)
         if "." in attribute and not assigned and not found:
             yield from self._member(value)  # `self.loss.penalty`: what the class of `self.loss` assigns
-        yield from assigned or self._of_class(attribute, owner, value.file)
+        yield from assigned
+        if all(isinstance(one.statement, (ast.Call, ast.AugAssign)) for one in assigned):  # what only fills it
+            yield from self._of_class(attribute, owner, value.file)
 
     def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:
         found = False
@@ -240,10 +242,12 @@ class Resolver:
                     yield from self._assigned(attribute, above[1], above[0], depth + 1)
 
     def _of_class(self, attribute: str, owner: ast.ClassDef, file: SourceFile) -> Iterator[Value]:
-        """What the body of a class binds an attribute to, where no method and no call does."""
+        """What the body of a class binds an attribute to, where no method and no call does: also the default of a field."""
         for one in owner.body:
-            target = one.targets[0] if isinstance(one, ast.Assign) else None
-            if isinstance(one, ast.Assign) and isinstance(target, ast.Name) and target.id == attribute:
+            if not isinstance(one, (ast.Assign, ast.AnnAssign)) or one.value is None:
+                continue
+            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+            if isinstance(target, ast.Name) and target.id == attribute:
                 yield Value(one.value, file, statement=one)
 
     def _member(self, value: Value) -> Iterator[Value]:

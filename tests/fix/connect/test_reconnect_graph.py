@@ -81,6 +81,24 @@ loss.backward()
     ),
 }
 WRONG = {
+    "a record's list of numbers": (
+        HEAD
+        + """from dataclasses import dataclass, field
+@dataclass
+class Epoch:
+    losses: list = field(default_factory=list)
+    def add(self, loss):
+        self.losses.append(loss.item())
+    def total(self):
+        return torch.tensor(self.losses).sum()
+epoch = Epoch()
+epoch.add(F.cross_entropy(net(x), y))
+loss = epoch.total()
+loss.backward()
+""",
+        "loss.backward()",
+        ["self.losses.append(loss)", "return torch.stack(self.losses).sum()"],
+    ),
     "a list that a caller hands in": (
         HEAD
         + """def weigh(parts):

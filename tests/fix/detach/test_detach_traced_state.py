@@ -90,7 +90,21 @@ def Store():
 
     return type("Pair", (), {"read": staticmethod(read), "write": staticmethod(write)})
 """
+NONLOCAL = """
+def Store():
+    state = torch.zeros(2, 4)
+
+    def read():
+        return 0.5 * state
+
+    def write(hidden):
+        nonlocal state
+        state = hidden
+
+    return type("Pair", (), {"read": staticmethod(read), "write": staticmethod(write)})
+"""
 CARRIED = {
+    "a closure's name": (NONLOCAL, ["-        return 0.5 * state", "+        return 0.5 * state.detach()"]),
     "slots of a dictionary": (SLOTS, ["-            self.slots[n] = hidden[i]", "+            self.slots[n] = hidden[i].detach()"]),
     "a list": (QUEUE, ["-        self.rows.append(hidden.tanh())", "+        self.rows.append(hidden.tanh().detach())"]),
     "a list that is made anew": (ROWS, ["-        self.rows = [row.tanh() for row in hidden]", "+        self.rows = [row.tanh().detach() for row in hidden]"]),
@@ -122,6 +136,41 @@ def test_what_was_carried_is_detached(store: str, changes: list[str], order: str
     after = splice(text, found[0].edits)
     assert after is not None
     assert diff_lines(text, after) == changes
+    run(tmp_path, "fixed", after)
+
+
+STEP = """
+def stepper():
+    hidden = torch.zeros(2, 4)
+
+    def step(x):
+        nonlocal hidden
+        hidden = cell(x, hidden)
+        optimizer.zero_grad()
+        head(hidden).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+step = stepper()
+for _ in range(3):
+    step(torch.randn(2, 3))
+"""
+
+
+def test_a_name_of_the_function_around_is_taken_up_without_its_graph(tmp_path: pathlib.Path) -> None:
+    """The closure that trains binds the state itself, `nonlocal hidden`."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + STEP)
+    program = write(tmp_path, {"train.py": TOP + STEP})
+    incident = replace(failed(), traced=seen.lines)
+    (found,) = find_codemod("detach_traced_state")(Context(program=program, incident=incident))
+    after = splice(TOP + STEP, found.edits)
+    assert after is not None
+    assert diff_lines(TOP + STEP, after) == ["-        hidden = cell(x, hidden)", "+        hidden = cell(x, hidden.detach())"]
     run(tmp_path, "fixed", after)
 
 

@@ -28,6 +28,16 @@ RIGHT = {
         "loss =",
         {},
     ),
+    "a table of functions that differ": (
+        HEAD + "LOSSES = {'a': F.mse_loss, 'b': F.nll_loss}\ny = torch.ones(6)\nloss = LOSSES[kind](out, y)\n",
+        "loss =",
+        {},
+    ),
+    "a function of the program's own beside one of torch": (
+        HEAD + "LOSSES = {'a': F.mse_loss, 'b': own}\ny = torch.ones(6)\nloss = LOSSES[kind](out, y)\n",
+        "loss =",
+        {},
+    ),
     "no loss of torch": (HEAD + "y = torch.ones(6)\nloss = my_loss(out, y)\n", "loss =", {}),
 }
 WRONG = {
@@ -107,6 +117,26 @@ WRONG = {
         "loss =",
         {},
         ["y = torch.ones(6).long()"],
+    ),
+    "a table of functions, one of them partial": (
+        HEAD
+        + "from functools import partial\nLOSSES = {'h': partial(F.huber_loss, delta=2.0), 'm': F.mse_loss}\n"
+        + "loss_of = LOSSES[kind]\ny = load()\nloss = loss_of(out, y)\nloss.backward()\n",
+        "loss.backward()",
+        {},
+        ["loss = loss_of(out, y.float())"],
+    ),
+    "a function that is given": (
+        HEAD + "def fit(net, criterion=F.nll_loss):\n    return criterion(net(x), load())\nfit(net)\n",
+        "return criterion",
+        {},
+        ["return criterion(net(x), load().long())"],
+    ),
+    "one of two functions": (
+        HEAD + "loss_of = F.l1_loss if robust else F.mse_loss\nloss = loss_of(out, load())\n",
+        "loss = loss_of",
+        {},
+        ["loss = loss_of(out, load().float())"],
     ),
     "one_hot of floats": (HEAD + "y = F.one_hot(labels, 2)\n", "one_hot", {}, ["y = F.one_hot(labels.long(), 2)"]),
 }

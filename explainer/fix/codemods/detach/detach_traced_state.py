@@ -20,7 +20,7 @@ from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.tree import start_of, walk
-from explainer.source.value.binding import scope_of
+from explainer.source.value.binding import all_parameters, bounds_of, scope_of
 from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import before, loops_of
 
@@ -40,7 +40,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         edits: dict[Edit, None] = {}
         places: list[tuple[SourceFile, ast.stmt]] = []
         for _, file, statement in traced_statements(kind, context):
-            stored = list(_stored(statement)) if statement not in used else []
+            stored = list(_stored(statement, file)) if statement not in used else []
             found = stored or (list(_attributes(statement, file)) if kind == TAKEN else [])
             cuts = tuple(_edits(found, statement, file, context))
             if not cuts:
@@ -177,10 +177,12 @@ def _stores(node: ast.expr, owner: ast.ClassDef, taken: list[ast.stmt], file: So
     return sorted(found, key=start_of) if name.startswith("self.") and not others else []
 
 
-def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The parts of what a statement puts into an attribute, an element or a container; a sum that goes on is none."""
+def _stored(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
+    """The parts of what a statement puts into what outlives its function, or into a container; a sum that goes on is none."""
     value: ast.expr | None = None
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript)):
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    is_outer = isinstance(target, ast.Name) and target.id in _outer_names(statement, file)
+    if isinstance(statement, ast.Assign) and (is_outer or isinstance(target, (ast.Attribute, ast.Subscript))):
         value = statement.value
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         func, given = statement.value.func, statement.value.args
@@ -192,13 +194,20 @@ def _stored(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
-    """What a statement reads of what outlives the step: `self.state`, `bank.slots[key]`, `memory["mean"]`, as an operand or argument."""
+    """What a statement reads, as an operand or argument, of what outlives the step.
+
+    `self.state`, `bank.slots[key]`, `memory["mean"]`, a name that the function declares `nonlocal` or `global`.
+    """
     stored = {
         ast.unparse(one) for one in file.walk() if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
     }
+    outer = _outer_names(statement, file)
     for node in walk(statement):
         above = file.parents.get(node)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and ast.unparse(node) in stored:
+        is_outer = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in outer
+        is_entry = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and ast.unparse(node) in stored
+        if is_outer or is_entry:
+            assert isinstance(node, ast.expr)
             if isinstance(above, ast.BinOp) or (isinstance(above, ast.Call) and node in above.args):
                 yield node
             continue
@@ -208,6 +217,22 @@ def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
         is_operand = isinstance(above, ast.BinOp) or (isinstance(above, ast.Call) and node in above.args)
         if is_read and is_operand and isinstance(node, ast.expr) and not _is_made(node, file):
             yield node
+
+
+def _outer_names(statement: ast.stmt, file: SourceFile) -> set[str]:
+    """The names at a statement that some function binds outside of itself, `nonlocal` or `global`."""
+    declared = {
+        (name, scope_of(one, file))
+        for one in file.walk()
+        if isinstance(one, (ast.Nonlocal, ast.Global))
+        for name in one.names
+    }
+    scope = scope_of(statement, file)
+    own: set[str] = set()
+    if not isinstance(scope, ast.Module):
+        own = all_parameters(scope) | {one.name for one in bounds_of(scope)}
+        own -= {name for name, where in declared if where is scope}
+    return {name for name, _ in declared} - own
 
 
 def _is_made(node: ast.expr, file: SourceFile) -> bool:
