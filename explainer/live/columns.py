@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from .targets import IGNORED, INPUTS, are_targets, is_of_ids, translates
+from .targets import IGNORED, INPUTS, are_inputs_in_part, are_targets, is_of_ids, translates
 
 MAX_ROWS = 2_000
 MAX_COLUMNS = 60
@@ -23,6 +23,7 @@ LABELS = ("labels", "label", "label_ids")
 _MISSED = re.compile(r"KeyError: '([\w.-]{1,60})'\s*$")
 _NO_INPUT = re.compile(r"\binput_ids or (?:decoder_)?inputs_embeds\b|\bdecoder_input_ids or ")
 _WORDS = re.compile(r"^(?:Value\('(?:large_)?string'\)|string)")
+_CAUSAL = ("ForCausalLM", "LMHeadModel")
 _OF_TOKENS = "TokenClassification"
 _INTEGERS = re.compile(r"^(?:Value\('u?int\d+'\)|u?int\d+|ClassLabel)")
 
@@ -30,7 +31,8 @@ _INTEGERS = re.compile(r"^(?:Value\('u?int\d+'\)|u?int\d+|ClassLabel)")
 def columns(frames: list[FrameType], error: BaseException) -> dict[str, str]:
     """What is known of them: `missed`, a dropped column that the error asks for, and `labels`, where they stand by another name.
 
-    `targets` are these labels where it is for them that a decoder fails.
+    `targets` are these labels where it is for them that a decoder fails; `inputs` the sets that give a causal model nothing but
+    tokens, of which it is to learn all.
     """
     found: dict[str, str] = {}
     with suppress(Exception):  # a data set and a Trainer of a kind of their own may be anything
@@ -42,6 +44,8 @@ def columns(frames: list[FrameType], error: BaseException) -> dict[str, str]:
             if any(missed in one for one in dropped.values()):
                 found["missed"] = str(missed)
             labels = dict(_labels(trainer, sets, dropped))
+            if not labels and _is_all_learned(trainer, sets, dropped):
+                found["inputs"] = ", ".join(sets)
             if labels:
                 found["labels"] = ", ".join(f"{name}: {one} -> {new}" for name, (one, new) in labels.items())
                 if _NO_INPUT.search(str(error)) and translates(trainer.model) is not None:
@@ -94,7 +98,8 @@ def _labels(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -
         beside = set(sets[other].column_names) if other else set()
         own = [one for one in dropped[name] if one not in beside]
         config = translates(trainer.model)
-        if config is not None:
+        is_causal = _kind(trainer.model).endswith(_CAUSAL)
+        if config is not None or is_causal:
             targets = [one for one in own if _are_targets(data, one, config)]
             if len(targets) == 1:
                 yield name, (targets[0], names[0])
@@ -106,6 +111,19 @@ def _labels(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -
         # Words as few as the classes are names of them, and the column of numbers is something else.
         if len(fits) == 1 and not any(_are_names(data, one, wanted or set()) for one in own):
             yield name, (fits[0], names[0])
+
+
+def _is_all_learned(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -> bool:
+    """Whether a causal model is given inputs alone, and no column that was dropped says anything of single tokens."""
+    if not sets or not _kind(trainer.model).endswith(_CAUSAL):
+        return False
+    names = (*trainer.label_names, *LABELS)
+    return all(
+        INPUTS in data.column_names
+        and not any(one in data.column_names for one in names)
+        and all(_WORDS.match(str(data.features[one])) for one in dropped[name])
+        for name, data in sets.items()
+    )
 
 
 def _fits(values: set[int] | None, wanted: set[int] | None, *, is_all: bool) -> bool:
@@ -134,6 +152,8 @@ def _tags(dataset: Any, column: str) -> set[int] | None:
 
 def _are_targets(dataset: Any, column: str, config: Any) -> bool:
     is_one = INPUTS in dataset.column_names and is_of_ids(dataset.features[column])
+    if is_one and config is None:
+        return are_inputs_in_part(_read(dataset, column), _read(dataset, INPUTS))
     return is_one and are_targets(_read(dataset, column), _read(dataset, INPUTS), config)
 
 

@@ -24,7 +24,7 @@ def _watch_logging(logging: Any, recorder: Any) -> None:
     @functools.wraps(handle)
     def handled(logger: Any, record: Any) -> Any:
         __tracebackhide__ = True
-        if record.levelno >= logging.ERROR:
+        if record.levelno >= logging.WARNING:
             _note(recorder)
         return handle(logger, record)
 

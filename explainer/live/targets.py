@@ -1,4 +1,4 @@
-"""The column of token ids that an encoder-decoder would train on, where a Trainer dropped it for its name.
+"""The column of token ids that a model of language would train on, where a Trainer dropped it for its name.
 
 T5's decoder makes its input of `labels`, and without them it fails with the words of a model that has no inputs at all. A column
 can hold them where its rows are ids of the vocabulary, end as the inputs do, and are neither padded nor aligned with the inputs.
@@ -36,6 +36,17 @@ def are_targets(rows: list[Any], inputs: list[Any], config: Any) -> bool:
     if all(config.eos_token_id in one for one in inputs):
         return all(config.eos_token_id in one for one in rows)
     return any(len(one) != len(other) for one, other in zip(rows, inputs, strict=True))
+
+
+def are_inputs_in_part(rows: list[Any], inputs: list[Any]) -> bool:
+    """Whether the rows of a column are the inputs with -100 for what a causal model is not to learn: a prompt, padding."""
+    if not rows or not all(
+        isinstance(one, list) and len(one) == len(two) for one, two in zip(rows, inputs, strict=True)
+    ):
+        return False
+    pairs = {(one, two) for row, ids in zip(rows, inputs, strict=True) for one, two in zip(row, ids, strict=True)}
+    given = {one for one, _ in pairs}
+    return IGNORED in given and len(given) > 2 and all(one in (IGNORED, two) for one, two in pairs)
 
 
 def is_of_ids(feature: object) -> bool:

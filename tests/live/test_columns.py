@@ -232,3 +232,30 @@ def test_a_decoder_without_targets_is_explained_by_them(tmp_path: pathlib.Path) 
     (tmp_path / "train.py").write_text(TRANSLATES.replace("target_ids", "flags").replace("12", "1").replace("14", "1"))
     done, _ = run_on_transformers(tmp_path, "train.py")
     assert done.report.findings[0].confidence != "certain"
+
+
+def causal(train: Any, **other: Any) -> Any:
+    given = trainer(train, _signature_columns=["input_ids", "attention_mask", "labels", "label", "label_ids"], **other)
+    given.model = type("TinyForCausalLM", (), {})()
+    return given
+
+
+IDS = [[4, 5, 6, 2], [7, 8, 9, 2], [4, 4, 2, 0], [9, 8, 2, 0]]
+ANSWERS = [[-100, -100, 6, 2], [-100, 8, 9, 2], [-100, 4, 2, -100], [-100, 8, 2, -100]]
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"target_ids": ANSWERS}, {"labels": "train_dataset: target_ids -> labels"}),
+        ({"prompts": [[-100, -100, 1, 1]] * 4}, {}),
+        ({"answer_mask": [[0, 0, 1, 1]] * 4}, {}),
+        ({"text": ["a", "b", "c", "d"]}, {"inputs": "train_dataset"}),
+        ({}, {"inputs": "train_dataset"}),
+        ({"labels": ANSWERS}, {}),
+    ],
+    ids=["the ids in part", "other ids", "a mask", "words", "tokens alone", "labels"],
+)
+def test_what_a_causal_model_is_to_learn(more: dict[str, list[Any]], wanted: dict[str, str]) -> None:
+    """A dropped column that has the ids, or -100 in their place, holds the labels; with none that says anything all is learned."""
+    assert told(causal(rows(input_ids=IDS, **more).remove_columns("x")), LOST) == wanted

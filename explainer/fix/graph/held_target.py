@@ -25,6 +25,7 @@ from explainer.source.value.resolve import resolver_of
 _TARGET = re.compile(
     r"(?:^|_)(?:targets?|teacher|references?|ref|pseudo|soft_?labels?|goal|fixed|old)(?:_|\d|$)", re.IGNORECASE
 )
+_BOOTSTRAPS = re.compile(r"(?:^|_)(?:gamma|discounts?|rewards?|bootstrap)(?:_|\d|$)", re.IGNORECASE)
 _OF_PROBABILITIES = re.compile(r"kl_?div|entropy|bce", re.IGNORECASE)
 _HELD = frozenset({"detach", "item", "argmax", "numpy", "tolist"})
 
@@ -71,9 +72,19 @@ def _own(statement: ast.Assign, held: Set[str], file: SourceFile, program: Progr
     name = statement.targets[0] if len(statement.targets) == 1 else None
     is_held = isinstance(name, ast.Name) and name.id in held and _is_computed_by_network(statement.value, file, program)
     is_target = isinstance(name, ast.Name) and (_TARGET.search(name.id) is not None or is_held)
+    is_target = is_target or (isinstance(name, ast.Name) and _is_bootstrapped(statement))
     is_cut = any(isinstance(one, ast.Attribute) and one.attr in _HELD for one in walk(statement))
     is_computed = isinstance(statement.value, (ast.BinOp, ast.Call))
     return put_method(file, statement.value, ".detach()") if is_target and is_computed and not is_cut else None
+
+
+def _is_bootstrapped(statement: ast.Assign) -> bool:
+    """Whether a sum is what a temporal difference is held against, `reward + gamma * next_value`, by the names in it."""
+    value = statement.value
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return False
+    read = [getattr(one, "id", getattr(one, "attr", "")) for one in walk(value)]
+    return any(_BOOTSTRAPS.search(one) for one in read) and any(isinstance(one, ast.Call) for one in walk(value))
 
 
 def _is_computed_by_network(value: ast.expr, file: SourceFile, program: Program) -> bool:
@@ -120,7 +131,8 @@ def _held(call: ast.Call, file: SourceFile, program: Program) -> Edit | None:
     if around is not None and _TARGET.search(around.name):  # `values = critic.values(obs)` of `nstep_targets`
         return put_method(file, call, ".detach()")
     name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    if isinstance(statement, ast.Assign) and isinstance(name, ast.Name) and _TARGET.search(name.id):
+    is_target = isinstance(name, ast.Name) and _TARGET.search(name.id) is not None
+    if isinstance(statement, ast.Assign) and (is_target or (name is not None and _is_bootstrapped(statement))):
         return put_method(file, statement.value, ".detach()")
     for one in walk(statement):
         loss = loss_at(one, file, program) if isinstance(one, ast.Call) else None

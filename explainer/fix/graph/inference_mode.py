@@ -14,10 +14,15 @@ _MODE = "torch.inference_mode"
 
 
 def inference_modes(file: SourceFile, program: Program) -> Iterator[ast.expr]:
-    """`torch.inference_mode`, as a context or decorator, unless it is switched off by its argument."""
+    """`torch.inference_mode`, as a context, a decorator or a value that is one later, unless it is switched off by its argument."""
     names = program.names(file)
     for node in file.walk():
         items: list[ast.expr] = []
+        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if is_read and isinstance(node, (ast.Name, ast.Attribute)) and names.qualified(node) == _MODE:
+            above = file.parents.get(node)
+            if isinstance(above, (ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict, ast.IfExp)):
+                yield node  # guard = torch.inference_mode
         if isinstance(node, ast.With):
             items = [item.context_expr for item in node.items]
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

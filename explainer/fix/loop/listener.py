@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explainer.fix.codemod import culprit_at, culprit_of
+from explainer.fix.codemod import culprit_at, culprit_of, insert_before
 from explainer.fix.setting.edit import rename_key, set_value
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
@@ -70,6 +70,32 @@ def told_by_word(
         is_inside = listener.owner is not None and listener.owner in _above(node, file)
         edit = Edit(file=file.path, start=start, end=end, new=f"{quote}{later.name}{quote}")
         yield edit, culprit_of(file, node, why), 1.6 if is_inside else 2.0
+    yield from _inherited(event, later, listener, why, program)
+
+
+def _inherited(
+    event: Event, later: Event, listener: Listener, why: str, program: Program
+) -> Iterator[tuple[Edit, Culprit, float]]:
+    """`event = "after_step"` in the class of the listener, which has the word of its event from a base that others share."""
+    owner, file = listener.owner, listener.file
+    own = _attributes(owner) if owner is not None else {}
+    for base in owner.bases if owner is not None else ():
+        found = program.find_class(program.names(file).qualified(base) or "")
+        for name, value in _attributes(found[1]).items() if found is not None else ():
+            if isinstance(value, ast.Constant) and value.value == event.name and name not in own and owner is not None:
+                first = owner.body[1] if ast.get_docstring(owner) is not None and len(owner.body) > 1 else owner.body[0]
+                edit = insert_before(file, first, f'{name} = "{later.name}"{file.newline}')
+                yield edit, culprit_of(file, base, why), 1.7
+
+
+def _attributes(owner: ast.ClassDef) -> dict[str, ast.expr]:
+    """What the body of a class itself gives its attributes."""
+    found: dict[str, ast.expr] = {}
+    for one in owner.body:
+        if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            found |= {target.id: one.value for target in targets if isinstance(target, ast.Name)}
+    return found
 
 
 def rename_method(listener: Listener, method: ast.FunctionDef, name: str) -> Edit:

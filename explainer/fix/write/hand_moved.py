@@ -47,6 +47,32 @@ def _shifted(statement: ast.stmt) -> ast.expr | None:
     return call.func.value if is_shift else None  # type: ignore[union-attr]
 
 
+def is_inner_step(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a loop moves parameters by gradients that `autograd.grad` gave, where an optimizer moves them as well.
+
+    `for p, g in zip(parameters, gradients): p.sub_(lr * g)`. What is moved back afterwards, as for sharpness, is no step.
+    """
+    loop, name = file.enclosing(statement, ast.For), dotted_name(_shifted(statement))
+    if not isinstance(loop, ast.For) or name is None or not any(True for _ in optimizer_calls(program)):
+        return False
+    walked = {one.id for one in walk(loop.target) if isinstance(one, ast.Name)}
+    read = {one.id for one in walk(statement) if isinstance(one, ast.Name)} - {name}
+    is_zipped = isinstance(loop.iter, ast.Call) and dotted_name(loop.iter.func) == "zip"
+    if name not in walked or not read & walked or not is_zipped:
+        return False
+    nodes = [(where, node) for where in program.parsed() for node in where.walk() if isinstance(node, ast.Call)]
+    if not any(program.names(where).is_call(node, "torch.autograd.grad") for where, node in nodes):
+        return False
+    back = "add_" if _is_down(statement) else "sub_"
+    return not any(getattr(node.func, "attr", "") in (back, "copy_", "load_state_dict") for _, node in nodes)
+
+
+def _is_down(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.op, ast.Sub)
+    return any(isinstance(one, ast.Attribute) and one.attr == "sub_" for one in walk(statement))
+
+
 def reads_gradient(statement: ast.stmt) -> bool:
     """Whether a statement reads a gradient, as what an optimizer does by hand."""
     return any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in walk(statement))

@@ -30,6 +30,7 @@ from explainer.source.setting.setting import ARGPARSE, DEFAULT, INI, JSON, TOML,
 from explainer.source.tree import walk
 from explainer.source.value.origin import walked_dictionary
 from explainer.source.value.registry import calls_out_of_tables, keys_of
+from explainer.source.value.resolve import resolver_of
 
 _MAX_STEPS = 400
 _LOADERS = frozenset(
@@ -250,7 +251,7 @@ class _Flow:
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             owner = names.class_of(node)
             value = names.attribute_value(owner, node.attr) if owner else None
-            return self._kept(value, file) if value is not None else self._class_field(owner, node.attr, file)
+            return self._kept(value, file) if value is not None else self._own_field(owner, node.attr, file)
         return self.members(self.values(node.value, file), node.attr)
 
     def _call(self, node: ast.Call, file: SourceFile) -> list[_Value]:
@@ -445,6 +446,12 @@ class _Flow:
         spread = [one.value for one in call.keywords if one.arg is None]
         given = [value for one in spread for value in self.members(self.values(one, file), key)]
         return given or self._class_field(owner, key, where)
+
+    def _own_field(self, owner: ast.ClassDef | None, key: str, file: SourceFile) -> list[_Value]:
+        """What the calls that make records of a class give a field, `Spec(**cfg["adapter"])`; else what its class says."""
+        calls = resolver_of(self.program).calls_named(owner.name) if owner is not None else ()
+        given = [value for where, call in calls for value in self._field(call, key, where)]
+        return given or self._class_field(owner, key, file)
 
     def _class_field(self, owner: ast.ClassDef | None, key: str, file: SourceFile) -> list[_Value]:
         for one in owner.body if owner is not None else ():

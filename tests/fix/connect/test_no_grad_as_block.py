@@ -265,3 +265,32 @@ def test_an_exception_that_a_caller_catches(tmp_path, call: str, is_cured: bool)
     after = rewritten(tmp_path, "no_grad_as_block", source, "backward")
     wanted = ["with torch.no_grad():", "total = score(net(rows))"]
     assert [one.strip() for one in changed_lines(source, after)] == (wanted if is_cured else [])
+
+
+QUICK = """def quick(net, rows):
+    net.eval()
+    torch.set_grad_enabled(False)
+    for at, row in enumerate(rows):
+        net(row)
+        if at == 3:
+            {way}return at
+    torch.set_grad_enabled(True)
+    net.train()
+    return len(rows)
+loss = net(x).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("way", ["", "net.train()\n            "], ids=["left out", "there"])
+def test_a_return_puts_the_mode_back_as_the_other_way_does(tmp_path, way: str) -> None:
+    """A return that is past the switch is past `net.train()`, too: with grad mode alone the net would train without dropout."""
+    source = HEAD + QUICK.format(way=way)
+    after = rewritten(tmp_path, "no_grad_as_block", source, "loss.backward()")
+    assert after.count("net.train()\n") == 2
+    assert after == HEAD + QUICK.format(way="net.train()\n            ").replace(
+        "    torch.set_grad_enabled(False)\n", "    with torch.no_grad():\n"
+    ).replace("    torch.set_grad_enabled(True)\n", "").replace(
+        "    for at, row in enumerate(rows):\n        net(row)\n        if at == 3:\n            net.train()\n            return at\n",
+        "        for at, row in enumerate(rows):\n            net(row)\n            if at == 3:\n                net.train()\n                return at\n",
+    )

@@ -170,7 +170,10 @@ def test_a_name_of_the_function_around_is_taken_up_without_its_graph(tmp_path: p
     (found,) = find_codemod("detach_traced_state")(Context(program=program, incident=incident))
     after = splice(TOP + STEP, found.edits)
     assert after is not None
-    assert diff_lines(TOP + STEP, after) == ["-        hidden = cell(x, hidden)", "+        hidden = cell(x, hidden.detach())"]
+    assert diff_lines(TOP + STEP, after) == [
+        "-        hidden = cell(x, hidden)",
+        "+        hidden = cell(x, hidden.detach())",
+    ]
     run(tmp_path, "fixed", after)
 
 

@@ -19,14 +19,14 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of
 
-_SAID = "not found in the base model"
+_SAID = ("not found in the base model", "No modules were targeted for adaptation")
 _OPTION = "target_modules"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the setting that chooses the entry, where just one other entry fits the model."""
     paths = next((one.value.split() for one in context.incident.facts if one.name == "live_layers"), [])
-    if _SAID not in message_of(context) or not paths:
+    if not any(one in message_of(context) for one in _SAID) or not paths:
         return
     for file, chosen in _chosen(context.program):
         table = _table(chosen.value, file, context.program)

@@ -236,6 +236,8 @@ def _is_accumulated(backward: Backward, loop: ast.For, context: Context) -> bool
     lines = () if is_seen else graph_lines(backward.loss, backward.statement, file, program)
     if scope is None or _is_scaled(backward) or not (is_seen or any(before(one, loop) for one in lines)):
         return False
+    if is_seen and context.program.names(file).function_of(loop) is not None:
+        return True  # a helper that is given what one forward made: who steps is its caller's
     return file.enclosing(loop, ast.For, ast.While) is not None or _is_step(loop, scope)
 
 

@@ -1,7 +1,8 @@
 """Makes a block of grad mode switched off and on by hand: `with torch.no_grad():` ends on every way out.
 
 `torch.set_grad_enabled(False)`, some lines, `torch.set_grad_enabled(True)`: a `return`, `break`, `continue` or `raise` in
-these lines leaves grad mode off for all that follows. The lines become a `with`; what they compute stays the same.
+these lines leaves grad mode off for all that follows. The lines become a `with`; what they compute stays the same. A return
+that also leaves out the `model.train()` behind the switch gets one.
 """
 
 from __future__ import annotations
@@ -69,11 +70,32 @@ def _block(off: ast.Expr, file: SourceFile, program: Program) -> Iterator[Propos
     gone = [one for one in (*spare, on) if isinstance(one, ast.stmt)]
     leaves = f"line {_first_line(ways, inner, file)}" if is_left else "an exception that a caller catches"
     edits: list[Edit] = [edit_of(file, off, f"with {spelled}():"), *indented(file, covered, spare)]
+    restored = _restored(later[later.index(on) + 1 :] if on in later else (), ways, file)
     yield Proposal(
-        edits=(*edits, *(remove_statement(file, one) for one in gone)),
+        edits=(*edits, *restored, *(remove_statement(file, one) for one in gone)),
         culprit=culprit_of(file, off, f"switches grad mode off, and {leaves} leaves it off"),
         belief=2.2,
     )
+
+
+def _restored(behind: Sequence[ast.stmt], ways: Sequence[ast.stmt], file: SourceFile) -> Iterator[Edit]:
+    """`model.train()` on the ways out that return past it, where it follows the switch: who evaluates puts both back."""
+    for one in behind:
+        call = one.value if isinstance(one, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "train":
+            return
+        for way in ways:
+            if isinstance(way, ast.Return) and not _is_called_before(way, call, file):
+                start, indent = file.span(way)[0], file.indent(way.lineno)  # which the block moves in by a step
+                step = "\t" if "\t" in indent else "    "
+                yield Edit(
+                    file=file.path, start=start, end=start, new=f"{file.segment(one)}{file.newline}{indent}{step}"
+                )
+
+
+def _is_called_before(way: ast.stmt, call: ast.Call, file: SourceFile) -> bool:
+    block = list(block_of(way, file))
+    return any(ast.dump(node) == ast.dump(call) for one in block[: block.index(way)] for node in walk(one))
 
 
 def _is_caught(function: Function, file: SourceFile, program: Program) -> bool:

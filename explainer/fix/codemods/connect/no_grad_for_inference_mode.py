@@ -15,6 +15,9 @@ from explainer.source.tree import walk
 from explainer.source.value.flow import flow_of
 from explainer.source.value.lineage import binds, changes, reads, statements_of
 
+_KEEPS = (ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict)
+_ONLY = 2.0
+
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each use of inference mode, and one for all of them where there are several."""
@@ -23,10 +26,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     found = [(file, node) for file in context.program.parsed() for node in inference_modes(file, context.program)]
     ranked = sorted(found, key=lambda one: -_belief(one[0], one[1], context))
     for file, node in ranked:
+        is_all = len(ranked) == 1 and isinstance(file.parents.get(node), _KEEPS)  # nothing else makes such tensors
         yield Proposal(
             edits=tuple(without_inference(file, node)),
             culprit=culprit_of(file, node, "makes inference tensors, which no later training step may use"),
-            belief=_belief(file, node, context),
+            belief=_ONLY if is_all else _belief(file, node, context),
         )
     if len(ranked) > 1:
         file, node = ranked[0]

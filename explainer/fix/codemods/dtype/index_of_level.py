@@ -17,10 +17,11 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.rewrite import spell
 from explainer.source.file import SourceFile
 from explainer.source.loss.loss import loss_at
-from explainer.source.name import dotted_name
+from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
+from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
 _COPIES = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
@@ -98,7 +99,7 @@ def _is_in_order(made: Value, program: Program) -> bool:
     """Whether levels are written so that they rise: a range, also times or plus a number, or a list of numbers."""
     node = made.node
     while isinstance(node, ast.BinOp):
-        is_shifted = isinstance(node.op, (ast.Add, ast.Sub)) or _is_positive(node.right)
+        is_shifted = isinstance(node.op, (ast.Add, ast.Sub)) or _is_positive(node.right, program.names(made.file))
         if not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)) or not is_shifted:
             return False
         node = node.left
@@ -118,5 +119,6 @@ def _is_in_order(made: Value, program: Program) -> bool:
     )
 
 
-def _is_positive(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value > 0
+def _is_positive(node: ast.expr, names: Names) -> bool:
+    number = number_of(node, names)
+    return number is not None and number > 0

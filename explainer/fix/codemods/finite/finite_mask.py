@@ -36,6 +36,7 @@ from explainer.source.value.resolve import resolver_of
 _HALF_MAX = 65504.0
 _ADDED, _ADDED_IN_HALF = "-1e9", "-1e4"  # the smallest float16 is -65504
 _FINITE = -10000.0
+_DEPTH = 4
 _REFUSED = "without overflow"
 _REFUSED_HERE = 4.0  # before every other way out of float16: the line itself is refused
 _SOONER = 0.3
@@ -110,8 +111,12 @@ def _in_files(context: Context) -> Iterator[Proposal]:
     }
     if not infinite or _is_asked_for(context.program):
         return
-    for fill in find_fills(context.program, lambda value, _: _last_name(value) in infinite):
-        setting = infinite[_last_name(fill.value)]
+
+    def said(value: ast.expr, file: SourceFile) -> str | None:
+        return next((one for one in _names_of(Value(value, file), context.program) if one in infinite), None)
+
+    for fill in find_fills(context.program, lambda value, file: said(value, file) is not None):
+        setting = infinite[said(fill.value, fill.file) or ""]
         edit = set_value(setting, _FINITE)
         if isinstance(edit, Edit):
             span = (setting.key or setting.span)[0], setting.span[1]
@@ -121,8 +126,15 @@ def _in_files(context: Context) -> Iterator[Proposal]:
             return
 
 
-def _last_name(node: ast.expr) -> str:
-    return (dotted_name(node) or "").rpartition(".")[2]
+def _names_of(value: Value, program: Program, depth: int = 0) -> Iterator[str]:
+    """The names that a value is handed on by: of `fill`, of what a call gives it, `self.mask_value`, `cfg["mask_value"]`."""
+    node = value.node
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        yield str(node.slice.value)
+    elif dotted_name(node) is not None:
+        yield (dotted_name(node) or "").rpartition(".")[2]
+        for one in resolver_of(program).behind(value) if depth < _DEPTH else ():
+            yield from _names_of(one, program, depth + 1)
 
 
 def _is_infinity_traced(context: Context) -> bool:

@@ -164,7 +164,8 @@ def _helper_at_step(unscale: Act, training: _Training) -> tuple[Edit, ...]:
         return ()
     block = list(block_of(outer, file))
     above = next((one for one in block[block.index(outer) + 1 :] if step in set(walk(one))), None)
-    if above is None or above is step or not _is_left([above], step):
+    # `if calls % every: return False` before the step leaves it out as an `if` around it does.
+    if above is None or not _is_left(block[block.index(outer) + 1 :] if above is step else [above], step):
         return ()
     moved: list[ast.stmt] = [outer]
     names = set(binds(outer))

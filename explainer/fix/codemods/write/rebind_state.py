@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explainer.fix.clue.crash import forward_places
+from explainer.fix.clue.trace import traced_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
+from explainer.model.trace import HIDDEN_WRITE, WRITE
 from explainer.source.file import SourceFile
+from explainer.source.graph.write import is_without_grad
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -36,11 +39,13 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     near = {id(statement) for _, statement in forward_places(context)}
+    seen = [statement for kind in (WRITE, HIDDEN_WRITE) for _, statement in traced_places(kind, context)]
     for file, method in context.program.functions():
         owner = context.program.names(file).class_of(method)
         if owner is None or method.name in _NOT_CALLED:
             continue
         updates = list(_updates(file, method, owner, context.program))
+        updates = [one for one in updates if one.statement in seen] or updates  # which of them a graph still read
         if not updates:
             continue
         names = " and ".join(dict.fromkeys(f"`{one.name}`" for one in updates))
@@ -56,7 +61,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _updates(file: SourceFile, method: Function, owner: ast.ClassDef, program: Program) -> Iterator[_Update]:
     for statement in statements_of(method):
-        found = _augmented(file, statement) or _part(file, statement) or _called(file, statement)
+        found = _augmented(file, statement) or _part(file, statement) or _called(file, statement, program)
         if found is None:
             continue
         name, edit = found
@@ -144,7 +149,7 @@ def _follows_copy(file: SourceFile, statement: ast.stmt, name: str) -> bool:
     return False
 
 
-def _called(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
+def _called(file: SourceFile, statement: ast.stmt, program: Program) -> tuple[str, Edit] | None:
     """A chain of methods that write in place, each without its underscore; `copy_` binds what it was given."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     chain: list[ast.Call] = []
@@ -164,11 +169,11 @@ def _called(file: SourceFile, statement: ast.stmt) -> tuple[str, Edit] | None:
         return None
     if methods == ["copy_"]:
         value = call.args[0] if len(call.args) == 1 else None
-        return (
-            (name, edit_of(file, call, f"{name} = {file.segment(value)}"))
-            if value is not None and isinstance(value, ast.Call)
-            else None
-        )
+        if not isinstance(value, (ast.Call, ast.BinOp)):
+            return None  # a name would share its memory from now on
+        is_hidden = bare is not node and not is_without_grad(statement, file, program)
+        new = f"{operand(file, value)}.detach()" if is_hidden else file.segment(value)
+        return name, edit_of(file, call, f"{name} = {new}")
     if methods == ["zero_"]:
         return name, edit_of(file, call, f"{name} = {name}.new_zeros({name}.shape)")
     if {"copy_", "zero_", "fill_", "detach_", "requires_grad_", "normal_", "uniform_", "retain_grad_"} & set(methods):

@@ -15,7 +15,7 @@ from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.fix.text.rewrite import spell, under_no_grad
 from explainer.fix.write.aliased_average import aliased_average
-from explainer.fix.write.hand_moved import MAKERS, hand_moved, reads_gradient
+from explainer.fix.write.hand_moved import MAKERS, hand_moved, is_inner_step, reads_gradient
 from explainer.source.file import SourceFile
 from explainer.source.graph.alias import is_returned
 from explainer.source.graph.write import is_without_grad
@@ -28,6 +28,10 @@ from explainer.source.value.resolve import resolver_of
 
 _FORWARD = ("forward", "__call__", "training_step", "compute_loss")
 _SHARED = "the optimizer moves it too: right where it is given the other parameters alone"
+_INNER = (
+    "the optimizer moves it too: the inner steps of one task would go on from those of the last; MAML steps a copy, by a graph "
+    "of the steps or by the first order, Reptile the weights themselves"
+)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -64,6 +68,8 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _unless_shared(proposal: Proposal, statement: ast.stmt, file: SourceFile, context: Context) -> Proposal:
     """The proposal, which is shown only where an optimizer moves the parameter too."""
+    if is_inner_step(statement, file, context.program):
+        return replace(proposal, applicability="display", because=_INNER)
     if hand_moved(statement, file, context.program) is None:
         return proposal
     return replace(proposal, applicability="display", because=_SHARED)
