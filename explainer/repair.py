@@ -27,6 +27,7 @@ from explainer.model.repair import (
     Applied,
     Repair,
     Round,
+    Run,
 )
 from explainer.model.report import Report
 from explainer.model.verification import GREEN, INCONCLUSIVE, RED, Verification
@@ -125,7 +126,7 @@ class _Attempt:
                 return proof
             if proof.verdict == INCONCLUSIVE and self.unproved is None:
                 self.unproved, self._held = proof, (finding, fix)
-            further = further or next_failure(self._job, proof, report)
+            further = further or self._further(proof, report)
             if further is not None and depth + 1 < MAX_DEPTH:
                 self._tell(f"behind it: {further.findings[0].cause}")
                 deeper = self.search(further, depth + 1)
@@ -133,6 +134,14 @@ class _Attempt:
                     return deeper
             self._take_back()
         return None
+
+    def _further(self, proof: Verification, before: Report) -> Report | None:
+        """Another failure that the fix laid open, traced where no edit for it is known: as the first one was."""
+        further = next_failure(self._job, proof, before)
+        if further is None or any(_candidates(further, unsafe=self._job.unsafe)):
+            return further
+        run = Run(status=1, seconds=0.0, report=further, processes=proof.processes, is_asked=False)
+        return sharpen(self._job, run, self._tell).report
 
     @property
     def _applied(self) -> frozenset[str]:

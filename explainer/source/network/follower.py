@@ -30,10 +30,11 @@ def followers(statement: ast.stmt, file: SourceFile, program: Program) -> Iterat
         yield file, owner
         function = program.names(file).function_of(statement)
         for where, made in resolver_of(program).calls_of(function, file) if function is not None else ():
-            given = bind_call(made, function, Value(made, where)).get(owner) if function is not None else None
+            root, dot, rest = owner.partition(".")  # `pair.teacher` of a function that is given `self` for `pair`
+            given = bind_call(made, function, Value(made, where)).get(root) if function is not None else None
             name = dotted_name(given.node) if given is not None else None
             if name is not None:
-                yield where, name
+                yield where, f"{name}{dot}{rest}"
 
 
 def _walked(node: ast.expr) -> str | None:

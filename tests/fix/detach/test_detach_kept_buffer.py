@@ -6,8 +6,10 @@ import pathlib
 
 import pytest
 
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
 from tests.fix.mending import mended, run
-from tests.fix.rewriting import rewritten
+from tests.fix.rewriting import failed, rewritten, write
 
 WRONG = {
     "a name": ("self.memory = fresh", "self.memory = fresh.detach()"),
@@ -179,3 +181,46 @@ def test_a_cache_that_this_step_reads(tmp_path: pathlib.Path) -> None:
     first, second = run(after, tmp_path / "after.py")["gradients"]
     assert torch.equal(first, second)
     assert first.abs().sum() > 0
+
+
+USAGE = """import torch
+from torch import nn
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.register_buffer("usage", torch.zeros(3))
+
+    def forward(self, x):
+        weights = self.gate(x).softmax(-1)
+        self.usage.mul_(0.9).add_(weights.mean(0), alpha=0.1)
+        return weights
+
+    def balance(self):
+        return (self.usage**2).sum()
+
+
+torch.manual_seed(0)
+gate, gradients = Gate(), []
+for step in range(2):
+    weights = gate(torch.ones(6, 4))
+    gate.zero_grad()
+    (weights[:, 0].mean() + gate.balance()).backward()
+    gradients.append(gate.gate.weight.grad.clone())
+"""
+
+
+def test_what_another_method_takes_a_loss_of(tmp_path: pathlib.Path) -> None:
+    """Detached as it is kept, the balance would train nothing: the second edit takes up the old values without their graph."""
+    torch = pytest.importorskip("torch")
+    program = write(tmp_path, {"train.py": USAGE})
+    found = list(find_codemod("detach_kept_buffer")(Context(program=program, incident=failed())))
+    texts = [splice(USAGE, one.edits) for one in sorted(found, key=lambda one: -one.belief)]
+    line = "        self.usage = self.usage.detach().clone()\n"
+    assert texts[1] == USAGE.replace("        self.usage.mul_", f"{line}        self.usage.mul_")
+    kept, wanted = (run(text, tmp_path / f"{at}.py")["gradients"] for at, text in enumerate(texts))
+    first = run(USAGE.replace("range(2)", "range(1)"), tmp_path / "first.py")["gradients"][0]
+    assert torch.equal(wanted[0], first)
+    assert not torch.equal(kept[0], first)

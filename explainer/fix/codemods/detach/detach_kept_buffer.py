@@ -23,6 +23,8 @@ from explainer.source.value.callee import callees_of
 from explainer.source.value.lineage import before, reads, statements_of
 from explainer.source.value.resolve import resolver_of
 
+_OLD = "Take up what earlier steps left in a buffer without its graph: `self.usage = self.usage.detach().clone()`"
+_OLD_BECAUSE = "this step's loss still goes back through what this step has written"
 _DETACHED = frozenset({"detach", "data"})
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.FunctionDef)
 _MAKES = frozenset({"zeros", "ones", "empty", "full", "zeros_like", "ones_like", "tensor", "arange"})
@@ -75,6 +77,23 @@ def _bound(method: ast.FunctionDef, buffers: set[str], file: SourceFile, context
         why = f"writes what has a graph into `{next(iter(written))}`, which the next step reads"
         culprit = culprit_of(file, min((one for each in written.values() for one in each), key=_line), why)
         yield Proposal(edits=tuple(dict.fromkeys(edits)), culprit=culprit, belief=1.6)
+        old = tuple(
+            insert_before(file, _outermost(method, nodes[0]), f"{name} = {name}.detach().clone()")
+            for name, nodes in written.items()
+            if _is_read_elsewhere(name, method, file)
+        )
+        if old and set(old) != set(edits):
+            # `balance()` takes the loss of what this step's forward has written
+            yield Proposal(edits=old, culprit=culprit, belief=1.4, title=_OLD, because=_OLD_BECAUSE)
+
+
+def _is_read_elsewhere(name: str, method: ast.FunctionDef, file: SourceFile) -> bool:
+    """Whether another method of the class, or of what holds it, reads a buffer."""
+    inside = set(walk(method))
+    return any(
+        isinstance(one.ctx, ast.Load) and one not in inside
+        for one in file.attributes.get(name.removeprefix("self."), ())
+    )
 
 
 def _line(statement: ast.stmt) -> int:
