@@ -36,6 +36,8 @@ _WRAPPERS = frozenset(
     | {"setup_module", "prepare_model", "DDP", "FSDP"}
 )  # fmt: skip
 
+_PROPERTIES = frozenset({"property", "cached_property"})
+
 
 class Resolver:
     """Answers what names and calls of one program stand for. Built once a program."""
@@ -226,6 +228,7 @@ class Resolver:
         yield from assigned
         if all(isinstance(one.statement, (ast.Call, ast.AugAssign)) for one in assigned):  # what only fills it
             yield from self._of_class(attribute, owner, value.file)
+            yield from self._computed(attribute, owner, value.file)
 
     def _assigned(self, attribute: str, owner: ast.ClassDef, file: SourceFile, depth: int = 0) -> Iterator[Value]:
         found = False
@@ -250,6 +253,15 @@ class Resolver:
             if isinstance(target, ast.Name) and target.id == attribute:
                 yield Value(one.value, file, statement=one)
 
+    def _computed(self, attribute: str, owner: ast.ClassDef, file: SourceFile) -> Iterator[Value]:
+        """What a property of a class returns."""
+        for method in owner.body:
+            if isinstance(method, ast.FunctionDef) and method.name == attribute:
+                marks = {(dotted_name(one) or "").rpartition(".")[2] for one in method.decorator_list}
+                for one in _own_nodes(method) if marks & _PROPERTIES else ():
+                    if isinstance(one, ast.Return) and one.value is not None:
+                        yield Value(one.value, file, statement=one)
+
     def _member(self, value: Value) -> Iterator[Value]:
         """`model.head`: what the class of `model` assigns to `self.head`."""
         assert isinstance(value.node, ast.Attribute)
@@ -260,7 +272,8 @@ class Resolver:
                 continue
             fields = fields_of(found[1], self.program.names(found[0]))
             given = given_field(attribute, fields, made) if attribute in fields else None
-            yield from self._assigned(attribute, found[1], found[0]) if given is None else [given]
+            assigned = list(self._assigned(attribute, found[1], found[0])) if given is None else [given]
+            yield from assigned or self._computed(attribute, found[1], found[0])
 
     def _fields(self, attribute: str, owner: ast.ClassDef, value: Value) -> Iterator[Value]:
         """What the calls that make records of a class give one of its fields."""

@@ -26,7 +26,27 @@ lora(p.parse_args().family)
 FILE = TABLE + 'lora(json.load(open("config.json"))["family"])\n'
 SAID = "Target modules {'q_proj', 'v_proj'} not found in the base model. Please check the target modules and try again."
 NEOX = "gpt_neox.layers.0.attention.query_key_value gpt_neox.layers.0.mlp.dense_h_to_4h"
+RECORD = """import json
+from dataclasses import dataclass
+from peft import LoraConfig
+NAMES = {"llama": ["q_proj", "v_proj"], "gpt_neox": ["query_key_value"]}
+@dataclass
+class Spec:
+    family: str = "llama"
+    rank: int = 8
+    def lora(self):
+        return LoraConfig(r=self.rank, target_modules=NAMES[self.family])
+Spec(**json.load(open("config.json"))["adapter"]).lora()
+"""
 WRONG = {
+    "a field of a record that a configuration fills": (
+        {"train.py": RECORD, "config.json": '{"adapter": {"family": "llama"}}'},
+        "config.json", ['{"adapter": {"family": "gpt_neox"}}'],
+    ),
+    "a field of a record": (
+        {"train.py": RECORD.replace('**json.load(open("config.json"))["adapter"]', "")},
+        "train.py", ['family: str = "gpt_neox"'],
+    ),
     "a default of the command line": (
         {"train.py": ARGUMENT}, "train.py", ['p.add_argument("--family", default="gpt_neox")'],
     ),
@@ -65,9 +85,10 @@ def mended(folder: pathlib.Path, files: Mapping[str, str], paths: str, message: 
 @pytest.mark.parametrize(("files", "name", "lines"), WRONG.values(), ids=WRONG)
 def test_the_entry_that_fits(files: Mapping[str, str], name: str, lines: list[str], tmp_path: pathlib.Path) -> None:
     """The word that chooses is changed where it is written."""
-    after = mended(tmp_path, files, NEOX, SAID)
-    assert list(after) == [name]
-    assert changed_lines(files[name], after[name]) == lines
+    for message in (SAID, "No modules were targeted for adaptation. This might be caused by a combination of"):
+        after = mended(tmp_path, files, NEOX, message)
+        assert list(after) == [name]
+        assert changed_lines(files[name], after[name]) == lines
 
 
 @pytest.mark.parametrize(("files", "paths", "message"), RIGHT.values(), ids=RIGHT)

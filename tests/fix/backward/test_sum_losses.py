@@ -359,7 +359,16 @@ EXITS = """def step(stages, exits, optimizer, x, y):
 """
 
 
-@pytest.mark.parametrize("source", [TABLE, EXITS], ids=["out of a table", "of parts that are handed on"])
+HELPER = """def accumulate(losses, outputs, targets):
+    for name, loss_fn in losses.items():
+        loss = loss_fn(outputs[name], targets[name])
+        loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "source", [TABLE, EXITS, HELPER], ids=["out of a table", "of parts that are handed on", "in a helper"]
+)
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_losses_that_a_trace_saw_share_a_forward(is_seen: bool, source: str, tmp_path: pathlib.Path) -> None:
     """What functions of a table compute does not show, nor whether what a round hands on is a later step's state: a trace tells."""

@@ -49,6 +49,21 @@ with inference_mode():
     ),
 }
 WRONG = {
+    "an attribute that is a guard later": (
+        """import torch
+from torch import nn
+class Runner:
+    guard = torch.inference_mode
+    def play(self, net, x):
+        with self.guard():
+            return net(x)
+net = nn.Linear(3, 3)
+y = Runner().play(net, torch.randn(4, 3))
+loss = net(y).sum()
+""",
+        "loss =",
+        ["-    guard = torch.inference_mode", "+    guard = torch.no_grad"],
+    ),
     "a block": (
         """import torch
 from torch import nn, optim

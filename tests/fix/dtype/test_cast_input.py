@@ -140,6 +140,14 @@ WRONG = {
         DOUBLE,
         ["x = torch.as_tensor(rows.values).float()"],
     ),
+    "a property that is multiplied": (
+        HEAD
+        + "class Graph:\n    @property\n    def spread(self):\n        return torch.from_numpy(raw)\ngraph = Graph()\n"
+        + "out = graph.spread @ net(torch.randn(3, 3))\n",
+        "out = graph",
+        DOUBLE,
+        ["return torch.from_numpy(raw).float()"],
+    ),
     "a half-precision model": (
         HEAD + "net = net.to(torch.bfloat16)\nx = torch.randn(9, 3)\nout = net(x)\n",
         "out = net(x",

@@ -31,6 +31,8 @@ CASES = {
     "the most probable level": ("torch.arange(0.5, 5.01, 0.5)", TOP, "float32", INDEX),
     "the expected level": ("np.arange(1, 11, dtype=np.float32) / 2", MEAN, "float32", INDEX),
     "levels one by one": ("[0.0, 0.25, 1.0, 4.0]", TOP, "float64", INDEX),
+    "levels by a step that has a name": ("torch.arange(1, 11) * STEP\nSTEP = 0.5", TOP, "float32", INDEX),
+    "levels by a step of which nothing is known": ("torch.arange(1, 11) * STEP", TOP, "float32", None),
     "levels that fall": ("[4.0, 1.0, 0.25]", TOP, "float32", None),
     "levels that are turned": ("torch.arange(0.5, 5.01, 0.5) * -1", TOP, "float32", None),
     "whole numbers": ("torch.arange(0.5, 5.01, 0.5)", TOP, "int32", None),

@@ -411,3 +411,15 @@ def test_the_value_of_a_configuration_file(tmp_path: pathlib.Path, value: str, n
     assert proposal is not None
     assert (pathlib.Path(proposal.culprit.file).name, proposal.culprit.line) == ("config.yaml", 3)
     assert ([edit.new for edit in proposal.edits], proposal.is_origin) == (new, True)
+
+
+def test_a_value_that_is_handed_on_under_other_names(tmp_path: pathlib.Path) -> None:
+    """`value` of the helper that fills is the module's `mask_value`, which the file gives."""
+    (tmp_path / "config.yaml").write_text("kind: pool\noptions:\n  mask_value: -.inf\n")
+    helper = "def hide(score, shown, value):\n    return score.masked_fill(~shown, value)\n\n\nclass Pool"
+    source = POOLED.replace("class Pool", helper).replace(
+        "score.masked_fill(~shown, self.mask_value)", "hide(score, shown, self.mask_value)"
+    )
+    proposal = best("finite_mask", write(tmp_path, {"train.py": source}))
+    assert proposal is not None
+    assert ([edit.new for edit in proposal.edits], proposal.culprit.line) == (["-10000.0"], 3)

@@ -20,6 +20,16 @@ class Net(nn.Module):
 model = Net()
 """
 RIGHT = {
+    "a function that gives a list": (
+        HEAD
+        + """def trainable(model):
+    return [p for p in model.parameters() if p.requires_grad]
+params = trainable(model)
+print(sum(p.numel() for p in params))
+optimizer = torch.optim.SGD(params, lr=0.1)
+""",
+        "optimizer =",
+    ),
     "a generator that is read once": (
         HEAD
         + """params = model.parameters()
@@ -51,6 +61,39 @@ optimizer = torch.optim.SGD(params, lr=0.1)
     ),
 }
 WRONG = {
+    "a function that gives a generator": (
+        HEAD
+        + """def trainable(*modules):
+    return (p for one in modules for p in one.parameters() if p.requires_grad)
+params = trainable(model)
+print(sum(p.numel() for p in params))
+optimizer = torch.optim.SGD(params, lr=0.1)
+""",
+        "optimizer =",
+        ["params = list(trainable(model))"],
+    ),
+    "a function that yields": (
+        HEAD
+        + """def trainable(model):
+    for p in model.parameters():
+        yield p
+params = trainable(model)
+print(sum(p.numel() for p in params))
+optimizer = torch.optim.SGD(params, lr=0.1)
+""",
+        "optimizer =",
+        ["params = list(trainable(model))"],
+    ),
+    "a chain": (
+        HEAD
+        + """import itertools
+params = itertools.chain(model.body.parameters(), model.head.parameters())
+print(sum(p.numel() for p in params))
+optimizer = torch.optim.SGD(params, lr=0.1)
+""",
+        "optimizer =",
+        ["params = list(itertools.chain(model.body.parameters(), model.head.parameters()))"],
+    ),
     "counted first": (
         HEAD
         + """params = model.parameters()

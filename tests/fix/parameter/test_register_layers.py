@@ -18,6 +18,16 @@ class Block(nn.Module):
 
 """
 RIGHT = {
+    "layers that are unpacked": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = (nn.Linear(2, 2) for _ in range(2))
+        self.v, self.o = nn.Linear(2, 2), nn.Linear(2, 2)
+""",
+        "",
+    ),
     "registered layers": (
         HEAD
         + """class Net(nn.Module):
@@ -66,6 +76,36 @@ RIGHT = {
     ),
 }
 WRONG = {
+    "a tuple of a generator": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = tuple(nn.Linear(2, 2) for _ in range(3))
+""",
+        "",
+        ["self.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))"],
+    ),
+    "a tuple": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = (nn.Linear(2, 2), Block(2))
+""",
+        "",
+        ["self.layers = nn.ModuleList((nn.Linear(2, 2), Block(2)))"],
+    ),
+    "a list of a list": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = list([nn.Linear(2, 2), nn.Linear(2, 2)])
+""",
+        "",
+        ["self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])"],
+    ),
     "a comprehension": (
         HEAD
         + """class Net(nn.Module):

@@ -121,7 +121,20 @@ RIGHT = {
     },
     "a method of another name": {"train.py": NAMED, "ball.py": METHOD.replace("on_loss", "on_start")},
 }  # fmt: skip
+BASE = """import torch
+class Callback:
+    event = "loss"
+class Ball(Callback):
+    def __call__(self, trainer):
+        with torch.no_grad():
+            trainer.model.weight.clamp_(-1, 1)
+"""
 WRONG = {
+    "an event of the base class": (
+        {"train.py": LOOP, "ball.py": BASE + TABLE.replace("log\": Log", "log\": Callback")},
+        "ball.py",
+        ['+    event = "stepped"', "+"],
+    ),
     "a loss that is kept on another object": (
         {"train.py": LOOP.replace("self.loss", "state.loss"), "ball.py": CLASS + TABLE, "config.yaml": "- name: ball\n  event: loss\n"},
         "config.yaml",

@@ -239,6 +239,23 @@ for i, x in enumerate(data):
         ["-    grads.unscale_(optimizer)", "-    nn.utils.clip_grad_norm_(module.parameters(), 1.0)",
          "+    s.unscale_(o)", "+    nn.utils.clip_grad_norm_(m.parameters(), 1.0)"],
     ),
+    "a method that gives the norm, before the step is left out": (
+        CLASS + """    def clip(self):
+        self.scaler.unscale_(self.opt)
+        return float(nn.utils.clip_grad_norm_(self.net.parameters(), self.norm))
+    def backward(self, loss):
+        self.count += 1
+        self.scaler.scale(loss).backward()
+        self.last = self.clip()
+        if self.count % 2:
+            return False
+        self.scaler.step(self.opt)
+        self.scaler.update()
+        self.opt.zero_grad()
+        return True
+""" + USE,
+        ["-        self.last = self.clip()", "+        self.last = self.clip()"],
+    ),
     "a loop that calls what steps": (
         CLASS + """    def update(self):
         self.scaler.step(self.opt)

@@ -251,6 +251,25 @@ class Norm(nn.Module):
         None,
         ["+        self.queue = self.queue.clone()"],
     ),
+    "a quotient that is copied in past autograd": (
+        """import torch
+from torch import nn
+class Table(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.register_buffer('table', torch.zeros(dim))
+        self.register_buffer('sums', torch.zeros(dim))
+    def forward(self, x):
+        y = x @ self.table
+        self.table.data.copy_(self.sums / x.sum())
+        return y
+""",
+        None,
+        [
+            "-        self.table.data.copy_(self.sums / x.sum())",
+            "+        self.table = (self.sums / x.sum()).detach()",
+        ],
+    ),
     "lerp in a method of its own": (
         """import torch
 from torch import nn, optim

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from tests.fix.rewriting import best, diff_lines, failed, line_of, rewritten, write
 
 RIGHT = {
     "under no_grad": (
@@ -406,3 +406,36 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "write_under_no_grad", after, still) == after
+
+
+INNER = """import torch
+from torch import nn
+import torch.nn.functional as F
+def sgd(params, grads):
+    for p, g in zip(params, grads):
+        p.sub_(0.1 * g)
+net = nn.Linear(3, 1)
+outer = torch.optim.Adam(net.parameters())
+x, y = torch.randn(4, 3), torch.randn(4, 1)
+params = list(net.parameters())
+sgd(params, torch.autograd.grad(F.mse_loss(net(x), y), params))
+F.mse_loss(net(x), y).backward()
+outer.step()
+"""
+SHARP = INNER.replace("F.mse_loss(net(x), y).backward()", "F.mse_loss(net(x), y).backward()\nparams[0].data.add_(1)")
+PLAIN = INNER.replace("outer = torch.optim.Adam(net.parameters())\n", "").replace("outer.step()\n", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "applicability"),
+    [(INNER, "display"), (SHARP, None), (PLAIN, None)],
+    ids=["an inner step", "weights that are put back", "no optimizer beside it"],
+)
+def test_whether_an_inner_step_moves_the_start_is_the_authors(
+    tmp_path: pathlib.Path, source: str, applicability: str | None
+) -> None:
+    """Where an optimizer moves the same weights the edit is only shown: MAML copies them, Reptile does not."""
+    program = write(tmp_path, {"train.py": source})
+    found = best("write_under_no_grad", program, incident=failed({"train.py": line_of(source, "p.sub_")}))
+    assert found is not None
+    assert found.applicability == applicability

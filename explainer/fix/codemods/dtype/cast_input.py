@@ -61,7 +61,20 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _at_call(value, births, call, context, seen)
         elif dtypes & _HALF and not _gets_half(context) and is_module(call.func, file, context.program):
             yield from _cast_to_half(file, call, context.program)
+    if dtypes & _DOUBLE:
+        for factor in _factors(context):
+            births = float64_births(factor, context.program) or conversions(factor, context.program)
+            firsts += births[:1]
+            yield from _at_births(births, context, seen, is_model=True)
     yield from _together(firsts, context.program)
+
+
+def _factors(context: Context) -> Iterator[Value]:
+    """What the failing line multiplies as matrices: `graph.propagate @ layer(h)`."""
+    for file, statement in list(raised_at(context))[:1]:
+        for node in walk(statement):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                yield from (Value(one, file) for one in (node.left, node.right))
 
 
 def _fine(context: Context) -> set[str]:

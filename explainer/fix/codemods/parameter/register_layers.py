@@ -9,11 +9,13 @@ from dataclasses import replace
 from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.source.file import SourceFile
+from explainer.source.name import dotted_name
 from explainer.source.network.module import inherits_module
 from explainer.source.value.binding import Bound, Value, bounds_of
 from explainer.source.value.resolve import resolver_of
 
-_CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
+_ROWS = (ast.List, ast.ListComp, ast.Tuple)
+_CONTAINERS = (*_ROWS, ast.Dict, ast.DictComp)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -40,20 +42,33 @@ def _hidden(context: Context) -> Iterator[tuple[Proposal, bool]]:
             kind = _container(bound, function, file, context) if bound.name.startswith("self.") else None
             nn = _spelling(file, context) if kind else None
             if kind and nn:
-                text = file.segment(bound.node)
-                is_open = isinstance(bound.node, ast.ListComp)
-                inner = text[1:-1] if is_open else "" if text in ("[]", "{}") else text
                 why = f"keeps layers in a plain {_plain(bound.node)}, which `parameters()` does not see"
                 proposal = Proposal(
-                    edits=(edit_of(file, bound.node, f"{nn}.{kind}({inner})"),),
+                    edits=(edit_of(file, bound.node, f"{nn}.{kind}({_inner(bound.node, file)})"),),
                     culprit=culprit_of(file, bound.statement, why),
                     belief=2.0,
                 )
-                yield proposal, isinstance(bound.node, ast.List) and len(bound.node.elts) == 1
+                yield proposal, isinstance(bound.node, (ast.List, ast.Tuple)) and len(bound.node.elts) == 1
+
+
+def _inner(node: ast.expr, file: SourceFile) -> str:
+    """The layers as a container of torch takes them."""
+    text = file.segment(_rows(node))
+    if isinstance(_rows(node), (ast.ListComp, ast.GeneratorExp)):
+        return text[1:-1]
+    return "" if text in ("[]", "{}", "()") else text
+
+
+def _rows(node: ast.expr) -> ast.expr:
+    """What `tuple(...)` or `list(...)` is made of; else the node itself."""
+    is_made = isinstance(node, ast.Call) and dotted_name(node.func) in ("tuple", "list") and len(node.args) == 1
+    return node.args[0] if is_made else node  # type: ignore[attr-defined]
 
 
 def _plain(node: ast.expr) -> str:
-    return "list" if isinstance(node, (ast.List, ast.ListComp)) else "dictionary"
+    if isinstance(node, ast.Tuple) or (isinstance(node, ast.Call) and dotted_name(node.func) == "tuple"):
+        return "tuple"
+    return "dictionary" if isinstance(node, (ast.Dict, ast.DictComp)) else "list"
 
 
 def _spelling(file: SourceFile, context: Context) -> str | None:
@@ -65,26 +80,29 @@ def _spelling(file: SourceFile, context: Context) -> str | None:
 
 def _container(bound: Bound, function: ast.AST, file: SourceFile, context: Context) -> str | None:
     """The class of `torch.nn` that an attribute's list or dictionary of layers or parameters should be."""
-    if bound.fills or not isinstance(bound.node, _CONTAINERS) or not isinstance(bound.statement, ast.Assign):
+    is_row = isinstance(_rows(bound.node), (*_ROWS, ast.GeneratorExp))
+    is_known = isinstance(bound.node, _CONTAINERS) or (isinstance(bound.node, ast.Call) and is_row)
+    if bound.fills or bound.pick is not None or not is_known or not isinstance(bound.statement, ast.Assign):
         return None
     filled = [one.node for one in bounds_of(function) if one.name == bound.name and one.fills]
     elements = [*_elements(bound.node), *filled]
     kinds = {_kind(one, file, context) for one in elements}
     if kinds == {"Module"}:
-        return "ModuleList" if isinstance(bound.node, (ast.List, ast.ListComp)) else "ModuleDict"
+        return "ModuleList" if is_row else "ModuleDict"
     if kinds == {"Parameter"}:
-        return "ParameterList" if isinstance(bound.node, (ast.List, ast.ListComp)) else "ParameterDict"
+        return "ParameterList" if is_row else "ParameterDict"
     return None
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.List):
+    node = _rows(node)
+    if isinstance(node, (ast.List, ast.Tuple)):
         return list(node.elts)
     if isinstance(node, ast.Dict):
         return list(node.values)
     if isinstance(node, ast.DictComp):
         return [node.value]
-    return [node.elt] if isinstance(node, ast.ListComp) else []
+    return [node.elt] if isinstance(node, (ast.ListComp, ast.GeneratorExp)) else []
 
 
 def _kind(node: ast.expr, file: SourceFile, context: Context) -> str:

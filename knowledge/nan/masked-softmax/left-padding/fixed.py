@@ -20,7 +20,7 @@ class Attention(nn.Module):
     def forward(self, x, bias):
         q, k, v = self.qkv(x).chunk(3, dim=-1)
         scores = q @ k.transpose(-2, -1) + bias
-        return torch.softmax(scores, dim=-1) @ v
+        return torch.softmax(scores, dim=-1).masked_fill(bias <= -1e9, 0.0) @ v
 
 
 torch.manual_seed(0)
