@@ -412,6 +412,38 @@ class Learner:
     assert changed_lines(source, after) == ["target = (reward + 0.9 * self.critic(after)).detach()"]
 
 
+@pytest.mark.parametrize(
+    ("label", "changed"),
+    [
+        (
+            "reward + gamma * values(net, after).max(1).values",
+            ["label = (reward + gamma * values(net, after).max(1).values).detach()"],
+        ),
+        ("values(net, after).max(1).values", []),
+        ("reward + gamma * known", []),
+    ],
+    ids=["bootstrapped", "another output", "data"],
+)
+def test_what_a_temporal_difference_is_held_against(label: str, changed: list[str], tmp_path: pathlib.Path) -> None:
+    """Whatever it is called: one helper gives the prediction and, under a discount, the value that comes next."""
+    source = f"""import torch
+import torch.nn.functional as F
+
+@torch.no_grad()
+def values(net, x):
+    return net(x)
+
+def loss_of(net, x, action, after, reward, gamma, known):
+    q = values(net, x).gather(1, action)
+    label = {label}
+    return F.smooth_l1_loss(q, label)
+"""
+    program = write(tmp_path, {"train.py": source})
+    (function,) = [one for _, one in program.functions() if one.name == "values"]
+    after = splice(program.order[0].text, tuple(held_targets(function, program.order[0], program))) or ""
+    assert changed_lines(source, after) == changed
+
+
 SIDES = """import torch
 import torch.nn.functional as F
 from torch import nn

@@ -132,6 +132,29 @@ for chunk in torch.randn(3, 4, 2, 3):
     ),
 }
 WRONG = {
+    "an average that begins with the first loss": (
+        """import torch
+from torch import nn
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def epoch(data):
+    mean = None
+    for x, y in data:
+        loss = (net(x) - y).abs().mean()
+        mean = loss if mean is None else 0.9 * mean + 0.1 * loss
+        opt.zero_grad()
+        mean.backward()
+        opt.step()
+    return mean.item()
+""",
+        "mean.backward()",
+        [
+            "-        mean = loss if mean is None else 0.9 * mean + 0.1 * loss",
+            "+        mean = loss.detach() if mean is None else 0.9 * mean + 0.1 * loss.detach()",
+            "-        mean.backward()",
+            "+        loss.backward()",
+        ],
+    ),
     "a GRU": (
         """import torch
 from torch import nn

@@ -88,7 +88,7 @@ def _cure(one: Carried, program: Program) -> Found | None:
         return _of_list(one, program)
     if all(_is_accumulation(binding, one.name) for binding in one.bindings):
         return _of_sum(one, program)
-    return _of_state(one, form, program)
+    return _of_average(one, program) or _of_state(one, form, program)
 
 
 Found = tuple[tuple[Edit, ...], ast.AST, str]
@@ -163,6 +163,29 @@ def _of_sum(one: Carried, program: Program) -> Found | None:
         edits += [edit_of(file, summed, file.segment(term)) for _, summed in wrong]
     why = f"adds this step's graph to `{one.name}`, which the next step's loss goes through"
     return tuple(edits), one.bindings[0], why
+
+
+def _of_average(one: Carried, program: Program) -> Found | None:
+    """`run = loss if run is None else 0.9 * run + 0.1 * loss`: an average to look at, whose step goes back through its own loss."""
+    binding = one.bindings[0]
+    value = binding.value if len(one.bindings) == 1 and isinstance(binding, ast.Assign) else None
+    if not isinstance(value, ast.IfExp) or one.name not in reads(value.test, graph=False):
+        return None
+    averages = [each for each in (value.body, value.orelse) if isinstance(each, ast.BinOp)]
+    news = [each for each in (value.body, value.orelse) if isinstance(each, ast.Name) and each.id != one.name]
+    if len(averages) != 1 or len(news) != 1:
+        return None
+    loss = news[0].id
+    added = [each for each in _operands(averages[0]) if dotted_name(each) == loss]
+    backwards = [
+        each for each in find_backwards(program) if each.file is one.file and dotted_name(each.loss) == one.name
+    ]
+    if not added or one.name not in {dotted_name(each) for each in _operands(averages[0])} or not backwards:
+        return None
+    file = one.file
+    edits = [put_method(file, each, ".detach()") for each in (news[0], *added)]
+    edits += [edit_of(file, each.loss, loss) for each in backwards]
+    return tuple(edits), binding, f"averages the losses of all steps with their graphs, and `{one.name}` goes back"
 
 
 def _is_done_with(statement: ast.stmt, other: ast.stmt, file: SourceFile) -> bool:
