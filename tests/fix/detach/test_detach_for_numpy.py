@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from tests.fix.rewriting import changed_lines, rewritten
@@ -208,3 +210,26 @@ def test_what_is_only_told(tmp_path, use: str, is_cured: bool) -> None:
     source = METRIC.replace("USE", use)
     after = rewritten(tmp_path, "detach_for_numpy", source, "np.asarray")
     assert changed_lines(source, after) == (["value = auc(logits[:, 1].detach(), 0)"] if is_cured else [])
+
+
+RECORD = """import numpy as np
+import torch
+
+
+class Meter:
+    def __init__(self):
+        self.rows = []
+
+    def update(self, **values):
+        self.rows.append({k: np.asarray(v) for k, v in values.items()})
+"""
+
+
+def test_a_record_of_what_was_seen(tmp_path: pathlib.Path) -> None:
+    """Where the tensor comes from the source does not say: the live frame has it; numbers beside it stay."""
+    given = {"tensors": {"v": "[] float32"}}
+    after = rewritten(tmp_path, "detach_for_numpy", RECORD, "np.asarray", **given)
+    assert changed_lines(RECORD, after) == [
+        "self.rows.append({k: np.asarray(v.detach() if torch.is_tensor(v) else v) for k, v in values.items()})"
+    ]
+    assert rewritten(tmp_path, "detach_for_numpy", RECORD, "np.asarray") == RECORD

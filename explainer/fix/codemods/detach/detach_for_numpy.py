@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from explainer.fix.clue.failure import asked_values, failing_statements
-from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.clue.seen import seen
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.data.array import data_arrays, is_data_code, is_list
 from explainer.fix.graph.uncut import uncut
 from explainer.fix.text.rewrite import put_method
@@ -64,6 +65,19 @@ def propose(context: Context) -> Iterator[Proposal]:
         if found:
             return
         yield from _for_a_metric(statement, file, context)
+        yield from _for_a_record(statement, file, context)
+
+
+def _for_a_record(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`self.rows.append({k: np.asarray(v) for k, v in values.items()})`: a tensor that was seen there is kept as values alone."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_kept = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLS
+    torch = next((name for name, full in context.program.names(file).imports.items() if full == "torch"), None)
+    for value, node in _operands(statement, file, context) if is_kept and torch is not None else ():
+        if isinstance(value, ast.Name) and value in node.args and seen(value, context) is not None:
+            new = f"{value.id}.detach() if {torch}.is_tensor({value.id}) else {value.id}"
+            why = "asks for the array of a tensor that requires grad, to keep it"
+            yield Proposal(edits=(edit_of(file, value, new),), culprit=culprit_of(file, node, why), belief=1.4)
 
 
 def _for_a_metric(statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Proposal]:
