@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from tests.fix.rewriting import best, changed_lines, failed, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -246,3 +248,24 @@ def test_what_a_later_stage_froze(tmp_path, frozen: str | None, wanted: list[str
     """Only what the live module shows: all that got no gradient was frozen since."""
     facts = {"live_unreduced": "front.weight front.bias", **({"live_frozen_since": frozen} if frozen else {})}
     assert changed_lines(STAGES, rewritten(tmp_path, "reach_every_parameter", STAGES, facts=facts)) == wanted
+
+
+WEIGHED = "attributes:\n  shape: 4\n  color: 5\n  size: 3\nweights:\n  shape: 1.0\n  KEY: 0.5\n  size: 0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "unreduced", "new"),
+    [
+        ("colour", "heads.color.weight heads.color.bias", "color"),
+        ("texture", "heads.color.weight heads.color.bias", None),
+        ("colour", "heads.shape.weight", None),
+        ("color", "heads.color.weight", None),
+    ],
+    ids=["mistyped", "another word", "another part", "right"],
+)
+def test_a_key_that_names_no_part(tmp_path: pathlib.Path, key: str, unreduced: str, new: str | None) -> None:
+    """Beside the same keys of another mapping, for the part that the live module showed without a gradient."""
+    (tmp_path / "config.yaml").write_text(WEIGHED.replace("KEY", key))
+    program = write(tmp_path, {"train.py": "import yaml\ncfg = yaml.safe_load(open('config.yaml'))\n"})
+    found = best("reach_every_parameter", program, incident=failed(facts={"live_unreduced": unreduced}))
+    assert [one.new for one in (found.edits if found is not None else ())] == ([new] if new else [])

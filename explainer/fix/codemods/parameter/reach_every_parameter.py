@@ -5,6 +5,7 @@ Where the line that was to use it is a copy that runs the layer beside it, that 
 Where the live module shows that parameters were frozen after it had been wrapped, for a later stage of the training, or the
 forward takes one of several branches from batch to batch or drops layers, or the loss leaves an output out on purpose, and
 only there, `find_unused_parameters=True`: in the call, or where its options say `false`, in a file or a dictionary.
+A key of a configuration that is all but the name of such a part is spelled as that is.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.fix.network.idle_pooler import freeze_poolers
+from explainer.fix.setting.mistyped_key import mistyped_keys
 from explainer.fix.setting.unused_search import searches
 from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
@@ -35,6 +37,15 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each layer of a wrapped class that nothing uses, else for the wrapping of a class that branches."""
     if not context.has_failed:
         return
+    for setting, name, edit in mistyped_keys(_live_names(context), context.program):
+        why = f"names no part; `{name}`, which the same keys beside it name, gets no loss"
+        yield Proposal(
+            edits=(edit,),
+            culprit=culprit_at(setting.file, setting.key or setting.span, why),
+            belief=2.8,
+            title=f"Spell the key as the part is called: `{name}` for `{setting.name}`",
+            because="what goes by these names leaves out one that it does not know, and the part is never trained",
+        )
     for wrapping in wrappings(context.program):
         frozen = list(_frozen_since(wrapping, context))
         if frozen:
