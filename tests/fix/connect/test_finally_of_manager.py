@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.fix.mending import run
-from tests.fix.rewriting import rewritten
+from tests.fix.rewriting import changed_lines, rewritten
 
 PROGRAM = """import contextlib
 import torch
@@ -101,3 +101,49 @@ def test_no_decorator_on_a_generator(tmp_path: pathlib.Path) -> None:
     """`no_grad` on a context manager would end where that is made."""
     source = source_of(*MANAGERS["grad mode"][:2])
     assert rewritten(tmp_path, "enable_grad", source, "loss.backward()").count("@torch.no_grad()") == 0
+
+
+CLASS = """import torch
+
+class Evaluating:
+    def __init__(self, net):
+        self.net = net
+
+    def __enter__(self):
+        self.net.eval()
+        KEPT
+        torch.set_grad_enabled(False)
+
+    def __exit__(self, *exc):
+        BEHIND
+        self.net.train()
+
+net = torch.nn.Linear(2, 1)
+with Evaluating(net):
+    net(torch.ones(1, 2))
+loss = net(torch.ones(1, 2)).sum()
+loss.backward()
+"""
+WAS = "self.was = torch.is_grad_enabled()"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("kept", "behind", "wanted"),
+    [
+        (WAS, "pass", ["torch.set_grad_enabled(self.was)"]),
+        ("pass", "pass", ["torch.set_grad_enabled(True)"]),
+        (WAS, "torch.set_grad_enabled(self.was)", []),
+    ],
+    ids=["what it kept", "nothing kept", "right"],
+)
+def test_a_class_puts_back_what_it_switched_off(
+    tmp_path: pathlib.Path, kept: str, behind: str, wanted: list[str]
+) -> None:
+    """In `__exit__`, which runs on every way out; the edited program trains."""
+    pytest.importorskip("torch")
+    source = CLASS.replace("KEPT", kept).replace("BEHIND", behind)
+    options = {"switches": "grad mode"}
+    after = rewritten(tmp_path, "finally_of_manager", source, "loss.backward()", options=options)
+    assert changed_lines(source, after) == wanted
+    run(after, tmp_path / "after.py")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.text.rewrite import in_block, indented, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -22,6 +22,7 @@ from explainer.source.value.resolve import resolver_of
 
 _MANAGERS = ("contextlib.contextmanager",)
 _DEPTH = 3
+_SURE = 4.5  # before every way to take grad mode up again elsewhere
 _WHY = "is left by an exception that a caller catches, so that nothing behind it puts back what was switched off"
 _NEVER = "switches grad mode off, and nothing behind the `yield` switches it on"
 
@@ -31,6 +32,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     program = context.program
+    if context.options.get("switches") == "grad mode":
+        yield from _of_classes(program)
     for file, function in program.functions():
         names = program.names(file)
         at = next((number for number, one in enumerate(function.body) if _yields(one)), None)
@@ -50,6 +53,32 @@ def propose(context: Context) -> Iterator[Proposal]:
             blocks = in_block(file, [bare], "try:"), in_block(file, behind, "finally:")
             edits = (*blocks[0], *blocks[1]) if all(blocks) else ()
             yield Proposal(edits=edits, culprit=culprit_of(file, bare, _WHY), belief=2.4)
+
+
+def _of_classes(program: Program) -> Iterator[Proposal]:
+    """`torch.set_grad_enabled(self.before)` in the `__exit__` of a class whose `__enter__` switches grad mode off."""
+    for file in program.parsed():
+        names = program.names(file)
+        for owner in names.classes.values():
+            methods = {one.name: one for one in owner.body if isinstance(one, ast.FunctionDef)}
+            enter, leave = methods.get("__enter__"), methods.get("__exit__")
+            if enter is None or leave is None or any(_sets_mode(one, names) for one in leave.body):
+                continue
+            switch = next((one for one in enter.body if _switches_off(one, file, program)), None)
+            if not isinstance(switch, ast.Expr) or grad_state(switch.value, names) is not False:
+                continue
+            kept = [one for one in enter.body if isinstance(one, ast.Assign) and _asks_mode(one.value, names)]
+            text = f"{spell(names, 'torch.set_grad_enabled')}({file.segment(kept[0].targets[0]) if kept else True})"
+            yield Proposal(
+                edits=(insert_before(file, leave.body[0], text),),
+                culprit=culprit_of(file, switch, "switches grad mode off, and `__exit__` does not put it back"),
+                belief=_SURE,
+                title=f"Put back what `__enter__` switched off: `{text}` in `__exit__`",
+            )
+
+
+def _asks_mode(node: ast.expr, names: Names) -> bool:
+    return names.is_call(node, "torch.is_grad_enabled")
 
 
 def _yields(statement: ast.stmt) -> bool:
