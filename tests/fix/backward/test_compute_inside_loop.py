@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import best, diff_lines, rewritten, write
+from tests.fix.rewriting import best, changed_lines, diff_lines, rewritten, write
 
 RIGHT = {
     "inside already": (
@@ -376,3 +376,35 @@ def test_an_index_of_each_epoch(queries: str, kind: str | None, tmp_path: pathli
     found = best("compute_inside_loop", program)
     assert found is not None
     assert found.applicability == kind
+
+
+ROUNDS = """import torch
+from torch import nn
+
+gen, critic = nn.Linear(4, 2), nn.Linear(2, 1)
+og, oc = (torch.optim.Adam(one.parameters()) for one in (gen, critic))
+for step in range(3):
+    fake = gen(torch.randn(8, 4))
+    for _ in range(2):
+        loss = critic(fake).mean() - critic(torch.randn(8, 2)).mean()
+        oc.zero_grad()
+        loss.backward()
+        STEP
+    later = -critic(BEHIND).mean()
+    og.zero_grad()
+    later.backward()
+    og.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "behind", "is_cut"),
+    [("oc.step()", "fake", True), ("oc.step()", "gen(torch.randn(8, 4))", False), ("pass", "fake", False)],
+    ids=["rounds of a critic", "made anew behind", "gradients that add up"],
+)
+def test_what_a_loss_behind_the_loop_trains(tmp_path: pathlib.Path, step: str, behind: str, is_cut: bool) -> None:
+    """The rounds take it as data where they step by themselves, and what made it learns of the loss that follows them."""
+    source = ROUNDS.replace("STEP", step).replace("BEHIND", behind)
+    after = rewritten(tmp_path, "compute_inside_loop", source, "loss.backward()")
+    wanted = ["loss = critic(fake.detach()).mean() - critic(torch.randn(8, 2)).mean()"]
+    assert (changed_lines(source, after) == wanted) is is_cut

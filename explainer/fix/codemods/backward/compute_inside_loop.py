@@ -15,7 +15,7 @@ from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
-from explainer.source.loop.backward import Backward, find_backwards
+from explainer.source.loop.backward import Backward, find_backwards, stepped
 from explainer.source.loss.weighting import SETTINGS
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
@@ -25,6 +25,7 @@ from explainer.source.value.flow import Reach, flow_of
 from explainer.source.value.lineage import (
     before,
     binds,
+    block_of,
     lineage,
     loops_of,
     reads,
@@ -38,6 +39,8 @@ from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
 _RENEWED = "it may as well be a constant that each epoch renews: then it is computed under `no_grad`"
+_FOR_LATER = "Give the loop's losses the value as data: `critic(fake.detach())`"
+_TRAINED_BEHIND = "what made it is trained by the loss behind the loop, whose backward still has the graph"
 _MODULES = ("torch.nn.", "torch.optim.")
 
 
@@ -93,6 +96,9 @@ def _proposals(
     detached = tuple(_constant(one, file, program) for one in moved[-1:] if isinstance(one, ast.Assign))
     is_constant = _runs_again(moved, loop, file)
     is_renewed = any(_is_renewed(one, backward, loop, program) for one in moved)
+    cut = _cut_in_loop(backward, loop, names, program) if not is_constant else ()
+    if cut:
+        yield Proposal(edits=cut, culprit=culprit, belief=2.0, title=_FOR_LATER, because=_TRAINED_BEHIND)
     kind = "display" if is_renewed else None
     because = _RENEWED if is_renewed else None
     if readers and not is_constant and all(_only_for(loop, one, file, program) for one in moved):
@@ -113,6 +119,35 @@ def _proposals(
             because="right where the value is a constant of the training; what made it gets no gradient from this loss",
             title="Detach it: a constant of the training",
         )
+
+
+def _cut_in_loop(backward: Backward, loop: ast.For | ast.While, names: set[str], program: Program) -> tuple[Edit, ...]:
+    """`.detach()` on each use in a loop that steps by itself, where a loss behind the loop goes back through the value as well.
+
+    `critic(fake)` in the rounds of a critic: the generator learns of the loss that follows them.
+    """
+    file = backward.file
+    block = list(block_of(loop, file))
+    behind = block[block.index(loop) + 1 :] if loop in block else []
+    later = [
+        one
+        for one in find_backwards(program)
+        if one.file is file
+        and one.statement in behind
+        and any(
+            each in behind and reads(part) & names for each, part in sources(one.loss, one.statement, file, program)
+        )
+    ]
+    if not later or not any(stepped(one) for one in walk(loop) if isinstance(one, ast.stmt)):
+        return ()
+    uses = [
+        one
+        for one in walk(loop)
+        if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)
+        and isinstance(file.parents.get(one), (ast.Call, ast.BinOp))
+    ]  # fmt: skip
+    read = [one for one in walk(loop) if isinstance(one, ast.Name) and one.id in names]
+    return tuple(put_method(file, one, ".detach()") for one in uses) if len(uses) == len(read) else ()
 
 
 def _is_renewed(statement: ast.stmt, backward: Backward, loop: ast.For | ast.While, program: Program) -> bool:
