@@ -23,6 +23,7 @@ from explainer.fix.graph.number_start import (
 from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import find_backwards
 from explainer.source.loop.carried import form_of_statement, training_loops
 from explainer.source.loop.pile import find_piles
@@ -211,8 +212,12 @@ def _before_each_step(
             if calls and _is_given_anew(state, name, loop, besides=reset):
                 return
             # A program that resets somewhere, once an epoch, means the state to go on from step to step: only its graph must not.
+            # An evaluation that resets before what it runs says nothing of that.
             is_reset = any(
-                isinstance(node, ast.Attribute) and node.attr == reset and dotted_name(node.value) == name
+                isinstance(node, ast.Attribute)
+                and node.attr == reset
+                and dotted_name(node.value) == name
+                and not _evaluates(node, file, program)
                 for node in file.walk()
             )
             is_each_a_step = is_reset_elsewhere and any(
@@ -222,6 +227,17 @@ def _before_each_step(
             if calls and is_reset == is_reset_elsewhere and not is_each_a_step and not _resets(loop, name, reset):
                 yield (insert_before(file, calls[0], f"{name}.{reset}()"),)
                 return
+
+
+def _evaluates(node: ast.AST, file: SourceFile, program: Program) -> bool:
+    """Whether a node stands in a function that switches grad mode off for what it runs, and trains nothing."""
+    function = program.names(file).function_of(node)
+    if function is None or any(
+        function is program.names(one.file).function_of(one.call) for one in find_backwards(program)
+    ):
+        return False
+    inside = [one for one in walk(function) if isinstance(one, ast.stmt)]
+    return any(is_without_grad(one, file, program) for one in inside)
 
 
 def _resets(loop: ast.For | ast.While, name: str, reset: str) -> bool:
