@@ -103,7 +103,7 @@ def _name(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.
         owner, _, last = (program.names(one).qualified(made.func) or "").rpartition(".")
         if owner == "torch.nn" and last in _CLASSES | _VALUES:
             return last, made
-    return None
+    return _one_of(node, file, program)  # `criterion = make_loss(cfg)`
 
 
 def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, ast.Call] | None:
@@ -116,7 +116,7 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
         name, made = functions[0]
         return name, made or node
     is_given = isinstance(node.func, ast.Name) and _is_parameter(node.func, file, program)
-    is_given = is_given or _is_kept(node.func, file, program)
+    is_given = is_given or _is_kept(node.func, file, program) or _is_made(node.func, file, program)
     if not is_given and not isinstance(node.func, ast.Subscript):
         return None
     found: list[tuple[str, ast.Call]] = []
@@ -125,8 +125,19 @@ def _one_of(node: ast.Call, file: SourceFile, program: Program) -> tuple[str, as
         if owner != "torch.nn" or last not in _CLASSES | _VALUES or not isinstance(one.node, ast.Call):
             return None
         found.append((last, one.node))
-    kinds = {(name in _CLASSES, tuple(ast.dump(one) for one in made.keywords)) for name, made in found}
+    kinds = {(name in _CLASSES, _reduced(made)) for name, made in found}
     return found[0] if len(kinds) == 1 else None
+
+
+def _reduced(made: ast.Call) -> tuple[str, ...]:
+    """How a constructor says that one number is made of the elements."""
+    return tuple(ast.dump(one) for one in made.keywords if one.arg in ("reduction", "reduce", "size_average"))
+
+
+def _is_made(func: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a name stands for what a function of the program gives: one loss for each kind that a configuration may say."""
+    made = flow_of(program).constructor_of(func, file)
+    return made is not None and resolver_of(program).function_of(made, Value(made, file)) is not None
 
 
 def _functions(value: Value, program: Program, depth: int = 0) -> list[tuple[str, ast.Call | None]]:

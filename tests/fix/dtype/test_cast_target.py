@@ -28,6 +28,13 @@ RIGHT = {
         "loss =",
         {},
     ),
+    "a function that makes losses that differ": (
+        HEAD
+        + "def make(kind):\n    return nn.MSELoss() if kind else nn.NLLLoss()\n"
+        + "criterion = make(1)\nloss = criterion(out, load())\n",
+        "loss =",
+        {},
+    ),
     "a table of functions that differ": (
         HEAD + "LOSSES = {'a': F.mse_loss, 'b': F.nll_loss}\ny = torch.ones(6)\nloss = LOSSES[kind](out, y)\n",
         "loss =",
@@ -131,6 +138,21 @@ WRONG = {
         "return criterion",
         {},
         ["return criterion(net(x), load().long())"],
+    ),
+    "what a function makes for a kind": (
+        HEAD
+        + """def make(kind):
+    match kind:
+        case "weighted":
+            return nn.BCEWithLogitsLoss(pos_weight=torch.ones(2))
+        case "plain":
+            return nn.BCEWithLogitsLoss()
+criterion = make("plain")
+loss = criterion(out, load())
+""",
+        "loss =",
+        {},
+        ["loss = criterion(out, load().float())"],
     ),
     "one of two functions": (
         HEAD + "loss_of = F.l1_loss if robust else F.mse_loss\nloss = loss_of(out, load())\n",
