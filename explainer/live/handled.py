@@ -13,7 +13,7 @@ MAX_HANDLED = 4  # it may be meant to happen, and happen often
 
 
 def watch(recorder: Any) -> None:
-    """Look at what is being handled where an error is logged, and where the program ends itself with a status."""
+    """Look at what is being handled where an error or a warning is logged, and where the program ends itself with a status."""
     after_import("logging", lambda module: _watch_logging(module, recorder))
     _watch_exit(recorder)
 
