@@ -434,7 +434,11 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         return next(seen_without_a_word(processes, root), None)
     kinds = {CROSSED} if run.report is not None and run.report.findings and _warns_elsewhere(run.report) else None
     seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
-    return with_trace(incident, seen) if seen is not None else None
+    if seen is not None:
+        return with_trace(incident, seen)
+    # What a program printed of batches that it left out need not be a word of why.
+    is_open = run.status != 0 and (run.report is None or not run.report.findings)
+    return next(seen_without_a_word(processes, root), None) if is_open else None
 
 
 def _tells(traced: Mapping[str, Any], kinds: Collection[str] | None) -> bool:

@@ -85,6 +85,7 @@ except Exception as error:
 sys.exit(3)
 """
 HANDLED = {
+    "logged as a warning, in part": "import logging\n    logging.warning('left out: %s', str(error)[:20])",
     "logged": "logging.getLogger('job').error('the run failed: %s', error)",
     "told by the exit": "print(error); sys.exit(3)",
 }
@@ -166,6 +167,37 @@ def test_an_exception_of_which_one_line_is_printed(tmp_path: pathlib.Path) -> No
     sharper = sharpen(job, done, lambda _: None)
     assert sharper.report is not None
     assert [one.line for one in sharper.report.findings[0].culprits][:1] == [6]
+
+
+COUNTED = """import sys
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(6, 8), nn.Linear(9, 2))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+failed = 0
+for _ in range(3):
+    try:
+        loss = net(torch.randn(4, 6)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    except RuntimeError:
+        failed += 1
+print(failed, "batches were left out")
+sys.exit(1)
+"""
+
+
+def test_exceptions_of_which_only_the_number_is_printed(tmp_path: pathlib.Path) -> None:
+    """What operations raised again and again, in a program that made no step, is why it ended itself."""
+    (tmp_path / "train.py").write_text(COUNTED)
+    done, _ = running.run(tmp_path, "train.py")
+    assert done.report is None or not done.report.findings
+    job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
+    sharper = sharpen(job, done, lambda _: None)
+    assert sharper.report is not None
+    found = sharper.report.findings[0]
+    assert (found.cause, found.culprits[0].line) == ("shape/operand-mismatch", 4)
 
 
 def test_an_error_that_is_logged_before_a_kill(tmp_path: pathlib.Path) -> None:
