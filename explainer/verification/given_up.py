@@ -17,7 +17,7 @@ from explainer.model.incident import Frame
 from explainer.model.verification import Failure, ProcessReport
 from explainer.source.file import SourceFile
 from explainer.source.loop.phase import trains
-from explainer.source.name import dotted_name
+from explainer.source.name import Names, dotted_name
 from explainer.source.place import place_of
 from explainer.source.program import Program, read_program
 from explainer.source.tree import walk
@@ -138,7 +138,7 @@ def _is_given_up(failure: Failure, root: str) -> bool:
 
 
 def caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
-    """The `try` around a frame's line that catches an exception of a kind."""
+    """The `try` around a frame's line that catches an exception of a kind, or what `with suppress(...)` is written in its place."""
     path = place_of(frame.file, program.root)
     below: ast.AST | None = program.at(path, frame.line, frame.mark) if path is not None and frame.line else None
     file = program.files.get(path) if path is not None else None
@@ -146,8 +146,28 @@ def caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, as
         above = file.parents.get(below)
         if isinstance(above, ast.Try) and below in above.body and any(_catches(one, kind) for one in above.handlers):
             return file, above
+        block = (
+            _suppressing(above, program.names(file)) if isinstance(above, ast.With) and below in above.body else None
+        )
+        if block is not None and any(_catches(one, kind) for one in block.handlers):
+            return file, block
         below = above
     return None
+
+
+def _suppressing(block: ast.With, names: Names) -> ast.Try | None:
+    """`with suppress(RuntimeError):` as the `try` whose handler passes."""
+    given = [one.context_expr for one in block.items]
+    kinds = [
+        kind
+        for one in given
+        if isinstance(one, ast.Call) and names.is_call(one, "contextlib.suppress")
+        for kind in one.args
+    ]
+    if not kinds:
+        return None
+    handler = ast.ExceptHandler(type=ast.Tuple(elts=kinds, ctx=ast.Load()), name=None, body=[ast.Pass()])
+    return ast.Try(body=block.body, handlers=[handler], orelse=[], finalbody=[])
 
 
 def _catches(handler: ast.ExceptHandler, kind: str) -> bool:

@@ -23,6 +23,7 @@ def step(x):
     opt.step()
 """
 SKIPS = {
+    "a manager that suppresses": "from contextlib import suppress\nfor x in batches:\n    with suppress(ValueError, RuntimeError):\n        step(x)  # fails\n",
     "a loop": "for x in batches:\n    try:\n        step(x)  # fails\n    except RuntimeError:\n        continue\n",
     "a loop that tells": "for x in batches:\n    try:\n        loss = step(x)  # fails\n    except Exception as error:\n        print(error)\n    else:\n        print(loss)\n",
     "a method": "class Run:\n    def one(self, x):\n        try:\n            step(x)  # fails\n            return True\n"
@@ -30,6 +31,8 @@ SKIPS = {
     "a backward in the loop": "for x in batches:\n    try:\n        loss = net(x).mean()  # fails\n        loss.backward()\n        opt.step()\n    except:\n        pass\n",
 }  # fmt: skip
 GOES_ON = {
+    "a manager that suppresses something else": "import contextlib\nfor x in batches:\n    with contextlib.suppress(KeyError):\n        step(x)  # fails\n",
+    "another manager": "for x in batches:\n    with torch.autocast('cpu'):\n        step(x)  # fails\n",
     "a fallback": "for x in batches:\n    try:\n        step(x)  # fails\n    except RuntimeError:\n        step(x.float())\n",
     "a fallback of the forward": "for x in batches:\n    try:\n        out = net(x)  # fails\n    except RuntimeError:\n        out = net(x.float())\n    out.mean().backward()\n",
     "some attempts": "for x in batches:\n    for attempt in range(3):\n        try:\n            step(x)  # fails\n            break\n        except RuntimeError:\n            pass\n",
