@@ -114,13 +114,17 @@ def _labels(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -
 
 
 def _is_all_learned(trainer: Any, sets: dict[str, Any], dropped: dict[str, list[str]]) -> bool:
-    """Whether a causal model is given inputs alone, and no column that was dropped says anything of single tokens."""
+    """Whether a causal model is given inputs alone, and no column that was dropped says anything of single tokens.
+
+    Two columns of words, as a prompt and its answer, say that not all of them are to be learned.
+    """
     if not sets or not _kind(trainer.model).endswith(_CAUSAL):
         return False
     names = (*trainer.label_names, *LABELS)
     return all(
         INPUTS in data.column_names
         and not any(one in data.column_names for one in names)
+        and len(dropped[name]) <= 1
         and all(_WORDS.match(str(data.features[one])) for one in dropped[name])
         for name, data in sets.items()
     )

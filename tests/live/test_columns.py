@@ -251,10 +251,11 @@ ANSWERS = [[-100, -100, 6, 2], [-100, 8, 9, 2], [-100, 4, 2, -100], [-100, 8, 2,
         ({"prompts": [[-100, -100, 1, 1]] * 4}, {}),
         ({"answer_mask": [[0, 0, 1, 1]] * 4}, {}),
         ({"text": ["a", "b", "c", "d"]}, {"inputs": "train_dataset"}),
+        ({"prompt": ["a", "b", "c", "d"], "answer": ["e", "f", "g", "h"]}, {}),
         ({}, {"inputs": "train_dataset"}),
         ({"labels": ANSWERS}, {}),
     ],
-    ids=["the ids in part", "other ids", "a mask", "words", "tokens alone", "labels"],
+    ids=["the ids in part", "other ids", "a mask", "words", "a prompt and its answer", "tokens alone", "labels"],
 )
 def test_what_a_causal_model_is_to_learn(more: dict[str, list[Any]], wanted: dict[str, str]) -> None:
     """A dropped column that has the ids, or -100 in their place, holds the labels; with none that says anything all is learned."""

@@ -1,6 +1,7 @@
 """The weights of a row that is masked throughout, as zeros: `torch.softmax(scores, -1).masked_fill(~mask, 0.0)`.
 
-With a finite value in the mask such a row is uniform, and what is read by it the mean of what the mask hides.
+With a finite value in the mask such a row is uniform, and what is read by it the mean of what the mask hides. Where the mask is made
+by itself and added to the scores, `torch.softmax(scores + bias, -1).masked_fill(bias <= -1e9, 0.0)`.
 """
 
 from __future__ import annotations

@@ -63,8 +63,12 @@ def is_inner_step(statement: ast.stmt, file: SourceFile, program: Program) -> bo
     nodes = [(where, node) for where in program.parsed() for node in where.walk() if isinstance(node, ast.Call)]
     if not any(program.names(where).is_call(node, "torch.autograd.grad") for where, node in nodes):
         return False
-    back = "add_" if _is_down(statement) else "sub_"
-    return not any(getattr(node.func, "attr", "") in (back, "copy_", "load_state_dict") for _, node in nodes)
+    back = ("add_" if _is_down(statement) else "sub_", "copy_", "load_state_dict")
+    # `slow.mul_(m).add_(fast)` is an average, and puts nothing back.
+    return not any(
+        isinstance(node.func, ast.Attribute) and node.func.attr in back and not isinstance(node.func.value, ast.Call)
+        for _, node in nodes
+    )
 
 
 def _is_down(statement: ast.stmt) -> bool:

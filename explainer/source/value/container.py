@@ -170,8 +170,7 @@ def _form(value: Value, resolver: Resolver) -> str | None:
 
 def _is_empty_list(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
-        is_made = isinstance(node.func, ast.Name) and node.func.id == "list" and not node.args
-        return is_made or is_list_field(node)
+        return isinstance(node.func, ast.Name) and node.func.id == "list" and not node.args
     return isinstance(node, ast.List) and not node.elts
 
 

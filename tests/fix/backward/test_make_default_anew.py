@@ -24,6 +24,9 @@ WRONG = {
 }
 RIGHT = {
     "a list that is read": "def losses(x, sizes=[]):\n    return [x.view(one) for one in sizes]\n",
+    "a state that is kept": "def step(x, kept={}):\n    kept['h'] = cell(x, kept.get('h'))\n    return kept['h']\n",
+    "the last of a list": "def step(x, kept=[]):\n    h = cell(x, kept[-1] if kept else None)\n    kept.append(h)\n    return h\n",
+    "a table of what is known": "def mask(n, known={}):\n    if n not in known:\n        known[n] = make(n)\n    return known\n",
     "no default": "def losses(x, into):\n    into.append(x)\n    return into\n",
     "another default": "def losses(x, into=(), n=3):\n    n += 1\n    return x * n\n",
     "made anew already": "def losses(x, into=None):\n    into = [] if into is None else into\n    into.append(x)\n    return into\n",

@@ -1,6 +1,7 @@
 """A default that a function fills is made anew in each call: `terms=None`, `terms = [] if terms is None else terms`.
 
-Python makes a default once. A list of loss terms that is one still holds those of every step before, with their graphs.
+Python makes a default once. A list of loss terms that is one still holds those of every step before, with their graphs. Where the
+function takes up an entry, `state["h"]`, the default may keep a state from call to call on purpose: it stays.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.tree import walk
 
 _FILLS = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "appendleft"})
+_TAKES = frozenset({"get", "pop", "popitem", "popleft", "setdefault"})
 _EMPTY = {"list": "[]", "dict": "{}"}
 
 
@@ -24,7 +26,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, function in context.program.functions():
         for name, default in _defaults(function):
             made = _made(default, file)
-            if made is None or not _is_filled(name, function):
+            if made is None or not _is_filled(name, function) or _is_taken_up(name, function):
                 continue
             first = function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
             why = f"is made once, so that `{name}` still holds what earlier steps put into it"
@@ -58,6 +60,18 @@ def _made(default: ast.expr, file: SourceFile) -> str | None:
         isinstance(default, ast.Dict) and not default.keys
     )
     return file.segment(default) if is_empty else None
+
+
+def _is_taken_up(name: str, function: Function) -> bool:
+    """Whether the function reads an entry of what earlier calls have left: a state, a table of what is known."""
+    for node in walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and dotted_name(node.value) == name:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _TAKES and dotted_name(node.value) == name:
+            return True
+        if isinstance(node, ast.Compare) and name in {dotted_name(one) for one in node.comparators}:
+            return True
+    return False
 
 
 def _is_filled(name: str, function: Function) -> bool:
