@@ -195,6 +195,20 @@ def dotted_name(node: ast.AST | None) -> str | None:
     return ".".join([node.id, *reversed(parts)])
 
 
+def entry_name(node: ast.AST | None) -> str | None:
+    """A dotted name with constant keys, as `nets["g"].body`, in one spelling of the quotes; None for anything else."""
+    if isinstance(node, ast.Attribute):
+        owner = entry_name(node.value)
+        return f"{owner}.{node.attr}" if owner is not None else None
+    if isinstance(node, ast.Subscript):
+        owner = entry_name(node.value)
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if owner is None or not isinstance(key, (str, int)):
+            return None
+        return f'{owner}["{key}"]' if isinstance(key, str) else f"{owner}[{key}]"
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def bound_names(node: ast.AST) -> Iterator[str]:
     """The dotted names that a statement binds: targets of assignments, loops and `with`, also in tuples."""
     targets: list[ast.expr] = []

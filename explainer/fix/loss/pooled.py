@@ -14,7 +14,8 @@ from itertools import chain, count, pairwise
 from explainer.fix.codemod import edit_of, insert_before
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import Backward, calls_of, owned_by, stepped
+from explainer.source.loop.backward import Backward, calls_of, stepped
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.update import Update, find_turns
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program

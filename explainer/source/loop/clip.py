@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import loss_of, owned_by, stepped
+from explainer.source.loop.backward import loss_of, stepped
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.step import CLIP_METHODS, is_scaler, is_scheduler
 from explainer.source.name import dotted_name
 from explainer.source.program import Program

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.source.loop.backward import Backward, owned_by, stepped
+from explainer.source.loop.backward import Backward, stepped
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.update import Update, find_updates
 from explainer.source.program import Program
 from explainer.source.value.lineage import block_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from explainer.source.loop.backward import calls_of, cleared, stepped, tensors_of
+from explainer.source.loop.backward import calls_of, cleared, stepped
+from explainer.source.loop.ownership import tensors_of
 from explainer.source.loop.pair import Pair
 from explainer.source.program import Program
 

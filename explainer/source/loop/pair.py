@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
-from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
+from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, stepped
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.update import Update, find_turns, find_updates
 from explainer.source.program import Program
 from explainer.source.tree import walk

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import Backward, find_backwards, owned_by, stepped
+from explainer.source.loop.backward import Backward, find_backwards, stepped
+from explainer.source.loop.ownership import classes_named, owned_by
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import end_of
@@ -138,24 +139,8 @@ def _find_training(program: Program) -> Iterator[Function]:
 
 
 def _owned(optimizer: str, at: ast.stmt, frame: Frame, program: Program) -> frozenset[str]:
-    names = owned_by(optimizer, at, frame.file, program) or _of_object(optimizer, at, frame.file, program)
+    names = owned_by(optimizer, at, frame.file, program)
     return frozenset(_named(one, at, frame)[0][1] for one in names)
-
-
-def _of_object(optimizer: str, at: ast.stmt, file: SourceFile, program: Program) -> frozenset[str]:
-    """What `model.opt_D` owns, made as `self.opt_D` in the class of `model`: `model.D`."""
-    owner, _, last = optimizer.rpartition(".")
-    found: set[str] = set()
-    for where, one in _classes(owner, at, file, program):
-        inner = owned_by(f"self.{last}", one.body[0], where, program)
-        found |= {f"{owner}{name.removeprefix('self')}" for name in inner if name.startswith("self.")}
-    return frozenset(found)
-
-
-def _classes(name: str, at: ast.stmt, file: SourceFile, program: Program) -> list[tuple[SourceFile, ast.ClassDef]]:
-    """The classes of the object that a name stands for in a statement."""
-    node = next((one for one in ast.walk(at) if isinstance(one, ast.expr) and dotted_name(one) == name), None)
-    return resolver_of(program).classes_of(Value(node, file)) if node is not None and name != "self" else []
 
 
 def _named(name: str, at: ast.stmt, frame: Frame) -> tuple[Named, ast.stmt]:
@@ -222,7 +207,7 @@ def made_by(named: Named, at: ast.stmt, program: Program) -> list[tuple[SourceFi
     owner, _, last = name.rpartition(".")
     names = program.names(frame.file)
     own = names.class_of(frame.scope) if owner == "self" else None
-    classes = [(frame.file, own)] if own is not None else _classes(owner, at, frame.file, program)
+    classes = [(frame.file, own)] if own is not None else classes_named(owner, at, frame.file, program)
     return [
         (where, node, value, owner)
         for where, one in classes

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from explainer.source.file import SourceFile
-from explainer.source.name import Names, bound_names, dotted_name
+from explainer.source.name import Names, bound_names, dotted_name, entry_name
+from explainer.source.value.keyed import COMPREHENSIONS, owners_of
 
 _MOVES = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "to_empty"}
@@ -75,9 +76,24 @@ def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def stepped_modules(file: SourceFile) -> Iterator[str]:
-    """Names whose parameters a program trains or moves: `net` of `net.parameters()`, also in tuples of `for`."""
+    """Names whose parameters a program trains or moves: `net` of `net.parameters()`, and the container that it is walked from.
+
+    An entry, as `nets["g"].parameters()`, has its container's name too.
+    """
     for node in file.walk():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = dotted_name(node.func.value)
+            owner = node.func.value
+            name = entry_name(owner.value if isinstance(owner, ast.Subscript) else owner)
             if name and node.func.attr in ("parameters", "named_parameters", "state_dict", "train"):
                 yield name
+                yield from _walked(name, node, file)
+
+
+def _walked(name: str, node: ast.AST, file: SourceFile) -> Iterator[str]:
+    """The containers that a name comes from in the loops and comprehensions around a node."""
+    above = file.parents.get(node)
+    while above is not None and "." not in name:
+        loops = above.generators if isinstance(above, COMPREHENSIONS) else ()
+        for one in (*loops, *((above,) if isinstance(above, ast.For) else ())):
+            yield from owners_of(name, one.target, one.iter) or ()
+        above = file.parents.get(above)

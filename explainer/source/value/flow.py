@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
-from explainer.source.name import Function, bound_names, dotted_name
+from explainer.source.name import Function, bound_names, dotted_name, entry_name
 from explainer.source.program import Program
 from explainer.source.tree import children
 from explainer.source.value.binding import Value
@@ -283,7 +283,7 @@ class Flow:
 
     def _is_module(self, func: ast.expr, file: SourceFile) -> bool:
         """Whether calling `func` runs a module that has parameters."""
-        name = dotted_name(func)
+        name = entry_name(func.value if isinstance(func, ast.Subscript) else func)
         if name and name in self.modules:
             return True
         made = self.constructor_of(func, file)

@@ -486,3 +486,77 @@ def test_the_optimizers_of_a_lightning_module(tmp_path: pathlib.Path, given: str
     assert diff_lines(source, after) == [
         "-        d_loss = self.d(fake).mean()", "+        d_loss = self.d(fake.detach()).mean()"
     ]  # fmt: skip
+
+
+KEPT = """import torch
+from torch import nn
+nets = {"G": nn.Linear(3, 2), "D": nn.Linear(2, 1)}
+OPTIMIZERS
+fake = nets["G"](torch.randn(4, 3))
+d_loss = nets["D"](fake).mean() - nets["D"](torch.ones(4, 2)).mean()
+FIRST.zero_grad()
+d_loss.backward()
+FIRST.step()
+g_loss = -nets["D"](fake).mean()
+SECOND.zero_grad()
+g_loss.backward()
+SECOND.step()
+"""
+MADE = {
+    "a comprehension over the networks": "opts = {k: torch.optim.Adam(net.parameters()) for k, net in nets.items()}",
+    "a comprehension over the keys": "opts = {k: torch.optim.Adam(nets[k].parameters()) for k in ('G', 'D')}",
+    "a loop": "opts = {}\nfor k, net in nets.items():\n    opts[k] = torch.optim.Adam(net.parameters())",
+    "a display": "opts = {'G': torch.optim.Adam(nets['G'].parameters()), 'D': torch.optim.Adam(nets['D'].parameters())}",
+    "keywords": "opts = dict(G=torch.optim.Adam(nets['G'].parameters()), D=torch.optim.Adam(nets['D'].parameters()))",
+    "one by one": (
+        "opts = {}\nopts['G'] = torch.optim.Adam(nets['G'].parameters())\n"
+        "opts['D'] = torch.optim.Adam(nets['D'].parameters())"
+    ),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_networks_and_optimizers_by_keys(tmp_path: pathlib.Path, made: str) -> None:
+    """Entries of dictionaries are the networks and optimizers that names are elsewhere."""
+    source = KEPT.replace("OPTIMIZERS", made).replace("FIRST", 'opts["D"]').replace("SECOND", 'opts["G"]')
+    after = rewritten(tmp_path, "separate_adversarial_losses", source, "g_loss.backward")
+    assert diff_lines(source, after) == [
+        '-d_loss = nets["D"](fake).mean() - nets["D"](torch.ones(4, 2)).mean()',
+        '+d_loss = nets["D"](fake.detach()).mean() - nets["D"](torch.ones(4, 2)).mean()',
+    ]
+
+
+def test_networks_and_optimizers_by_places(tmp_path: pathlib.Path) -> None:
+    """Also entries of lists."""
+    source = KEPT.replace('{"G": nn.Linear(3, 2), "D": nn.Linear(2, 1)}', "[nn.Linear(3, 2), nn.Linear(2, 1)]")
+    source = source.replace('nets["G"]', "nets[0]").replace('nets["D"]', "nets[1]").replace("FIRST", "opts[1]")
+    source = source.replace("SECOND", "opts[0]").replace(
+        "OPTIMIZERS", "opts = [torch.optim.Adam(n.parameters()) for n in nets]"
+    )
+    after = rewritten(tmp_path, "separate_adversarial_losses", source, "g_loss.backward")
+    assert "+d_loss = nets[1](fake.detach()).mean() - nets[1](torch.ones(4, 2)).mean()" in diff_lines(source, after)
+
+
+def test_networks_of_an_object(tmp_path: pathlib.Path) -> None:
+    """What `state.opt_d` owns is read in the class of `state`."""
+    source = """import torch
+from torch import nn
+class State:
+    def __init__(self, generator, critic):
+        self.generator, self.critic = generator, critic
+        self.opt_g = torch.optim.Adam(self.generator.parameters())
+        self.opt_d = torch.optim.Adam(self.critic.parameters())
+state = State(nn.Linear(3, 2), nn.Linear(2, 1))
+fake = state.generator(torch.randn(4, 3))
+d_loss = state.critic(fake).mean()
+d_loss.backward()
+state.opt_d.step()
+g_loss = -state.critic(fake).mean()
+state.opt_g.zero_grad()
+g_loss.backward()
+state.opt_g.step()
+"""
+    after = rewritten(tmp_path, "separate_adversarial_losses", source, "g_loss.backward")
+    assert diff_lines(source, after) == [
+        "-d_loss = state.critic(fake).mean()", "+d_loss = state.critic(fake.detach()).mean()"
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from tests.fix.rewriting import changed_lines, rewritten
 
+BY_KEYS = 'Gan({"G": nn.Linear(4, 4), "D": nn.Linear(4, 1)})'
 GAN = """import torch
 from torch import nn
 
@@ -203,6 +204,22 @@ for _ in range(3):
         ["self.loss_D = self.scored(self.fake.detach()) - self.netD(self.real).mean()"],
     ),
     "methods": (GAN, ["score = self.D(fake.detach())"]),
+    "networks and optimizers by keys": (
+        GAN.replace("self.D(", 'self.nets["D"](')
+        .replace("self.G(", 'self.nets["G"](')
+        .replace("self.opt_d.", 'self.opts["D"].')
+        .replace("self.opt_g.", 'self.opts["G"].')
+        .replace("def __init__(self):", "def __init__(self, nets):")
+        .replace("Gan()", BY_KEYS)
+        .replace(
+            "        self.G, self.D = nn.Linear(4, 4), nn.Linear(4, 1)\n", "        self.nets, self.opts = nets, {}\n"
+        )
+        .replace(
+            "        self.opt_g = torch.optim.Adam(self.G.parameters())\n", "        for key, net in nets.items():\n"
+        )
+        .replace("        self.opt_d = torch.optim.Adam(self.D", "            self.opts[key] = torch.optim.Adam(net"),
+        ['score = self.nets["D"](fake.detach())'],
+    ),
     "in one expression": (
         GAN.replace("score.mean() - self", "self.D(fake).mean() - self").replace("        score = self.D(fake)\n", ""),
         ["loss = self.D(fake.detach()).mean() - self.D(real).mean()"],

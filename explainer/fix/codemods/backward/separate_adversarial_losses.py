@@ -15,7 +15,7 @@ from explainer.fix.text.argument import drop_keyword
 from explainer.model.patch import Edit
 from explainer.source.loop.backward import calls_of
 from explainer.source.loop.pair import Pair, find_pairs, runs
-from explainer.source.name import dotted_name
+from explainer.source.name import entry_name
 from explainer.source.program import Program
 from explainer.source.tree import children, walk
 from explainer.source.value.lineage import before, binds, block_of, reads, sources, statements_of, value_of
@@ -105,7 +105,7 @@ def _made_by(actor: frozenset[str], node: ast.expr, at: ast.stmt, pair: Pair, pr
         if not isinstance(node.func, ast.Attribute) or node.func.attr != "detach":
             yield node
         return
-    name = dotted_name(node)
+    name = entry_name(node)
     if name is not None:
         if (
             name not in actor

@@ -16,7 +16,7 @@ from explainer.fix.text.rewrite import put_method
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.sequence import Lines, Named, Read, Turn, lines_of, made_by, turns_of
-from explainer.source.name import dotted_name
+from explainer.source.name import dotted_name, entry_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
 from explainer.source.value.binding import Value
@@ -93,7 +93,7 @@ def _is_of(named: Named, reads: list[Read], owned: frozenset[str], own: frozense
         if not provenance_of(program).trace(Value(value, file)).live:
             return False
         for each in (value, *(part for _, part in sources(value, statement, file, program))):
-            called = {dotted_name(node.func) for node in walk(each) if isinstance(node, ast.Call)}
+            called = {entry_name(node.func) for node in walk(each) if isinstance(node, ast.Call)}
             makers |= {f"{owner}{name[4:]}" if name.startswith("self.") else name for name in called if name}
     return bool(makers & owned) and not makers & own
 

@@ -13,8 +13,9 @@ from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, lines_of, remove_statement
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, owned_by, stepped
+from explainer.source.loop.backward import Backward, calls_of, cleared, find_backwards, stepped
 from explainer.source.loop.common_step import shared_steps
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.pair import Pair, feeds, find_pairs
 from explainer.source.name import dotted_name
 from explainer.source.program import Program

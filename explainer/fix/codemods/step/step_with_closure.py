@@ -14,7 +14,8 @@ from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.loop.backward import Backward, cleared, find_backwards, owned_by
+from explainer.source.loop.backward import Backward, cleared, find_backwards
+from explainer.source.loop.ownership import owned_by
 from explainer.source.loop.step import made_by
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
