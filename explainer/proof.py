@@ -18,7 +18,7 @@ from explainer.match.silent import silent_warnings
 from explainer.model.finding import Fix
 from explainer.model.incident import Incident, WarningRecord
 from explainer.model.repair import Run
-from explainer.model.trace import STARVING_CUT, STARVING_OFF
+from explainer.model.trace import STARVED_OF_NUMBER, STARVING_CUT, STARVING_OFF
 from explainer.model.verification import CHECKPOINT, GRAD_SCALER, GREEN, RED, SAME, UNKNOWN, ProcessReport, Verification
 from explainer.run import Job, left_out, steps_so_far
 from explainer.source.graph.alias import has_two_meanings, writes_entries
@@ -74,7 +74,8 @@ class Target:
     """What a verification of a fix must show, as the failed run says.
 
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
-    `is_unowned` where trainable parameters belonged to no optimizer. `given` parameters had a gradient at the first steps.
+    `is_unowned` where trainable parameters belonged to no optimizer, `is_term` where what starves them cuts off whole terms of the
+    loss: a cut that is meant for the part before a head stands before the head. `given` parameters had a gradient at the first steps.
     `before` are the processes of the program as it was, with the first gradients of what had stepped by then, once a fix was
     tried that may falsify those; of one that had not stepped, with the gradients of its first backward.
     `meant` are those of its twin on copies of saved tensors, once a fix was tried for a write in place: a twin does not fail
@@ -84,6 +85,7 @@ class Target:
     past: tuple[tuple[str, int], ...] = ()
     is_silent: bool = False
     is_unowned: bool = False
+    is_term: bool = False
     given: int = 0
     before: tuple[ProcessReport, ...] | None = None
     meant: tuple[ProcessReport, ...] | None = None
@@ -129,7 +131,7 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     Not an average of what is over: the first step had that with its graph, and has it without.
     """
     if target.is_silent:
-        return bool(target.past) and choice.fix.id in RECONNECTS
+        return bool(target.past) and choice.fix.id in RECONNECTS and not target.is_term
     if choice.finding.cause == UNREDUCED:
         # DDP never reduced them: each rank has its own, where a right program has their mean.
         return False
@@ -188,6 +190,7 @@ def target_of(run: Run) -> Target:
         past=steps if run.status else tuple((name, int((count - 1) // _batches(run))) for name, count in steps),
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
+        is_term=not run.status and any(one.name == STARVED_OF_NUMBER for one in facts),
         given=_given(run.processes),
         warnings=run.report.incident.warnings if run.report is not None else (),
     )

@@ -32,7 +32,7 @@ from .saved import names_of, saved_of
 from .shared_module import shared_modules
 from .storage import storage_of
 from .unreduced import frozen_since, unreduced
-from .used_up import used_up
+from .used_up import exhausted, used_up
 
 MAX_FRAMES = 60
 MAX_LOCALS = 400
@@ -107,6 +107,9 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "target_beyond_one": beyond_one(torch, frames),
         "class_targets": class_targets(torch, frames, message),
         "hot_rows": hot_rows(torch, frames, message),
+        "exhausted": ", ".join(exhausted([one for one in frames if _is_own(one)]))
+        if "empty parameter" in message
+        else None,
         "leaked_target": leaked_target(torch, [one for one in frames if _is_own(one)], message),
         "refused_index": refused_index(torch, frames) or None,
         "refused_labels": refused_labels(torch, frames),

@@ -35,6 +35,12 @@ def used_up(frames: list[FrameType], torch: Any) -> list[str]:
     )
 
 
+def exhausted(frames: list[FrameType]) -> list[str]:
+    """The variables of frames that are iterators at their end: of parameters that were counted first, nothing is left to optimize."""
+    held = [(name, one) for frame in frames for name, one in list(frame.f_locals.items())[:MAX_HELD]]
+    return sorted({name for name, one in held if type(one) in _ALL and is_used_up(one)})
+
+
 def is_used_up(iterator: Any, depth: int = 0) -> bool:
     """Whether an iterator has come to its end, without asking it for another element."""
     kind = type(iterator)

@@ -59,6 +59,9 @@ MADE_ONCE = "traced_once"
 ONCE_IN_STEP = "traced_once_in_step"
 """The fact that no optimizer has stepped between that and the first backward."""
 
+STARVED_OF_NUMBER = "traced_starved_of_number"
+"""The fact that every cut which starves parameters made one number, as a term of a loss is: by what operation."""
+
 BAD_INPUT = "traced_bad_input"
 """The fact that names what went into the first operation that gave what is not finite."""
 

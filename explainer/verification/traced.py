@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +48,7 @@ from explainer.model.trace import (
     REPLAYED,
     RESULTS,
     SHARING,
+    STARVED_OF_NUMBER,
     STARVING_CUT,
     STARVING_OFF,
     TAKEN,
@@ -494,6 +495,16 @@ def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "traced_freed_in_round", f"{os.path.basename(freed['file'])}:{freed['line']}"
 
 
+def _facts_of_starving(starved: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """How parameters are kept from a gradient: with grad mode off, by a write, by taking whole terms of the loss out of the graph."""
+    if starved:
+        yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
+        if starved[0].get("is_write") and starved[0]["grad_mode"]:
+            yield "traced_starving_write", starved[0]["operation"]
+        if all(one.get("is_number") for one in starved):
+            yield STARVED_OF_NUMBER, starved[0]["operation"]
+
+
 def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for one in traced.get("carried") or ():
         yield from _facts_of_carried(one)
@@ -515,11 +526,7 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         yield "traced_cut_grad_mode", "yes" if cuts[0]["grad_mode"] else "no"
     if any(one.get("off") for one in traced.get("dead_terms") or ()):
         yield "traced_dead_term_grad_mode", "no"
-    starved = [one for one in traced.get("starved") or () if one.get("line")]
-    if starved:
-        yield "traced_starving_cut_grad_mode", "yes" if starved[0]["grad_mode"] else "no"
-        if starved[0].get("is_write") and starved[0]["grad_mode"]:
-            yield "traced_starving_write", starved[0]["operation"]
+    yield from _facts_of_starving([one for one in traced.get("starved") or () if one.get("line")])
     if traced.get("grown"):
         least, last = traced["grown"]
         yield GROWTH, f"{least:.3g} to {last:.3g}"

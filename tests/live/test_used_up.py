@@ -85,3 +85,23 @@ def test_no_element_is_taken() -> None:
     assert not any(is_used_up(one) for one in left)
     assert [len(list(one)) for one in left] == [1, 1, 1, 1]
     assert all(is_used_up(one) for one in left)
+
+
+@pytest.mark.parametrize(("made", "left"), [("((n, p) for n, p in own)", "named"), ("list(own)", None)])
+def test_what_an_optimizer_got_nothing_of(tmp_path, made: str, left: str | None) -> None:
+    """An iterator of parameters that was counted first, among the variables on the way to the failure."""
+    from explainer.live.crash import look
+    from explainer.verification.live_report import facts_of
+
+    path = tmp_path / "train.py"
+    path.write_text(f"""import torch
+def configure(own):
+    named = {made}
+    print(sum(p.numel() for _, p in named))
+    return torch.optim.SGD([p for _, p in named if p.requires_grad], lr=0.1)
+configure([("w", torch.zeros(2))])
+""")
+    linecache.checkcache()
+    with pytest.raises(ValueError, match="empty parameter list") as failed:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
+    assert dict(facts_of(look(failed.value))).get("live_exhausted") == left

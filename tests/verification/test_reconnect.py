@@ -178,3 +178,18 @@ def test_which_edits_cut(line: str, cuts: bool) -> None:  # noqa: FBT001 - a val
     """A statistic of steps that are over has no gradient to lose."""
     assert cuts_graph(patched(line)) is cuts
     assert written_lines(patched(line).patch or "") == {("train.py", 3)}
+
+
+@pytest.mark.slow
+def test_a_whole_term_of_the_loss(tmp_path: pathlib.Path) -> None:
+    """A head whose term is cut off as a number never trains: a cut that is meant for what is before the head stands there."""
+    text = TWO_HEADS.format(hidden="body(x)", into="hidden").replace(".detach()", "")
+    text = text.replace(
+        "loss = (head(hidden) + extra(side)).square().mean()",
+        """term = head(hidden).square().mean()
+    term = term.detach()
+    loss = extra(side).square().mean() + term""",
+    )
+    told, left = repaired(tmp_path, text)
+    assert (told["status"], told["rounds"][0]["verdict"]) == ("verified", "green")
+    assert "detach" not in left

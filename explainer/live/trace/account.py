@@ -87,6 +87,7 @@ class Account:
                 "off": describe(one.off) if one.off else None,
                 "is_write": bool(one.wrote),
                 "is_flat": one.name in FLAT and one.gave_grad,
+                "is_number": one.is_number,
                 "guess": not is_alone,
             }
             for one, count, is_alone in starved.cuts()[:MAX_TOLD]

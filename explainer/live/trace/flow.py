@@ -19,6 +19,7 @@ class Operation:
 
     `sequence` is autograd's counter before the call: the nodes that it made have that number and those behind it.
     `wrote` are the operations that had made the tensors which it wrote in place; `fills` says that one of these was a parameter.
+    `is_number` is asked of what took a graph and gave none: whether it made one number, as a term of a loss is.
     `replay` says that a checkpoint ran its segment again, `in_segment` that this is inside one, whose first pass has grad
     mode off; `node` is autograd's name for it, where values are watched; `off` where the program had switched grad mode off.
     """
@@ -37,6 +38,7 @@ class Operation:
     sequence: int = 0
     wrote: tuple[int, ...] = ()
     fills: bool = False
+    is_number: bool = False
 
 
 class Flow:

@@ -275,6 +275,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             sequence=sequence,
             wrote=tuple(number for one in written if (number := flow.maker(one)) is not None),
             fills=any(self._is_weight(one) for one in written),
+            is_number=took and not gave and bool(outputs) and outputs[0].dim() == 0,
         )
         if took and (not operation.grad_mode or self.lent.holds(inputs)):
             self._see_taken(operation, tensors)

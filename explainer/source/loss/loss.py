@@ -146,12 +146,17 @@ def _functions(value: Value, program: Program, depth: int = 0) -> list[tuple[str
     owner, _, last = (names.qualified(node) or "").rpartition(".")
     if owner == _FUNCTIONAL:
         return [(last, None)] if last in _CLASSES | _VALUES else []
-    if isinstance(node, ast.Call):
-        if not names.is_call(node, "functools.partial") or not node.args:
-            return []
-        return [(name, node) for name, _ in _functions(replace(value, node=node.args[0]), program, depth + 1)]
+    if names.is_call(node, "functools.partial"):
+        given = node.args[:1] if isinstance(node, ast.Call) else []
+        return [(name, node) for one in given for name, _ in _functions(replace(value, node=one), program, depth + 1)]  # type: ignore[misc]
     behind: list[Value] = []
-    if isinstance(node, (ast.Name, ast.Attribute)):
+    if isinstance(node, ast.Call):
+        owner, _, last = (names.qualified(node.func) or "").rpartition(".")
+        if owner == "torch.nn" and last in _CLASSES | _VALUES:
+            return [(last, node)]
+        target = resolver_of(program).function_of(node, value)
+        behind = resolver_of(program).returns_of(target, node, value) if target is not None else []
+    elif isinstance(node, (ast.Name, ast.Attribute)):
         behind = list(resolver_of(program).behind(value))
     elif isinstance(node, ast.Subscript):
         behind = [

@@ -182,6 +182,22 @@ def words_of(value: Value, program: Program, depth: int = 0) -> list[Word] | Non
     return _in_settings(value, program, depth)
 
 
+def groups_of(value: Value, program: Program, depth: int = 0) -> list[list[Word]]:
+    """The words that an expression stands for at a time: one list where there is one, else that of each caller or stage."""
+    words = words_of(value, program, depth)
+    if words or depth > _DEPTH:
+        return [words] if words else []
+    inner = _inner(value.node)
+    if inner is not None:
+        return groups_of(replace(value, node=inner), program, depth + 1)
+    is_name = isinstance(value.node, (ast.Name, ast.Attribute))
+    behind = list(resolver_of(program).behind(value)) if is_name else []
+    if behind:
+        return [each for one in behind for each in groups_of(one, program, depth + 1)]
+    lists = [one for one in settings_behind(value.node, value.file, program) if isinstance(one.value, list)]
+    return [words for one in lists if one.kind not in IN_CODE and (words := _written(_elements(one, program)))]
+
+
 def _inner(node: ast.expr) -> ast.expr | None:
     """What an expression only collects, or puts an end to: `tuple(words)`, `word + "."`, `f"{word}."`."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Constant):

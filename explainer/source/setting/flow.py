@@ -488,10 +488,26 @@ def _walked(node: ast.Name, file: SourceFile) -> ast.expr | None:
                 # With an argument it is a section of an INI file: `cfg.items("train")`.
                 source = source if source.args else source.func.value
                 target = target.elts[-1] if isinstance(target, ast.Tuple) else target
+            source, target = _numbered(source, target, node.id)
             if isinstance(target, ast.Name) and target.id == node.id and below is not one:
                 return source
         below = above
     return None
+
+
+def _numbered(source: ast.expr, target: ast.expr, name: str) -> tuple[ast.expr, ast.expr]:
+    """What hands out the values of `name` under `enumerate` or `zip`, and where it puts them."""
+    called = getattr(source.func, "id", "") if isinstance(source, ast.Call) else ""
+    given = [*source.args] if isinstance(source, ast.Call) else []
+    if called in ("reversed", "sorted", "list", "tqdm") and given:
+        return given[0], target
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    if called == "enumerate" and given and len(parts) == 2:
+        return _numbered(given[0], parts[1], name)
+    if called == "zip" and len(given) == len(parts):
+        own = (pair for pair in zip(given, parts, strict=True) if getattr(pair[1], "id", "") == name)
+        return next(own, (source, target))
+    return source, target
 
 
 def _names(value: _Value, keys: frozenset[str]) -> bool:

@@ -147,3 +147,18 @@ def test_a_class_puts_back_what_it_switched_off(
     after = rewritten(tmp_path, "finally_of_manager", source, "loss.backward()", options=options)
     assert changed_lines(source, after) == wanted
     run(after, tmp_path / "after.py")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("behind", ["torch.set_grad_enabled(self.was)", "torch.set_grad_enabled(mode=self.was)"])
+def test_what_is_noted_too_late(tmp_path: pathlib.Path, behind: str) -> None:
+    """The mode is noted before the switch; a second time nothing is left to do, and `__enter__` gets no decorator."""
+    pytest.importorskip("torch")
+    source = CLASS.replace("        KEPT\n", "").replace("BEHIND", behind)
+    source = source.replace("set_grad_enabled(False)\n", f"set_grad_enabled(False)\n        {WAS}\n")
+    options = {"switches": "grad mode"}
+    after = rewritten(tmp_path, "finally_of_manager", source, "loss.backward()", options=options)
+    assert after.index(WAS) < after.index("torch.set_grad_enabled(False)")
+    assert rewritten(tmp_path, "finally_of_manager", after, "loss.backward()", options=options) == after
+    assert rewritten(tmp_path, "enable_grad", source, "loss.backward()").count("@torch.no_grad()") == 0
+    run(after, tmp_path / "after.py")

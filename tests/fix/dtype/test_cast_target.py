@@ -154,6 +154,24 @@ loss = criterion(out, load())
         {},
         ["loss = criterion(out, load().float())"],
     ),
+    "functions that a function makes, and a module": (
+        HEAD
+        + """from functools import partial
+def make(task):
+    match task:
+        case {"kind": "weighted"}:
+            return partial(F.binary_cross_entropy_with_logits, pos_weight=torch.ones(2))
+        case {"kind": "plain"}:
+            return F.binary_cross_entropy_with_logits
+    return nn.BCEWithLogitsLoss()
+def step(criterion):
+    return criterion(out, load())
+step(make(task))
+""",
+        "return criterion",
+        {},
+        ["return criterion(out, load().float())"],
+    ),
     "one of two functions": (
         HEAD + "loss_of = F.l1_loss if robust else F.mse_loss\nloss = loss_of(out, load())\n",
         "loss = loss_of",

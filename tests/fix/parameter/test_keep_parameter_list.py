@@ -153,3 +153,22 @@ def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> 
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "keep_parameter_list", after, again) == after
+
+
+SUMMED = (
+    HEAD
+    + """def configure(net, own):
+    named = own(net)
+    print(sum(p.numel() for _, p in named))
+    return torch.optim.SGD([p for _, p in named], lr=0.1)
+configure(model, kinds["all"])
+"""
+)
+
+
+@pytest.mark.parametrize("seen", [{"live_exhausted": "named"}, {}, {"live_exhausted": "other"}], ids=str)
+def test_an_iterator_that_was_seen_at_its_end(tmp_path, seen: dict) -> None:
+    """Where the program does not say what a call gives, the live variables do."""
+    after = rewritten(tmp_path, "keep_parameter_list", SUMMED, "return torch.optim", facts=seen)
+    wanted = ["named = list(own(net))"] if seen.get("live_exhausted") == "named" else []
+    assert changed_lines(SUMMED, after) == wanted

@@ -136,3 +136,28 @@ def test_the_names_of_an_adapter(tmp_path: pathlib.Path, test: str, wanted: str 
     found = proposed(write(tmp_path, {"train.py": loop(test)}), ADAPTER)
     edits = [splice(loop(test), one.edits) for one in found if one.edits]
     assert edits == ([loop(wanted)] if wanted else [])
+
+
+STAGES = """import yaml
+def only(model, prefixes):
+    return [p for n, p in model.named_parameters() if any(n == one or n.startswith(one + ".") for one in prefixes)]
+def run(model, plan):
+    for number, stage in enumerate(plan["stages"]):
+        torch.optim.SGD(only(model, stage["train"]), lr=0.1)
+run(model, yaml.safe_load(open("plan.yaml")))
+"""
+PLAN = """stages:
+  - name: top
+    train: [head]
+  - name: more
+    train: [head, encoder.layers.1]
+  - name: bottom
+    train: [encoder.layer.0]
+"""
+
+
+def test_one_stage_of_a_plan(tmp_path: pathlib.Path) -> None:
+    """The words of the other stages fit, and stay."""
+    (one,) = proposed(write(tmp_path, {"train.py": STAGES, "plan.yaml": PLAN}))
+    assert splice(PLAN, one.edits) == PLAN.replace("encoder.layer.0", "encoder.layers.0")
+    assert proposed(write(tmp_path, {"train.py": STAGES, "plan.yaml": PLAN.replace("encoder.layer.0", "head")})) == []

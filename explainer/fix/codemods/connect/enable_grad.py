@@ -224,7 +224,8 @@ def _left_off(context: Context) -> Iterator[Proposal]:
             and isinstance(one.value, ast.Call)
             and grad_state(one.value, names) is not None
         ]
-        if len(switches) != 1 or grad_state(switches[0].value, names) is not False or _has_backward(function):
+        is_off = len(switches) == 1 and grad_state(switches[0].value, names) is False
+        if not is_off or _has_backward(function) or function.name == "__enter__":
             continue
         if any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk_scope(function)):
             continue  # a decorator ends where a generator is made

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
 from explainer.fix.text.rewrite import in_block, indented, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import grad_state
-from explainer.source.name import Function, Names
+from explainer.source.name import Function, Names, dotted_name
 from explainer.source.network.freeze import find_freezes
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -34,6 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     program = context.program
     if context.options.get("switches") == "grad mode":
         yield from _of_classes(program)
+        yield from _noted_late(program)
     for file, function in program.functions():
         names = program.names(file)
         at = next((number for number, one in enumerate(function.body) if _yields(one)), None)
@@ -75,6 +76,35 @@ def _of_classes(program: Program) -> Iterator[Proposal]:
                 belief=_SURE,
                 title=f"Put back what `__enter__` switched off: `{text}` in `__exit__`",
             )
+
+
+def _noted_late(program: Program) -> Iterator[Proposal]:
+    """`was = torch.is_grad_enabled()` behind the switch whose undoing takes it: the mode is noted before."""
+    for file, function in program.functions():
+        names = program.names(file)
+        off = [one for one in function.body if isinstance(one, ast.Expr) and grad_state(one.value, names) is False]
+        if not off or not any(_sets_mode(one, names) for one in off):
+            continue
+        behind = function.body[function.body.index(off[0]) + 1 :]
+        noted = [one for one in behind if isinstance(one, ast.Assign) and _asks_mode(one.value, names)]
+        kept = dotted_name(noted[0].targets[0]) if noted else None
+        if kept is None or not _is_put_back(kept, file, names):
+            continue
+        yield Proposal(
+            edits=(remove_statement(file, noted[0]), insert_before(file, off[0], file.segment(noted[0]))),
+            culprit=culprit_of(file, off[0], f"switches grad mode off before `{kept}` is told what it was"),
+            belief=_SURE,
+            title=f"Note grad mode before it is switched off: `{file.segment(noted[0])}` first",
+        )
+
+
+def _is_put_back(kept: str, file: SourceFile, names: Names) -> bool:
+    """Whether grad mode is set to what a name holds."""
+    calls = [one for one in file.walk() if isinstance(one, ast.Call)]
+    sets = [one for one in calls if (names.qualified(one.func) or "").endswith(".set_grad_enabled")]
+    return any(
+        dotted_name(given) == kept for one in sets for given in (*one.args, *(word.value for word in one.keywords))
+    )
 
 
 def _asks_mode(node: ast.expr, names: Names) -> bool:

@@ -10,6 +10,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 
+from explainer.fix.clue.crash import crash_places
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.used_up import listed
 from explainer.source.file import SourceFile
@@ -27,12 +28,24 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each generator of parameters that is read twice, and for each filter that fits no name."""
     if not context.has_failed:
         return
+    fact = context.incident.fact("live_exhausted")
+    exhausted = frozenset(fact.value.split(", ")) if fact is not None else frozenset[str]()
     for file in context.program.parsed():
         for node in file.walk():
-            if isinstance(node, ast.Assign) and _is_generator(node.value, file, context):
+            if isinstance(node, ast.Assign) and (
+                _is_generator(node.value, file, context) or _is_seen(node, exhausted, file, context)
+            ):
                 yield from _used_up(node, file)
             elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
                 yield from _fits_nothing(node, file, context)
+
+
+def _is_seen(node: ast.Assign, exhausted: frozenset[str], file: SourceFile, context: Context) -> bool:
+    """Whether a function on the way to the failure gave a name an iterator that is at its end there."""
+    if not isinstance(node.value, ast.Call) or dotted_name(node.targets[0]) not in exhausted:
+        return False
+    scope = scope_of(node, file)
+    return any(one is file and scope_of(at, one) is scope for one, at in crash_places(context))
 
 
 def _is_generator(node: ast.expr, file: SourceFile, context: Context) -> bool:
@@ -50,7 +63,7 @@ def _is_generator(node: ast.expr, file: SourceFile, context: Context) -> bool:
         return any(isinstance(one, ast.Attribute) and one.attr == "parameters" for one in walk(node))
     target = resolver_of(context.program).function_of(node, Value(node, file))
     if target is None or not any(
-        isinstance(one, ast.Attribute) and one.attr == "parameters" for one in walk(target[1])
+        isinstance(one, ast.Attribute) and one.attr in ("parameters", "named_parameters") for one in walk(target[1])
     ):
         return False
     own = list(walk_scope(target[1]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
 from explainer.model.patch import Edit
-from explainer.source.network.name_test import STARTS, NameTest, Word, find_name_tests, fits, words_of
+from explainer.source.network.name_test import STARTS, NameTest, Word, find_name_tests, fits, groups_of
 from explainer.source.network.near_name import A_HEAD, SPELLED, Near, close_names, near_name, with_parts
 from explainer.source.program import Program
 
@@ -23,17 +23,27 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     seen: set[tuple[str, int]] = set()
     for tests in _of_one_statement(context.program):
-        pairs = [(test, word) for test in tests for word in words_of(test.words, context.program) or []]
-        words = {(word.file.path, word.start): (test, word) for test, word in pairs}
-        if (
-            not words
-            or set(words) <= seen
-            or any(fits(name, word.text, test.how) for test, word in words.values() for name in with_parts(live))
-        ):
-            continue
-        seen |= set(words)
-        yield from _proposed(list(words.values()), live)
-        yield from _anywhere(tests, live)
+        is_any = False
+        for pairs in _at_a_time(tests, context.program):
+            words = {(word.file.path, word.start): (test, word) for test, word in pairs}
+            is_fit = any(fits(name, word.text, test.how) for test, word in pairs for name in with_parts(live))
+            if not words or set(words) <= seen or is_fit:
+                continue
+            seen |= set(words)
+            is_any = True
+            yield from _proposed(list(words.values()), live)
+        if is_any:
+            yield from _anywhere(tests, live)
+
+
+def _at_a_time(tests: Sequence[NameTest], program: Program) -> Iterator[list[tuple[NameTest, Word]]]:
+    """The words that the tests compare with at a time: those of each stage of a plan, where a function gets them by stage."""
+    groups = [groups_of(test.words, program) for test in tests]
+    if len({len(each) for each in groups}) == 1:
+        for each in zip(*groups, strict=True):
+            yield [(test, word) for test, words in zip(tests, each, strict=True) for word in words]
+    else:
+        yield [(test, word) for test, each in zip(tests, groups, strict=True) for words in each[:1] for word in words]
 
 
 def _of_one_statement(program: Program) -> list[list[NameTest]]:
