@@ -36,6 +36,15 @@ opt = torch.optim.SGD([w], lr=0.1)
 """,
         "",
     ),
+    "fast weights of a module, by their gradients": (
+        HEAD
+        + """fast = dict(net.named_parameters())
+for _ in range(2):
+    loss(fast).backward()
+    fast = {k: v - 0.1 * v.grad for k, v in fast.items()}
+""",
+        "fast = {",
+    ),
     "a result that nobody trains": (
         HEAD
         + """w = torch.ones(3, requires_grad=True)
@@ -79,6 +88,17 @@ w = w - 0.1 * g
     ),
 }
 WRONG = {
+    "a dictionary of own leaves": (
+        HEAD
+        + """params = {"w": torch.randn(3, requires_grad=True), "b": torch.zeros(1, requires_grad=True)}
+for _ in range(3):
+    loss = (params["w"].sum() + params["b"]).square().sum()
+    loss.backward()
+    params = {k: v - 0.1 * v.grad for k, v in params.items()}
+""",
+        "params = {k",
+        ["params = {k: (v - 0.1 * v.grad).detach().requires_grad_(True) for k, v in params.items()}"],
+    ),
     "a random start": (
         HEAD
         + """def attack(net, x):

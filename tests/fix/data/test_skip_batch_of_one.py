@@ -335,3 +335,21 @@ for x in DataLoader(data, batch_sampler=Buckets([0, 1] * 4 + [0], 4, cfg["drop_l
     cut, option = sorted(found, key=lambda one: -one.belief)
     assert (cut.culprit.code or "").strip() == "if bucket:"
     assert [(pathlib.Path(one.file).name, one.new) for one in option.edits] == [("cfg.json", "true")]
+
+
+def test_an_iterator_of_the_program_s_own(tmp_path: pathlib.Path) -> None:
+    """However it cuts its batches: the loop passes over one of one sample."""
+    source = HEAD + """class Rows:
+    def __iter__(self):
+        self.at = 0
+        return self
+    def __next__(self):
+        if self.at >= len(data):
+            raise StopIteration
+        self.at += 4
+        return data[slice(self.at - 4, self.at)], 1
+for x, y in Rows():
+    net(x)
+"""  # fmt: skip
+    after = rewritten(tmp_path, "skip_batch_of_one", source, "    net(x)", message=ONE)
+    assert diff_lines(source, after) == ["+    if len(x) == 1:", "+        continue"]

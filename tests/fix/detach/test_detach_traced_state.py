@@ -365,3 +365,71 @@ def test_what_a_method_of_its_own_keeps_is_detached_there(text: str, is_first: b
     if is_first:
         assert max(found, key=lambda one: one.belief).edits == found[changed.index(wanted)].edits
         run(tmp_path, "fixed", splice(TOP + text, found[changed.index(wanted)].edits) or "")
+
+
+METER = """
+class Meter:
+    def __init__(self):
+        self.total = torch.zeros(())
+
+    def update(self, value):
+        self.total += value
+
+
+meter = Meter()
+for step in range(3):
+    optimizer.zero_grad()
+    loss = head(cell(torch.randn(2, 3))).square().mean()
+    meter.update(loss)
+    (loss / meter.total).backward()
+    optimizer.step()
+"""
+WORLD = """
+def world():
+    seen = torch.zeros(2, 3)
+    while True:
+        action = yield seen
+        seen = torch.tanh(seen + action)
+
+
+run = world()
+seen = next(run)
+for step in range(3):
+    optimizer.zero_grad()
+    seen = run.send(head(cell(seen)))
+    seen.square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_sum_that_is_kept_goes_on_without_what_is_over(tmp_path: pathlib.Path) -> None:
+    """What is added keeps its graph."""
+    assert mended(tmp_path, METER) == [
+        "-        self.total += value", "+        self.total = self.total.detach() + value"
+    ]  # fmt: skip
+
+
+def test_a_generator_s_names_outlive_a_step(tmp_path: pathlib.Path) -> None:
+    """The state that it holds, and the name that the loop holds what it handed out by."""
+    assert mended(tmp_path, WORLD) == [
+        "-        seen = torch.tanh(seen + action)",
+        "+        seen = torch.tanh(seen.detach() + action)",
+        "-    seen = run.send(head(cell(seen)))",
+        "+    seen = run.send(head(cell(seen.detach())))",
+    ]
+
+
+def mended(folder: pathlib.Path, text: str) -> list[str]:
+    """What the one edit changes of a program that it was traced for, and that runs with it."""
+    import gradfix
+
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(folder, "train", TOP + text)
+    program = write(folder, {"train.py": TOP + text})
+    (found,) = find_codemod("detach_traced_state")(
+        Context(program=program, incident=replace(failed(), traced=seen.lines))
+    )
+    after = splice(TOP + text, found.edits)
+    assert after is not None
+    run(folder, "fixed", after)
+    return diff_lines(TOP + text, after)

@@ -19,6 +19,10 @@ MISSING = "ReduceLROnPlateau.step() missing 1 required positional argument: 'met
 CURED = {
     "the evaluation's": (LOOP, "sched.step(val)"),
     "the loss of training alone": (LOOP.replace("    val = evaluate(net)\n", ""), "sched.step(train_loss)"),
+    "what losses are added up in": (
+        LOOP.replace("train_loss = train(net)\n    val = evaluate(net)", "total = 0.0\n    for loss in train(net):\n        total += loss.item()"),
+        "sched.step(total)",
+    ),
     "what grows": (
         LOOP.replace("opt, patience", 'opt, mode="max", patience').replace("val =", "val_loss, val_acc ="), "sched.step(val_acc)",
     ),

@@ -42,6 +42,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                     seen.add(node.value)
                     yield proposal
                 yield from _rebound(node, file, names, context)
+                yield from _collected(node, file, context)
                 for proposal in _replaced(node, file, context):
                     seen.add(node.value)
                     yield proposal
@@ -185,6 +186,36 @@ def _is_listed(name: str, node: ast.Assign, file: SourceFile) -> bool:
         and bound.name in ("params", "parameters", "weights", "trainable", "variables")
         and any(dotted_name(one) == name for one in bound.node.elts)
         for bound in bounds_of(scope_of(node, file))
+    )
+
+
+def _collected(node: ast.Assign, file: SourceFile, context: Context) -> Iterator[Proposal]:
+    """`params = {k: p - lr * p.grad for k, p in params.items()}` of leaves that the program made itself: each is a leaf again.
+
+    What began as a module's parameters may be differentiated through, as the fast weights of an inner loop are.
+    """
+    name, made = dotted_name(node.targets[0]), node.value
+    value = made.value if isinstance(made, ast.DictComp) else made.elt if isinstance(made, ast.ListComp) else None
+    if name is None or not isinstance(made, (ast.DictComp, ast.ListComp)) or not isinstance(value, ast.BinOp):
+        return
+    walked = {dotted_name(one) for part in made.generators for one in walk(part.iter)}
+    own = dotted_name(value.left)
+    reads = any(isinstance(one, ast.Attribute) and dotted_name(one) == f"{own}.grad" for one in walk(value.right))
+    begun = [one.node for one in bounds_of(scope_of(node, file)) if one.name == name and one.node is not made]
+    is_own = bool(begun) and not any(
+        isinstance(one, ast.Attribute) and one.attr in ("named_parameters", "parameters")
+        for each in begun
+        for one in walk(each)
+    )
+    if name not in walked or own is None or not reads or type(value.op) not in _SYMBOLS or not is_own:
+        return
+    is_off = grad_mode_cut(node, file, context.program) is not None
+    yield Proposal(
+        edits=(put_method(file, value, ".requires_grad_(True)" if is_off else ".detach().requires_grad_(True)"),),
+        culprit=culprit_of(
+            file, value, f"makes what `{name}` holds of results, which are no leaves and have no `.grad`"
+        ),
+        belief=2.2,
     )
 
 

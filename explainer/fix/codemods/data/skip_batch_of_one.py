@@ -20,7 +20,7 @@ from explainer.source.file import SourceFile
 from explainer.source.loop.chunk import PIECES, REST, SLICE, STARTS, Chunk, chunks_of_loop, find_chunks, taken
 from explainer.source.program import Program
 from explainer.source.setting.flow import settings_behind
-from explainer.source.value.binding import default_of
+from explainer.source.value.binding import Value, default_of
 from explainer.source.value.flow import arguments_of
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
@@ -40,6 +40,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         found = list(_of_loop(file, loop, context.program))
         if found:
             yield from found
+            return
+    for file, loop in loops_round(context):
+        edits = _passed_over(file, loop, context.program) if isinstance(loop, ast.For) else ()
+        if isinstance(loop, ast.For) and edits:
+            yield Proposal(edits=edits, culprit=culprit_of(file, loop.iter, _WHY), belief=1.0)
             return
     for maker in makers_of_trainer(context.program):
         yield from _of_maker(maker, context.program)
@@ -85,11 +90,21 @@ def _skipped(chunks: Sequence[Chunk], maker: Maker | None) -> Iterator[Proposal]
     )
 
 
+def _passed_over(file: SourceFile, loop: ast.For, program: Program) -> tuple[Edit, ...]:
+    """The guard of a loop over an object of the program whose batches are cut in ways that are not read: an iterator class."""
+    if not resolver_of(program).classes_of(Value(loop.iter, file)):
+        return ()
+    return _guarded(file, loop)
+
+
 def _guard(maker: Maker) -> tuple[Edit, ...]:
     """The loop that trains skips a batch of one; none where its batch may be a dictionary, whose length says nothing."""
     if maker.walked is None:
         return ()
-    file, loop = maker.walked
+    return _guarded(*maker.walked)
+
+
+def _guarded(file: SourceFile, loop: ast.For | ast.AsyncFor) -> tuple[Edit, ...]:
     target = taken(loop)[1]
     first = target.elts[0] if isinstance(target, ast.Tuple) else None
     if not isinstance(first, ast.Name) or loop.body[0].lineno == loop.lineno:

@@ -10,15 +10,16 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.clue.trace import traced_statements
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.graph.detachment import CUTS, PUTS
-from explainer.fix.text.rewrite import put_method
+from explainer.fix.text.rewrite import operand, put_method
 from explainer.model.finding import Culprit
 from explainer.model.patch import Edit
 from explainer.model.trace import CARRIED, TAKEN
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names, dotted_name
+from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
 from explainer.source.value.binding import all_parameters, bounds_of, scope_of
 from explainer.source.value.callee import leads_to
@@ -39,9 +40,19 @@ def propose(context: Context) -> Iterator[Proposal]:
     ):
         edits: dict[Edit, None] = {}
         places: list[tuple[SourceFile, ast.stmt]] = []
-        for _, file, statement in traced_statements(kind, context):
+        for line, file, statement in traced_statements(kind, context, guesses=kind == TAKEN):
+            if line.is_guess and not (carried := _names_of_round(statement, file, context.program)):
+                continue
+            if kind == TAKEN and (sum_up := _added_to(statement, file, context.program)) is not None:
+                edits[sum_up] = None
+                places.append((file, statement))
+                continue
             stored = list(_stored(statement, file)) if statement not in used else []
-            found = stored or (list(_attributes(statement, file)) if kind == TAKEN else [])
+            found = stored or (list(_attributes(statement, file, context.program)) if kind == TAKEN else [])
+            if line.is_guess:  # the line runs on values of its own step too: a layer's, behind what it is given
+                found = [one for one in found if isinstance(one, ast.Name) and one.id in carried]
+                if not found:
+                    continue
             cuts = tuple(_edits(found, statement, file, context))
             if not cuts:
                 edits = {}
@@ -52,6 +63,17 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
     yield from _kept_beside(context)
     yield from _kept_apart(context)
+
+
+def _added_to(statement: ast.stmt, file: SourceFile, program: Program) -> Edit | None:
+    """`self.total += value` as `self.total = self.total.detach() + value`: the sum so far has no graph, what is added keeps its own."""
+    sign = {ast.Add: "+", ast.Sub: "-"}.get(type(statement.op)) if isinstance(statement, ast.AugAssign) else None
+    if sign is None or not isinstance(statement, ast.AugAssign) or _kept_name(statement.target) is None:
+        return None
+    kept = file.segment(statement.target)
+    if any(ast.unparse(one.loss) == kept for one in find_backwards(program)):
+        return None  # the loss of each step, which is to begin anew
+    return edit_of(file, statement, f"{kept} = {kept}.detach() {sign} {operand(file, statement.value)}")
 
 
 def _edits(found: list[ast.expr], statement: ast.stmt, file: SourceFile, context: Context) -> Iterator[Edit]:
@@ -144,7 +166,7 @@ def _kept_apart(context: Context) -> Iterator[Proposal]:
     edits: dict[Edit, None] = {}
     culprit: Culprit | None = None
     for _, file, statement in taken:
-        for node in _attributes(statement, file):
+        for node in _attributes(statement, file, context.program):
             owner = context.program.names(file).class_of(node)
             kept = _stores(node, owner, statements, file) if owner is not None else []
             if not kept:
@@ -193,7 +215,7 @@ def _stored(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
     yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
 
 
-def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
+def _attributes(statement: ast.stmt, file: SourceFile, program: Program) -> Iterator[ast.expr]:
     """What a statement reads, as an operand or argument, of what outlives the step.
 
     `self.state`, `bank.slots[key]`, `memory["mean"]`, a name that the function declares `nonlocal` or `global`.
@@ -201,7 +223,7 @@ def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
     stored = {
         ast.unparse(one) for one in file.walk() if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
     }
-    outer = _outer_names(statement, file)
+    outer = _outer_names(statement, file) | _names_of_round(statement, file, program)
     for node in walk(statement):
         above = file.parents.get(node)
         is_outer = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in outer
@@ -217,6 +239,35 @@ def _attributes(statement: ast.stmt, file: SourceFile) -> Iterator[ast.expr]:
         is_operand = isinstance(above, ast.BinOp) or (isinstance(above, ast.Call) and node in above.args)
         if is_read and is_operand and isinstance(node, ast.expr) and not _is_made(node, file):
             yield node
+
+
+def _names_of_round(statement: ast.stmt, file: SourceFile, program: Program) -> set[str]:
+    """The local names that a statement reads before its round of a loop binds them: they hold what an earlier step made.
+
+    Of loops whose rounds are steps, which end with a backward, or hand something out of a generator. A sum that goes on, as
+    `total = total + loss`, is no state.
+    """
+    found: set[str] = set()
+    for loop in loops_of(statement, file):
+        if not _is_step(loop, file, program):
+            continue
+        bound = {name: one for one in walk(loop) if isinstance(one, ast.Assign) for name in bound_names(one)}
+        found |= {name for name, one in bound.items() if not before(one, statement) and not _is_sum(one, name)}
+        found -= set(bound_names(loop))
+    return found
+
+
+def _is_step(loop: ast.For | ast.While, file: SourceFile, program: Program) -> bool:
+    inside = set(walk(loop))
+    backwards = [one.statement for one in find_backwards(program)]
+    is_trained = any(one in inside or leads_to(one, loop, file, program) for one in backwards)
+    return is_trained or any(isinstance(one, ast.Yield) for one in inside)
+
+
+def _is_sum(statement: ast.Assign, name: str) -> bool:
+    value = statement.value
+    parts = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else ()
+    return any(dotted_name(one) == name for one in parts)
 
 
 def _outer_names(statement: ast.stmt, file: SourceFile) -> set[str]:

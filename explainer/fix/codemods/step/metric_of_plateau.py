@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.codemod import Context, Proposal, culprit_of
@@ -24,6 +24,7 @@ from explainer.source.value.resolve import resolver_of
 _MISSING = "missing 1 required positional argument: 'metrics'"
 _PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
 _HELD_OUT = re.compile(r"(?<![a-z])(?:val|valid|validation|eval|evaluation|dev|test)(?![a-z])", re.IGNORECASE)
+_SHRINKS = re.compile(r"loss|err", re.IGNORECASE)
 _GROWS = re.compile(r"acc|f1|score|auc|iou|bleu|recall|precision|dice|r2|reward|return", re.IGNORECASE)
 
 
@@ -70,4 +71,15 @@ def _names(statement: ast.stmt, file: SourceFile, *, grows: bool) -> list[str]:
     bound = [name for one in before if isinstance(one, ast.Assign) for name in bound_names(one) if "." not in name]
     fitting = [one for one in dict.fromkeys(bound) if bool(_GROWS.search(one)) == grows]
     held_out = [one for one in fitting if _HELD_OUT.search(one)]
-    return held_out or [one for one in fitting if grows or re.search(r"loss|err", one, re.IGNORECASE)]
+    named = held_out or [one for one in fitting if grows or _SHRINKS.search(one)]
+    return named or ([] if grows else list(dict.fromkeys(_sums(before))))
+
+
+def _sums(statements: Sequence[ast.stmt]) -> Iterator[str]:
+    """What losses are added up in: `total` of `total += loss.item()`."""
+    for node in (each for one in statements for each in walk(one)):
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        is_loss = any(isinstance(one, ast.Name) and _SHRINKS.search(one.id) for one in walk(node.value))
+        if is_loss and isinstance(node.target, ast.Name):
+            yield node.target.id
