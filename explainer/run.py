@@ -19,7 +19,17 @@ from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
-from explainer.model.incident import CAUGHT, EARLY_CLIP, SEEN, TOLD_NO, Fact, Incident, LogLine, MetricRow
+from explainer.model.incident import (
+    CAUGHT,
+    EARLY_CLIP,
+    SEEN,
+    TOLD_NO,
+    ExceptionRecord,
+    Fact,
+    Incident,
+    LogLine,
+    MetricRow,
+)
 from explainer.model.repair import Run
 from explainer.model.report import Report
 from explainer.model.trace import CROSSED, NOT_FINITE
@@ -264,16 +274,31 @@ def _variables_of(job: Job) -> Mapping[str, str]:
 
 def _with_facts(incident: Incident, failures: Sequence[Failure]) -> Incident:
     """An incident that was printed, with what was seen live at that failure: its frames too, where only the message was printed."""
-    said = {(record.type.rpartition(".")[2], record.message.strip()[:200]) for record in incident.exceptions}
+    said = {_words(record) for record in incident.exceptions}
+    # What a program raises of one that it had caught says nothing of where that came from.
+    inner = said - {_words(record) for record in incident.exceptions[1:] if _is_raised_again(record)}
+    said = inner if inner & {_words(failure) for failure in failures} else said
     # What a worker raised was seen there, and is only handed on by the process that waits for it.
     last_first = failures[::-1]
     for failure in sorted(last_first, key=lambda one: _HANDED_ON.match(one.message) is not None):
-        if (failure.type.rpartition(".")[2], failure.message.strip()[:200]) in said:
+        if _words(failure) in said:
             if not any(record.frames for record in incident.exceptions):
                 whole = next(iter(read_text(failure.text)), None)
                 incident = replace(incident, exceptions=whole.exceptions) if whole is not None else incident
             return with_live_facts(incident, failure)
     return incident
+
+
+def _words(one: ExceptionRecord | Failure) -> tuple[str, str]:
+    """By what a failure that was printed and one that was noted are known as the same."""
+    return one.type.rpartition(".")[2], one.message.strip()[:200]
+
+
+def _is_raised_again(record: ExceptionRecord) -> bool:
+    """Whether the program raises it by a line of its own, for another one: `raise RuntimeError("training failed") from error`."""
+    last = record.frames[-1] if record.frames else None
+    is_own = last is not None and last.library is None and (last.code or "").lstrip().startswith("raise ")
+    return is_own and record.link in ("direct_cause", "during_handling")
 
 
 def steps_so_far(processes: Sequence[ProcessReport]) -> tuple[tuple[str, int], ...]:

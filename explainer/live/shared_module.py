@@ -17,7 +17,7 @@ MAX_MODULES = 200
 MAX_PAIRS = 4
 # The words of `source.network.shared_module`, which is not there in the user's process.
 _APART = re.compile(
-    r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|old_|_old|polyak",
+    r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|(?<![a-z])(?:old|prev|previous)(?![a-z])|polyak",
     re.IGNORECASE,
 )
 _LEARNS = re.compile(r"student|pupil|learner|online", re.IGNORECASE)

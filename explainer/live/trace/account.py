@@ -96,11 +96,13 @@ class Account:
     def written(self, moved: Iterable[tuple[Any, Any, str]]) -> list[dict[str, Any]]:
         """The first write into each saved tensor that moved, and the line that saved it: of those of a loop each line once."""
         found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        passes = self._graphs.passes
+        thread = passes[-1].thread if passes else threading.get_ident()  # which may be over when this is asked
         for node, tensor, name in moved:
             number = sequence_of(node)
             if number is None or not hasattr(tensor, "untyped_storage"):
                 continue
-            writes = self._writes.after(tensor, number, threading.get_ident())
+            writes = self._writes.after(tensor, number, thread)
             if writes:
                 told = _told(writes[0])
                 read = self._reader(node, name)

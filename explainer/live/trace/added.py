@@ -39,7 +39,7 @@ _Lines = tuple[Place | None, Place | None]
 class Read:
     """A number that was read from what a graph computed, by the operation `number`; `base` is the term that it is the value of.
 
-    `is_part` says that the term is part of the loss that the sums are of.
+    `is_part` says that the term is one of the loss that the sums are of.
     """
 
     number: int

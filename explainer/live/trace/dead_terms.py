@@ -82,9 +82,9 @@ class DeadTerms:
                 if one not in seen:
                     seen.add(one)
                     queue.append(one)
-        self._look_at_given(number, seen)
+        self._look_at_given(seen)
 
-    def _look_at_given(self, root: int, looked_at: set[int]) -> None:
+    def _look_at_given(self, looked_at: set[int]) -> None:
         """Numbers that are added further down than they were read, as 0-dim tensors or as they are."""
         self._added.saw_terms(looked_at)
         sums = [
@@ -97,14 +97,14 @@ class DeadTerms:
             if each in self._given and (each == number or each not in looked_at)
         ]
         if given:
-            parts = {one for one, _ in self._flow.upstream(root)}
+            parts = looked_at | {self._added.base(one) for one in looked_at}
             reads = [*self._reads(parts)]
             # `(x - m).exp().sum().log() + m`: what is taken off before is no term.
             if not {one.value for one in reads} & set(self._taken):
                 self._added.saw_sums(given, reads)
 
     def _reads(self, parts: set[int]) -> Iterator[Read]:
-        """The numbers that were read of what a graph has computed, of parts of the loss too; a list by its sum."""
+        """The numbers that were read of what a graph has computed, of terms of the loss too; a list by its sum."""
         for number, _, value in self._left:
             one = self._flow.get(number)
             is_read = one is not None and one.took_grad and one.grad_mode and len(one.inputs) == 1 and not one.leaves

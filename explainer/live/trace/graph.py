@@ -22,7 +22,8 @@ _RUNNING = ("running_mean", "running_var")
 class Pass:
     """One backward: its line, the lines that led to it, whether it kept the graph, how many operations there were.
 
-    `nodes` are those that it went through, by autograd's numbers, and `leaves` the ids of the tensors at their ends.
+    `nodes` are those that it went through, by autograd's numbers, and `leaves` the ids of the tensors at their ends. The numbers are
+    those of one `thread`.
     """
 
     place: Place | None
@@ -31,6 +32,7 @@ class Pass:
     at: int
     nodes: frozenset[int] = field(default_factory=frozenset)
     leaves: frozenset[int] = field(default_factory=frozenset)
+    thread: int = 0
 
 
 class Graphs:
@@ -60,7 +62,7 @@ class Graphs:
             numbers.append(number)
             if len(self._writes):
                 yield from self._hidden(node, number, thread)
-        self.passes.append(Pass(*places, keeps, at, frozenset(numbers), frozenset(leaves)))
+        self.passes.append(Pass(*places, keeps, at, frozenset(numbers), frozenset(leaves), thread))
 
     def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, str, Any, Write]]:
         if hasattr(node, "saved_tensors"):

@@ -14,7 +14,7 @@ from explainer.source.value.binding import Value, bounds_of, scope_of
 from explainer.source.value.resolve import resolver_of
 
 MEANT_APART = re.compile(
-    r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|old_|_old|polyak",
+    r"teacher|target|(?<![a-z])ema(?![a-z])|moving_?average|momentum|refer|(?<![a-z])ref(?![a-z])|shadow|anchor|snapshot|(?<![a-z])(?:old|prev|previous)(?![a-z])|polyak",
     re.IGNORECASE,
 )
 

@@ -370,6 +370,22 @@ RIGHT |= {
     ),
 }
 WRONG |= {
+    "a start that is learned": (
+        """import torch
+from torch import nn
+torch.manual_seed(0)
+first, cell = nn.Parameter(torch.randn(1, 1, 4)), nn.GRU(3, 4)
+opt = torch.optim.Adam([first, *cell.parameters()])
+hidden = first.expand(1, 2, 4).contiguous()
+for x in torch.randn(3, 5, 2, 3):
+    y, hidden = cell(x, hidden)
+    opt.zero_grad()
+    y.pow(2).mean().backward()
+    opt.step()
+""",
+        "backward()",
+        ["+    hidden = hidden.detach()"],
+    ),
     "a list of pairs": (
         CELLS
         + """states = net.start(2)

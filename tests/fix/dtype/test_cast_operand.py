@@ -12,6 +12,11 @@ MEAN = {"message": "mean(): could not infer output dtype. Got: Long"}
 WRITTEN = {"options": {"written": True}}
 SPECTRUM = {"message": "Unsupported dtype BFloat16"}
 RIGHT = {
+    "whole numbers, which would cut fractions off": (
+        HEAD + "y.index_add_(0, i, x)\n",
+        "y.index",
+        WRITTEN | {"fields": {"left_type": "Long", "right_type": "Float"}},
+    ),
     "a transform of float32": (HEAD + "f = torch.fft.fft(a.float()).real\n", "f =", SPECTRUM),
     "another message about a transform": (HEAD + "f = torch.fft.fft(a).real\n", "f =", MEAN),
     "cast already": (HEAD + "f = torch.linalg.cholesky(a.float())\n", "f =", CHOLESKY),

@@ -220,3 +220,26 @@ def test_what_another_callback_has_unscaled(tmp_path) -> None:
 @pytest.mark.parametrize("source", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_callback_that_may_not_have_unscaled(tmp_path, source: str) -> None:
     assert rewritten(tmp_path, "order_scaler", source, "# again", message=TWICE) == source
+
+
+EARLY = """import torch
+class Engine:
+    def __init__(self, net):
+        self.net, self.opt = net, torch.optim.SGD(net.parameters(), 0.1)
+        self.scaler = torch.amp.GradScaler("cpu")
+    def step(self, loss):
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.opt)
+        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.scaler.update()
+"""
+
+
+def test_a_step_before_unscaling(tmp_path) -> None:
+    """It follows the clipping, right before the update."""
+    message = "unscale_() is being called after step()."
+    after = rewritten(tmp_path, "order_scaler", EARLY, "unscale_", message=message)
+    assert diff_lines(EARLY, after) == ["-        self.scaler.step(self.opt)", "+        self.scaler.step(self.opt)"]
+    assert after.index("clip_grad_norm_") < after.index("scaler.step") < after.index("update")
+    assert rewritten(tmp_path, "order_scaler", after, "unscale_", message=message) == after

@@ -265,7 +265,8 @@ def _of_state(one: Carried, form: str, program: Program) -> Found | None:
     file = one.file
     why = f"hands `{one.name}` on to the next step with the graph of this one"
     uses = _uses_before_binding(one, program)
-    is_tensor = form == TENSOR and isinstance(one.start, ast.Call)
+    # A start that is learned keeps its graph for the first step, where the value is taken up too.
+    is_tensor = form == TENSOR and isinstance(one.start, ast.Call) and not begins_with_graph(one, program)
     if is_tensor and len(uses) == 1 and _is_argument(uses[0], one) and not _is_repeated(uses[0], one):
         return (
             (put_method(file, uses[0], ".detach()"),),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from explainer.fix.clue.blame import crash_frames
 from explainer.fix.clue.crash import raised_at
+from explainer.fix.clue.seen import seen as seen_live
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import put_method, spell
 from explainer.source.file import SourceFile
@@ -186,12 +187,13 @@ def _at_births(
 def _at_call(
     value: Value, births: Sequence[Birth], call: ast.Call, context: Context, seen: set[tuple[str, int]]
 ) -> Iterator[Proposal]:
-    """A cast of what a module is called with, where that is float64 or comes from where the source does not show."""
+    """A cast of what a module is called with, where that is float64, by source or live, or comes from where source does not show."""
     file, node = value.file, value.node
     if (file.path, id(node)) in seen or not is_module(call.func, file, context.program):
         return
     is_hidden = not any(isinstance(one.node, ast.Call) for one in origins(value, context.program))
-    if not births and not (is_hidden and _got_double(context)):
+    is_seen = (tensor := seen_live(node, context)) is not None and tensor.dtype == "float64"
+    if not births and not ((is_hidden or is_seen) and _got_double(context)):
         return
     seen.add((file.path, id(node)))
     yield Proposal(

@@ -14,13 +14,11 @@ from explainer.fix.clue.blame import crash_frames
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import operand, put_method
 from explainer.source.file import SourceFile
+from explainer.source.graph.indexed_write import WHOLE_TYPES, indexed_write
 from explainer.source.name import Names, dotted_name
 from explainer.source.value.dtype import stated_dtype
 
 _KERNEL = re.compile(r"[a-z_]+")
-_WRITERS = frozenset(
-    ("index_add_", "index_add", "index_copy_", "index_copy", "scatter_add_", "scatter_add", "scatter_", "scatter_reduce_")
-)  # fmt: skip
 _UNSUPPORTED = re.compile(r"[Uu]nsupported dtype (BFloat16|Half)")
 _PARTS = frozenset(("real", "imag", "abs", "angle"))
 _REAL = frozenset(("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn"))
@@ -28,8 +26,12 @@ _ALIASES = {"addmm": "matmul", "mean": "mean", "geqrf": "qr", "svd": "svd", "lin
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each operation that the message means on the lines that the traceback names."""
-    if not context.has_failed:
+    """An edit for each operation that the message means on the lines that the traceback names.
+
+    Nothing is written where whole numbers are to hold fractions: cast to them, these would be cut off.
+    """
+    is_cut_off = context.options.get("written") and str(context.fields.get("left_type")).lower() in WHOLE_TYPES
+    if not context.has_failed or is_cut_off:
         return
     for file in context.program.parsed():
         frames = crash_frames(file, context)
@@ -46,37 +48,17 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _written(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
     """`y[i] = f(x)` becomes `y[i] = f(x).to(y.dtype)`, and so does what `y.index_add_(0, i, f(x))` adds."""
-    if isinstance(node, ast.Call):
-        yield from _written_by_method(node, file)
-    if (
-        not isinstance(node, ast.Assign)
-        or not isinstance(node.targets[0], ast.Subscript)
-        or isinstance(node.value, ast.Constant)
-    ):
+    target, value = indexed_write(node) or (None, None)
+    if target is None or value is None or isinstance(value, ast.Constant):
         return
-    name = operand(file, node.targets[0].value)
-    if file.segment(node.value).endswith(f".to({name}.dtype)"):
-        return
-    yield Proposal(
-        edits=(put_method(file, node.value, f".to({name}.dtype)"),),
-        culprit=culprit_of(file, node, f"writes values of another dtype into `{name}`"),
-        belief=1.2,
-    )
-
-
-def _written_by_method(node: ast.Call, file: SourceFile) -> Iterator[Proposal]:
-    owner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS else None
-    given = next((one.value for one in node.keywords if one.arg in ("source", "src")), None)
-    value = given or (node.args[2] if len(node.args) > 2 else None)
-    if not isinstance(owner, ast.Name) or value is None or isinstance(value, ast.Constant):
-        return
-    if file.segment(value).endswith(f".to({owner.id}.dtype)"):
-        return
-    yield Proposal(
-        edits=(put_method(file, value, f".to({owner.id}.dtype)"),),
-        culprit=culprit_of(file, node, f"writes values of another dtype into `{owner.id}`"),
-        belief=1.2,
-    )
+    name = operand(file, target)
+    is_known = isinstance(node, ast.Assign) or isinstance(target, ast.Name)
+    if is_known and not file.segment(value).endswith(f".to({name}.dtype)"):
+        yield Proposal(
+            edits=(put_method(file, value, f".to({name}.dtype)"),),
+            culprit=culprit_of(file, node, f"writes values of another dtype into `{name}`"),
+            belief=1.2,
+        )
 
 
 def _operation(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:

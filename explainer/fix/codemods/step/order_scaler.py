@@ -35,6 +35,7 @@ from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import block_of
 from explainer.source.value.resolve import resolver_of
 
+_AFTER_STEP = "unscale_() is being called after step()"
 _TWICE = "unscale_() has already been called on this optimizer"
 
 
@@ -54,6 +55,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _unscaled_twice(acts)
             yield from _stepped_plainly(acts)
             yield from _without_update(acts, message)
+            yield from _stepped_early(acts, message)
 
 
 def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
@@ -190,6 +192,26 @@ def _repeated(acts: Sequence[Act]) -> Iterator[Proposal]:
                 culprit=culprit_of(second.file, second.call, "unscales gradients that were unscaled already"),
                 belief=1.5,
             )
+
+
+def _stepped_early(acts: Sequence[Act], message: str) -> Iterator[Proposal]:
+    """`scaler.step(opt)` before `scaler.unscale_(opt)` and what clips by it: the step follows both."""
+    for step in _of(acts, SCALER_STEP) if _AFTER_STEP in message else ():
+        file, block = step.file, list(block_of(step.statement, step.file))
+        behind = block[block.index(step.statement) + 1 :] if step.statement in block else []
+        unscaled = [one for one in _of(acts, UNSCALE) if one.statement in behind]
+        if not unscaled or ast.dump(unscaled[0].call.args[0]) != ast.dump(step.call.args[0]):
+            continue
+        updates = [one.statement for one in _of(acts, UPDATE) if one.statement in behind]
+        last = _with_clips(unscaled[0], acts)[-1]
+        text = file.segment(step.statement)
+        put = insert_before(file, updates[0], text) if updates else insert_after(file, last, text)
+        yield Proposal(
+            edits=(remove_statement(file, step.statement), put),
+            culprit=culprit_of(file, step.call, "steps before the gradients are unscaled and clipped"),
+            belief=2.2,
+            title="Step after unscaling and clipping: `unscale_`, clip, `scaler.step`, `scaler.update`",
+        )
 
 
 def _stepped_plainly(acts: Sequence[Act]) -> Iterator[Proposal]:
