@@ -40,7 +40,7 @@ from explainer.source.network.ownership import chooses_parts
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.departures import departures_told
-from explainer.verification.given_up import GivenUp, dropped, given_up
+from explainer.verification.given_up import GivenUp, dropped, given_up, left_out_of_loss
 from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
@@ -56,6 +56,7 @@ from explainer.workflow import explain_incident, plan_report, program_of
 
 ASSERTED = "device/device-side-assert"
 MISMATCH = "shape/batch-mismatch"
+NOT_FROM_MODEL = "no-graph/loss-not-from-model"
 # The families of causes that happen in the flow of values, where a trace sees them.
 TRACEABLE = frozenset(
     ("inplace", "no-graph", "backward", "nan", "checkpoint", "compile", "shape/index-out-of-range", ASSERTED)
@@ -408,6 +409,14 @@ def _caught_before(processes: Sequence[ProcessReport], root: str) -> Iterator[In
             yield _left_out(each)
 
 
+def _missing_term(processes: Sequence[ProcessReport], root: str) -> Incident | None:
+    """What a program caught while it put its loss together: nothing was left in the sum that trains."""
+    missing = next((each for one in processes for each in left_out_of_loss(one, root)), None)
+    if missing is None:
+        return None
+    return _with_fact(_of_failure(missing), CAUGHT, "the program caught this, and left the term out of its loss")
+
+
 def _swallowed(process: ProcessReport) -> Iterator[Incident]:
     """The exception that operations raised again and again, of a process that made no step: each batch is skipped for it."""
     raised = Counter((one.type, one.message) for one in process.failures if one.text)
@@ -445,8 +454,10 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
     ):
         return _before_the_kernel(incident, processes)
     if incident is not None and incident.exceptions:
-        traced = _with_facts(incident, [failure for one in processes for failure in one.failures])
-        if traced.traced or any(one.name == GROWTH for one in traced.facts):
+        cause = run.report.findings[0].cause if run.report is not None and run.report.findings else ""
+        missing = _missing_term(processes, root) if cause == NOT_FROM_MODEL else None
+        traced = missing or _with_facts(incident, [failure for one in processes for failure in one.failures])
+        if traced.traced or any(one.name in (GROWTH, CAUGHT) for one in traced.facts):
             return traced
         # An exception without a known cause may be what came of others that the program had caught.
         if run.report is not None and run.report.findings:

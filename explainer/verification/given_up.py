@@ -82,6 +82,11 @@ def dropped(processes: Sequence[ProcessReport], root: str, *, is_always: bool = 
                 yield GivenUp(failure=failure, count=count, steps=steps, is_beside=True)
 
 
+def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
+    """What a process caught while it put a loss together, with a handler that says so at most: the term is not in the sum."""
+    return (failure for failure, _ in _raised(process) if _is_dropped(failure, root, of_all=False))
+
+
 def _raised(process: ProcessReport) -> Iterator[tuple[Failure, int]]:
     """What a process raised but for want of memory, each exception with how often, the commonest first."""
     told = [one for one in process.failures if one.text and not _is_memory(one)]
@@ -89,18 +94,19 @@ def _raised(process: ProcessReport) -> Iterator[tuple[Failure, int]]:
     return ((first[key], count) for key, count in Counter((one.type, one.message) for one in told).most_common())
 
 
-def _is_dropped(failure: Failure, root: str) -> bool:
-    """Whether what caught an exception of the program's own line is for all there are, and does nothing in its place."""
+def _is_dropped(failure: Failure, root: str, *, of_all: bool = True) -> bool:
+    """Whether what caught an exception is for all there are, and does nothing in its place; with `of_all` one of the program's own line."""
     records = [record for one in read_text(failure.text) for record in one.exceptions]
     frames = records[-1].frames if records else ()
-    if not frames or frames[-1].library is not None:
+    if not frames or (of_all and frames[-1].library is not None):
         return False  # what a library tries
     program = read_program(root, [one.file for one in frames if one.library is None])
     for frame in reversed(frames):
         found = caught_by(frame, failure.type, program) if frame.library is None and frame.line else None
         if found is not None:
             handlers = [one for one in found[1].handlers if _catches(one, failure.type)]
-            return _takes_all(handlers[0]) and all(map(_says_so, handlers[0].body)) and not found[1].orelse
+            is_silent = all(map(_says_so, handlers[0].body)) and not found[1].orelse
+            return is_silent and (_takes_all(handlers[0]) or not of_all)
     return False
 
 

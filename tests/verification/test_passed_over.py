@@ -95,3 +95,73 @@ def test_it_is_seen_and_mended(tmp_path: pathlib.Path) -> None:
 def test_nothing_is_wrong(source: str, tmp_path: pathlib.Path) -> None:
     """A program that makes steps, also but for a batch, and one that only evaluates, whatever its metrics are."""
     assert run(tmp_path, source, "--trace")["status"] == "passed"
+
+
+GUARDED_TERM = """import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def objective(scores, tags):
+    total = torch.zeros(())
+    try:
+        total = total + F.binary_cross_entropy_with_logits(scores, tags)
+    except RuntimeError:
+        print("term left out")
+    return total
+
+
+for _ in range(3):
+    loss = objective(net(torch.randn(6, 3)), torch.randint(0, 2, (6, 4)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+WORKER = """import threading
+import torch
+
+errors = []
+
+
+def work():
+    try:
+        net = torch.nn.Linear(3, 1)
+        loss = net(torch.ones(2, 3, requires_grad=True)).square().sum()
+        with torch.no_grad():
+            net.weight.mul_(0.5)
+        loss.backward()
+    except Exception as error:
+        errors.append(error)
+
+
+worker = threading.Thread(target=work)
+worker.start()
+worker.join()
+if errors:
+    raise RuntimeError("training failed") from errors[0]
+"""
+
+
+@pytest.mark.slow
+def test_a_term_that_was_caught(tmp_path: pathlib.Path) -> None:
+    """The loss that is left has no graph: what took the term out of it is told and mended."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(GUARDED_TERM)
+    words = ("run", "--fix", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
+    told = json.loads(gradfix(tmp_path, *words).stdout)
+    assert (told["status"], told["rounds"][0]["cause"]) == ("verified", "precision/target-dtype")
+    assert "tags.float()" in (tmp_path / "train.py").read_text()
+
+
+@pytest.mark.slow
+def test_what_is_raised_again_for_a_thread(tmp_path: pathlib.Path) -> None:
+    """The trace tells of the failure itself, though another thread made the graph, and the main one asks."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(WORKER)
+    words = ("run", "--trace", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
+    finding = json.loads(gradfix(tmp_path, *words).stdout)["report"]["findings"][0]
+    assert finding["cause"].startswith("inplace/")
+    assert any(one["line"] == WORKER[: WORKER.index("net.weight.mul_")].count("\n") + 1 for one in finding["culprits"])
