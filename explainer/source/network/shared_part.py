@@ -64,7 +64,21 @@ def taken_of(learns: str, frozen: str, program: Program) -> Taken | None:
         return None
     pair = _Pair(learns, frozen, program)
     found = {tuple(map(id, one.values)): one for one in _everywhere(pair, freezes) if one.values}
-    return next(iter(found.values())) if len(found) == 1 else None
+    return next(iter(found.values())) if len(found) == 1 else None if found else _handed_out_again(pair, freezes)
+
+
+def _handed_out_again(pair: _Pair, freezes: Sequence[tuple[SourceFile, ast.AST]]) -> Taken | None:
+    """The call that makes what is frozen, in a function of its own, of what made the other one elsewhere: a registry, a cache."""
+    both = [
+        [(file, _base(one.node)) for file, scope in _scopes(pair.program) for one in _bindings(name, bounds_of(scope))]
+        for name in (pair.learns, pair.frozen)
+    ]
+    calls = [[(file, one) for file, one in each if isinstance(one, ast.Call)] for each in both]
+    if any(len(each) != 1 for each in both) or any(len(each) != 1 for each in calls):
+        return None
+    (((_, first),), ((where, second),)) = calls
+    is_alike = ast.unparse(first.func) == ast.unparse(second.func)
+    return Taken(where, (second,), freezes[0], is_frozen_before=False) if is_alike else None
 
 
 def _everywhere(pair: _Pair, freezes: Sequence[tuple[SourceFile, ast.AST]]) -> Iterator[Taken]:

@@ -80,3 +80,39 @@ def test_a_network_of_its_own_beside_the_tensor(tmp_path: pathlib.Path) -> None:
         .replace("SGD([log_alpha]", "SGD([*head.parameters(), log_alpha]")
     )
     assert rewritten(tmp_path, "detach_for_own_tensor", source, "second.backward") == source
+
+
+HELD = """import torch
+from torch import nn
+class Temperature(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.zeros(()))
+    def loss(self, log_prob):
+        return -(self.log_alpha * (log_prob + 1.0)).mean()
+policy, temperature = nn.Linear(3, 2), Temperature()
+opt_policy = torch.optim.Adam(policy.parameters())
+opt_temp = torch.optim.Adam(temperature.parameters())
+for _ in range(2):
+    log_prob = policy(torch.randn(4, 3)).log_softmax(-1)[:, 0]
+    policy_loss = log_prob.exp().mean()
+    temp_loss = temperature.loss(log_prob)
+    opt_policy.zero_grad()
+    opt_temp.zero_grad()
+    policy_loss.backward()
+    temp_loss.backward()
+    opt_policy.step()
+    opt_temp.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "is_cut"),
+    [("nn.Parameter(torch.zeros(()))", True), ("nn.Linear(1, 1)", False)],
+    ids=["a tensor", "a layer"],
+)
+def test_a_module_that_holds_a_tensor(part: str, is_cut: bool, tmp_path: pathlib.Path) -> None:
+    """A temperature in a module of its own is trained alone, as one that is a tensor is; a network may be meant to teach both."""
+    source = HELD.replace("nn.Parameter(torch.zeros(()))", part)
+    after = rewritten(tmp_path, "detach_for_own_tensor", source, "temp_loss.backward")
+    assert ("temperature.loss(log_prob.detach())" in after) is is_cut

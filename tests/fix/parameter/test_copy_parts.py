@@ -139,3 +139,25 @@ def test_in_another_file(tmp_path: pathlib.Path) -> None:
     assert splice(models, found.edits) == (
         "from copy import deepcopy\n\n" + models.replace("Net(big.embed, big.layers[::2])", "deepcopy(Net(big.embed, big.layers[::2]))")
     )  # fmt: skip
+
+
+REGISTRY = """import torch
+def previous(net):
+    old = Models.create("small")
+    old.load_state_dict(net.state_dict())
+    return old.eval().requires_grad_(False)
+def train(net, old):
+    loss = net(torch.ones(2, 3)).sum()
+    loss.backward()
+net = CREATED
+train(net, previous(net))
+"""
+
+
+@pytest.mark.parametrize(("created", "is_alike"), [('Models.create("small")', True), ("Small()", False)])
+def test_what_a_registry_hands_out_again(created: str, is_alike: bool, tmp_path: pathlib.Path) -> None:
+    """Made by the same call in another function; what is made otherwise is shared in ways that are not read."""
+    source = REGISTRY.replace("CREATED", created)
+    after = rewritten(tmp_path, "copy_module", source, "loss.backward", facts={"live_shared_modules": "net and old"})
+    wanted = ['+    old = deepcopy(Models.create("small"))'] if is_alike else []
+    assert [one for one in diff_lines(source, after) if "create" in one and one[0] == "+"] == wanted

@@ -112,6 +112,28 @@ model = DDP(Net())
         "",
         ["self.spare = nn.Linear(2, 1).requires_grad_(False)"],
     ),
+    "heads that only some batches have rows for": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear(2, 2)
+        self.heads = nn.ModuleDict({name: nn.Linear(2, 1) for name in ("x", "y")})
+
+    def forward(self, x, task):
+        out = {}
+        for at, (name, head) in enumerate(self.heads.items()):
+            rows = (task == at).nonzero().flatten()
+            if len(rows):
+                out[name] = head(self.trunk(x)[rows])
+        return out
+
+
+model = DDP(Net())
+""",
+        "",
+        ["model = DDP(Net(), find_unused_parameters=True)"],
+    ),
     "two branches": (
         HEAD
         + """class Net(nn.Module):

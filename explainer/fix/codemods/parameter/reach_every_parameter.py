@@ -138,7 +138,7 @@ def _used(owner: ast.ClassDef, file: SourceFile) -> set[str]:
 def _branching(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     parts = set(parts_of(owner, where, context.program))
     runs = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name in _RUNS]
-    splits = any(_splits(one, parts) for run in runs for one in walk_scope(run))
+    splits = any(_splits(one, parts | _walked(run, parts)) for run in runs for one in walk_scope(run))
     if not splits and not _drops(owner, where, context):
         return
     why = "expects a gradient of every parameter, also of the branch that a batch does not take"
@@ -219,5 +219,13 @@ def _splits(node: ast.AST, parts: set[str]) -> bool:
     return bool(_named(node.value, parts)) and not any(isinstance(one, ast.Call) for one in walk(node.value))
 
 
+def _walked(run: ast.FunctionDef, parts: set[str]) -> set[str]:
+    """What the layers of a container are called in a loop over it: `head` of `for name, head in self.heads.items()`."""
+    loops = [one for one in walk_scope(run) if isinstance(one, ast.For) and _named(one.iter, parts)]
+    return {node.id for one in loops for node in walk(one.target) if isinstance(node, ast.Name)}
+
+
 def _named(node: ast.AST, parts: set[str]) -> set[str]:
-    return {one.attr for one in walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}
+    """The layers that a node names, or runs by the name that a loop gives them."""
+    run = {one.func.id for one in walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
+    return (run & parts) | {one.attr for one in walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}
