@@ -120,7 +120,34 @@ def of_an_argument(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return weighed(layer(x).mean(), levels, rate())
 
 
+class Balance:
+    """What the routers of a step saw, by layer."""
+
+    def __init__(self) -> None:
+        self.seen, self.told = {}, {}
+
+    def update(self, key: int, shares: torch.Tensor) -> None:
+        self.told[key] = shares.max().item()
+        self.seen[key] = shares.mean(0).square().sum().item()
+
+    def penalty(self) -> float:
+        return sum(self.seen.values()) / len(self.seen)
+
+
+BALANCE = Balance()
+
+
+def of_an_object(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Read of what the rest of the loss goes through as well, and is no term of it."""
+    shares = layer(x).softmax(-1)
+    for key in range(2):
+        BALANCE.update(key, shares)
+    balance = BALANCE.penalty()
+    return (shares * x[:, :2]).sum() + 0.1 * balance
+
+
 TERMS = [
+    of_an_object,
     of_a_comprehension, of_a_mean, of_a_running_sum, of_a_schedule, of_a_table, of_a_loop, of_a_list, of_a_helper,
     of_an_argument, of_an_argument_of_two_calls,
 ]  # fmt: skip
@@ -227,7 +254,16 @@ def of_a_part(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return first + second + rate() * (log["first"] + log["second"])
 
 
+def told_by_an_object(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """What the object keeps is for a log; what is added is a schedule's."""
+    shares = layer(x).softmax(-1)
+    BALANCE.update(0, shares)
+    LOG.append(BALANCE.penalty())
+    return (shares * x[:, :2]).sum() + rate()
+
+
 QUIET = [
+    told_by_an_object,
     adaptive, balanced, baseline, difference, with_its_own_backward, stabilised, of_all_steps, normalised, flooded,
     of_its_own_value, of_a_curve, of_no_graph, stopped_early,
     tempered, of_a_part,

@@ -18,6 +18,7 @@ from explainer.source.value.binding import (
     Value,
     all_parameters,
     bind_call,
+    bounds_of,
     find_calls,
     reaching,
     scope_of,
@@ -213,10 +214,11 @@ class Walk:
         if name is None:
             return None
         self.term.names[node] = file
-        bounds = reaching(name, node, file)
+        bounds = reaching(name, node, file) or self._of_object(name, node, file)
         if not bounds:
             return self._given(name, node, file, depth, read)
-        if any(_is_pile(one) for one in bounds) and not _is_fresh(bounds, node, file):
+        is_kept = not any(scope_of(one.statement, file) is scope_of(node, file) for one in bounds)
+        if any(_is_pile(one) for one in bounds) and not is_kept and not _is_fresh(bounds, node, file):
             return None
         made = []
         for one in bounds:
@@ -227,6 +229,14 @@ class Walk:
             made.append(read(one, file, depth + 1))
             self._open.discard(one)
         return _all(made)
+
+    def _of_object(self, name: str, node: ast.expr, file: SourceFile) -> list[Bound]:
+        """What other methods give an attribute that is a table: its entries are written anew in each step, `self.seen[key] = x`."""
+        owner = self._program.names(file).class_of(node) if name.startswith("self.") else None
+        methods = [one for one in owner.body if isinstance(one, ast.FunctionDef)] if owner is not None else []
+        found = [one for each in methods for one in bounds_of(each) if one.name == name]
+        is_table = all(isinstance(one.statement, ast.Assign) for one in found) and any(one.fills for one in found)
+        return found if is_table else []
 
     def _given(
         self, name: str, node: ast.expr, file: SourceFile, depth: int, read: Callable[[Bound, SourceFile, int], _Made]
@@ -325,14 +335,18 @@ class Walk:
         return _all(read(one, where, depth + 1) if one is not None else None for one in handed) if handed else None
 
     def _called(self, node: ast.Call, file: SourceFile) -> list[tuple[SourceFile, ast.AST]]:
-        """What a call runs; where its owner is not known, the one method of that name, if one of the lines stands in it."""
+        """What a call runs; where its owner is not known, the one method of that name, if one of the lines stands in its class."""
         found = callees_of(node.func, file, self._program)
         if found or not isinstance(node.func, ast.Attribute):
             return [(one.file, one.function) for one in found]
+        named = [
+            (where, one, self._program.names(where).class_of(one) or one)
+            for where, one in self._program.functions_named(node.func.attr)
+        ]
         return [
             (where, one)
-            for where, one in self._program.functions_named(node.func.attr)
-            if any(path == where.path and one.lineno <= line <= (one.end_lineno or 0) for path, line in self._lines)
+            for where, one, owner in named
+            if any(path == where.path and owner.lineno <= line <= (owner.end_lineno or 0) for path, line in self._lines)
         ]
 
     def _is_factor(self, node: ast.expr, file: SourceFile) -> bool:
@@ -354,6 +368,10 @@ class Walk:
                 seen.add((where.path, name))
                 todo += [(bound.node, where) for bound in reaching(name, one, where)]
                 todo += [(given, place) for _, place, given in self._arguments(name, one, where)]  # type: ignore[arg-type]
+            kept = dotted_name(one) if isinstance(one, ast.Attribute) else None
+            if kept is not None and (where.path, kept) not in seen:
+                seen.add((where.path, kept))
+                todo += [(bound.node, where) for bound in self._of_object(kept, one, where)]  # type: ignore[arg-type]
             todo += [(each, where) for each in ast.iter_child_nodes(one)]
         return True
 
