@@ -67,9 +67,11 @@ def find_losses(program: Program) -> Iterator[Loss]:
 def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
     """The loss of torch that a call computes; None where it is none."""
     named = _name(node, file, program)
-    if named is None:
-        return None
-    name, made = named
+    return loss_named(named[0], node, file, named[1]) if named is not None else None
+
+
+def loss_named(name: str, node: ast.Call, file: SourceFile, made: ast.Call) -> Loss | None:
+    """A call as a loss of torch by its name; None where it is not given a prediction and a target."""
     given = {one.arg: one.value for one in node.keywords}
     prediction = node.args[0] if node.args else given.get("input")
     target = node.args[1] if len(node.args) > 1 else given.get("target")
@@ -79,6 +81,11 @@ def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
         file=file, call=node, name=name, prediction=prediction, target=target, takes_classes=name in _CLASSES,
         made=made, options={one.arg: one.value for one in made.keywords if one.arg},
     )  # fmt: skip
+
+
+def is_loss(name: str) -> bool:
+    """Whether a function or module of torch of this name computes a loss."""
+    return name in _CLASSES | _VALUES
 
 
 def unflattened(node: ast.expr) -> ast.expr:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fix.rewriting import changed_lines, rewritten
+from explainer.fix.splice import splice
+from explainer.model.incident import ExceptionRecord, Frame, Incident
+from tests.fix.rewriting import best, changed_lines, rewritten, write
 
 HEAD = """import numpy as np
 import torch
@@ -229,3 +231,32 @@ def test_all_losses_are_cast_together(tmp_path) -> None:
     assert changed_lines(source, after) == [
         "return F.mse_loss(out, factor.float()) + F.huber_loss(out.diff(), factor.diff().float())"
     ]
+
+
+TABLE = """import torch.nn.functional as F
+TERMS = {"tags": (F.binary_cross_entropy_with_logits, 1.0), "smooth": (smooth, 0.1)}
+total = 0.0
+for name, (term, weight) in TERMS.items():
+    total = total + weight * term(scores, tags)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("weight * term(scores, tags)", ["    total = total + weight * term(scores, tags.float())"]),
+        ("weight * F.pad(term(scores, tags), (0, 1))", ["    total = total + weight * F.pad(term(scores, tags.float()), (0, 1))"]),
+        ("term(scores, tags) + term(scores, masks)", []),
+    ],
+    ids=["a call", "within one of torch", "two calls"],
+)  # fmt: skip
+def test_the_loss_that_the_traceback_names(tmp_path, line: str, wanted: list[str]) -> None:
+    """Whatever table the call takes it from; of two calls it may have been either."""
+    source = TABLE.replace("weight * term(scores, tags)", line)
+    program = write(tmp_path, {"train.py": source})
+    own = Frame(file="train.py", line=5, code=source.splitlines()[4].strip())
+    torch_s = Frame(file="torch/nn/functional.py", line=3, function="binary_cross_entropy_with_logits", library="torch")
+    record = ExceptionRecord(type="RuntimeError", message="it failed", frames=(own, torch_s))
+    found = best("cast_target", program, incident=Incident(exceptions=(record,)))
+    after = splice(source, found.edits) if found is not None else source
+    assert [f"    {one}" for one in changed_lines(source, after or "")] == wanted

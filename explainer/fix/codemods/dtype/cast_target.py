@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from explainer.fix.clue.blame import crash_frames, is_in_crash
 from explainer.fix.clue.crash import message_of
+from explainer.fix.clue.raised_loss import raised_loss
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.rewrite import operand, put_method, spell, with_method
 from explainer.source.file import SourceFile
@@ -43,6 +44,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     if beyond is not None:
         yield from (_scaled(one, str(beyond.value)) for one in named)
         return
+    raised = raised_loss(context) if not named else None
+    named += [raised] if raised is not None else []
     failing = named or (losses if _is_in_backward(context) else [])
     if not named:
         yield from _of_batch(failing, context)
