@@ -51,6 +51,7 @@ from explainer.model.trace import (
     STARVED_OF_NUMBER,
     STARVING_CUT,
     STARVING_OFF,
+    STRAYED,
     TAKEN,
     WHOLE,
     WRITE,
@@ -150,6 +151,7 @@ def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         yield from _line(CONSTANT, one, f"`{one['operation']}` makes the loss here, of nothing that trains")
     yield from _carried(traced)
     yield from _joined(traced)
+    yield from _strayed(traced)
     if traced.get("freed"):
         yield from _line(FREED, {"operation": "backward", **traced["freed"]}, "this backward used the graph up")
     yield from _early(traced)
@@ -343,6 +345,14 @@ def _joined(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         says = f"`{one['operation']}` holds what another loss has gone back through, with its graph"
         told = {**one, "line": one["line"] or one["first"], "node": one["form"], "guess": not found["is_cleared"]}
         yield from _line(HELD, told, says)
+
+
+def _strayed(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
+    """The loss of one network that went back through what another one is about to train, and left nothing there that counts."""
+    found = traced.get("strayed") or {}
+    for name in found.get("names", ()):
+        says = f"made a loss that went back through `{name}` too, which only the next loss trains"
+        yield from _line(STRAYED, {**found, "operation": name}, says)
 
 
 def _reads(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

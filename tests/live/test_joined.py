@@ -82,7 +82,7 @@ def test_what_the_second_network_made() -> None:
         update(judge[1], judge[0](fake).sum())
         update(made[1], -judge[0](fake).sum())
 
-    assert [one.kind for one in lines(step)] == ["freed"]
+    assert [one.kind for one in lines(step)] == ["strayed", "freed"]
 
 
 def test_one_optimizer_for_both() -> None:

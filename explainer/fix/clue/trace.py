@@ -33,6 +33,7 @@ from explainer.model.trace import (
     REPLAYED,
     STARVING_CUT,
     STARVING_OFF,
+    STRAYED,
     UNOWNED,
     WRITE,
     TracedLine,
@@ -45,7 +46,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
-    "backward": (CARRIED, JOINED),
+    "backward": (CARRIED, JOINED, STRAYED),
     "no-graph": (
         GRAD_OFF,
         CUT,
@@ -75,6 +76,7 @@ _OF_ONE = {
     DATA_TERM: "no-graph/loss-not-from-model",
     CARRIED: "backward/state-carried-across-steps",
     JOINED: "backward/shared-graph-two-losses",
+    STRAYED: "backward/shared-graph-two-losses",
     EXPANDED: "inplace/overlapping-memory",
     EARLY: "no-graph/input-not-in-graph",
     LOST_LEAF: "no-graph/grad-of-non-leaf",

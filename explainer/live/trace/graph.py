@@ -23,7 +23,7 @@ class Pass:
     """One backward: its line, the lines that led to it, whether it kept the graph, how many operations there were.
 
     `nodes` are those that it went through, by autograd's numbers, and `leaves` the ids of the tensors at their ends. The numbers are
-    those of one `thread`.
+    those of one `thread`. `made` is the line that made what was differentiated.
     """
 
     place: Place | None
@@ -33,6 +33,7 @@ class Pass:
     nodes: frozenset[int] = field(default_factory=frozenset)
     leaves: frozenset[int] = field(default_factory=frozenset)
     thread: int = 0
+    made: Place | None = None
 
 
 class Graphs:
@@ -45,11 +46,17 @@ class Graphs:
         self.passes: deque[Pass] = deque(maxlen=MAX_PASSES)
 
     def before_backward(
-        self, roots: Any, places: tuple[Place | None, tuple[Place, ...]], *, keeps: bool, at: int, thread: int
+        self,
+        roots: Any,
+        places: tuple[Place | None, tuple[Place, ...], Place | None],
+        *,
+        keeps: bool,
+        at: int,
+        thread: int,
     ) -> Iterator[tuple[Any, str, Any, Write]]:
         """The saved tensors that were written without their version moving: node, name, tensor, first such write.
 
-        The pass is logged, by its place and stack, as one before the operation with the number `at`.
+        The pass is logged, by its place, its stack and the line that made the root, as one before the operation with the number `at`.
         """
         numbers: list[int] = []
         leaves: set[int] = set()
@@ -62,7 +69,8 @@ class Graphs:
             numbers.append(number)
             if len(self._writes):
                 yield from self._hidden(node, number, thread)
-        self.passes.append(Pass(*places, keeps, at, frozenset(numbers), frozenset(leaves), thread))
+        place, stack, made = places
+        self.passes.append(Pass(place, stack, keeps, at, frozenset(numbers), frozenset(leaves), thread, made))
 
     def _hidden(self, node: Any, number: int, thread: int) -> Iterator[tuple[Any, str, Any, Write]]:
         if hasattr(node, "saved_tensors"):
@@ -102,12 +110,15 @@ class Graphs:
         return next((one for one in reversed(earlier) if not one.keeps and freed & one.nodes), None)
 
     def has_come_round(self) -> bool:
-        """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round."""
-        return any(one.stack == self.passes[-1].stack for one in list(self.passes)[:-1])
+        """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round.
+
+        Not where these lines go back through the losses of several networks in turn, each made by lines of its own.
+        """
+        return any(_is_same(one, self.passes[-1]) for one in list(self.passes)[:-1])
 
     def began(self) -> int:
         """The operation with which the round of the last backward began: the first behind the backward of the round before."""
-        earlier = (one.at for one in reversed(list(self.passes)[:-1]) if one.stack == self.passes[-1].stack)
+        earlier = (one.at for one in reversed(list(self.passes)[:-1]) if _is_same(one, self.passes[-1]))
         return next(earlier, 0)
 
     def _names(self, node: Any) -> tuple[str, ...]:
@@ -115,6 +126,11 @@ class Graphs:
         if names is None:
             names = self._saved[node.name()] = tuple(names_of(node))
         return names
+
+
+def _is_same(one: Pass, other: Pass) -> bool:
+    """Whether two passes were asked for by the same lines, for what the same line made."""
+    return one.stack == other.stack and one.made == other.made
 
 
 def walk(roots: Any) -> Iterator[Any]:

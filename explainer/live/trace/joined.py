@@ -76,6 +76,29 @@ class Joined:
             "is_cleared": all(self._is_cleared(one, passed) for one in stepped),
         }
 
+    def strayed(self, loss: Any, passed: Pass, frames: Iterable[FrameType]) -> dict[str, Any] | None:
+        """The line that made an earlier loss which went back through what this one trains; and the names that hold that.
+
+        Only where what it left there was thrown away: the optimizer that stepped for it owns none of those weights, and the one
+        that does was cleared since. `passed` is its backward.
+        """
+        stepped = [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
+        edges, _ = _edges(loss, passed)
+        shared = {id(one) for one in _weights(below(one for _, one, _ in edges))}
+        owned = {id(one) for optimizer in stepped for one in _parameters(optimizer)}
+        owners = [one for one in self._optimizers() if shared & {id(each) for each in _parameters(one)}]
+        is_apart = bool(shared and owners) and not shared & owned and bool(passed.leaves & owned)
+        if not is_apart or passed.made is None or not all(self._is_cleared_since(one, passed) for one in owners):
+            return None
+        names = [one["operation"] for one in self._held(loss, passed, frames) if one["form"] == "tensor"]
+        return {**describe(passed.made), "names": list(dict.fromkeys(names))} if names else None
+
+    def _is_cleared_since(self, optimizer: Any, passed: Pass) -> bool:
+        """Whether the gradients of an optimizer were cleared behind a backward."""
+        own = {id(one) for one in _parameters(optimizer)}
+        clears = [one for one in self._cleared.values() if own <= {id(each) for each in _cleared_by(one.kept())}]
+        return any(one.last >= passed.at for one in clears)
+
     def is_waiting(self, passed: Pass) -> bool | None:
         """Whether no optimizer has stepped since a backward; None where the program has none."""
         if any(at >= passed.at for _, at in self._stepped.values()):

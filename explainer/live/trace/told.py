@@ -61,7 +61,9 @@ def _of_loss(
         told["freed"] = {**describe(passed.place), "in_round": not has_come_round, "is_whole": is_whole}
         carried = account.carried(loss, passed, tracer.joined.is_waiting(passed))
         told["carried"] = carried if has_come_round else [one for one in carried if one["is_shared"]]
-        told["joined"] = tracer.joined.told(loss, passed, frames) if not has_come_round else None
+        if not has_come_round:
+            told["joined"] = tracer.joined.told(loss, passed, frames)
+            told["strayed"] = tracer.joined.strayed(loss, passed, frames)
     return told
 
 

@@ -543,8 +543,14 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
                 self._log_writes([tensor], name, made, self._sequence(), number)
         stack = self._places.stack(4)
         self.cleared.saw_backward(stack)
+        root = self.flow.maker(roots[0]) if len(roots) == 1 else None
+        operation = self.flow.get(root) if root is not None else None
         found = self.graphs.before_backward(
-            roots, (place, stack), keeps=keeps, at=len(self.flow), thread=threading.get_ident()
+            roots,
+            (place, stack, operation.place if operation is not None else None),
+            keeps=keeps,
+            at=len(self.flow),
+            thread=threading.get_ident(),
         )
         for node, name, tensor, write in found:
             if len(self.hidden) < MAX_TOLD and all(write.place != other for other in self._told_places):
