@@ -243,3 +243,21 @@ def test_a_step_before_unscaling(tmp_path) -> None:
     assert diff_lines(EARLY, after) == ["-        self.scaler.step(self.opt)", "+        self.scaler.step(self.opt)"]
     assert after.index("clip_grad_norm_") < after.index("scaler.step") < after.index("update")
     assert rewritten(tmp_path, "order_scaler", after, "unscale_", message=message) == after
+
+
+def test_a_step_before_a_helper_that_unscales(tmp_path) -> None:
+    """The clip of a method of its own, for each of several optimizers."""
+    source = EARLY.replace(
+        """        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.scaler.update()
+""",
+        """        self.clip()
+        self.scaler.update()
+    def clip(self):
+        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+""",
+    )
+    after = rewritten(tmp_path, "order_scaler", source, "unscale_", message="unscale_() is being called after step().")
+    assert after.index("self.clip()") < after.index("scaler.step") < after.index("scaler.update")

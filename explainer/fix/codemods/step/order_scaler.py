@@ -48,6 +48,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     for act in find_acts(context.program):
         functions.setdefault(context.program.names(act.file).function_of(act.call), []).append(act)
     message = context.incident.exceptions[-1].message if context.incident.exceptions else ""
+    if _AFTER_STEP in message:
+        every = list(find_acts(context.program))
+        yield from _stepped_early(_of(every, SCALER_STEP), every, context.program)
     for acts in functions.values():
         scalers = {one.object for one in acts if one.kind in (SCALER_STEP, UNSCALE, SCALE)}
         if len(scalers) == 1:
@@ -55,7 +58,6 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _unscaled_twice(acts)
             yield from _stepped_plainly(acts)
             yield from _without_update(acts, message)
-            yield from _stepped_early(acts, message)
 
 
 def _unscaled_by_helper(context: Context) -> Iterator[Proposal]:
@@ -194,16 +196,15 @@ def _repeated(acts: Sequence[Act]) -> Iterator[Proposal]:
             )
 
 
-def _stepped_early(acts: Sequence[Act], message: str) -> Iterator[Proposal]:
-    """`scaler.step(opt)` before `scaler.unscale_(opt)` and what clips by it: the step follows both."""
-    for step in _of(acts, SCALER_STEP) if _AFTER_STEP in message else ():
+def _stepped_early(steps: Sequence[Act], acts: Sequence[Act], program: Program) -> Iterator[Proposal]:
+    """`scaler.step(opt)` before `scaler.unscale_(opt)` and what clips by it, also in a helper: the step follows both."""
+    for step in steps:
         file, block = step.file, list(block_of(step.statement, step.file))
         behind = block[block.index(step.statement) + 1 :] if step.statement in block else []
-        unscaled = [one for one in _of(acts, UNSCALE) if one.statement in behind]
-        if not unscaled or ast.dump(unscaled[0].call.args[0]) != ast.dump(step.call.args[0]):
+        last = next((end for one in behind if (end := _unscales(one, step, acts, program)) is not None), None)
+        if last is None:
             continue
         updates = [one.statement for one in _of(acts, UPDATE) if one.statement in behind]
-        last = _with_clips(unscaled[0], acts)[-1]
         text = file.segment(step.statement)
         put = insert_before(file, updates[0], text) if updates else insert_after(file, last, text)
         yield Proposal(
@@ -212,6 +213,16 @@ def _stepped_early(acts: Sequence[Act], message: str) -> Iterator[Proposal]:
             belief=2.2,
             title="Step after unscaling and clipping: `unscale_`, clip, `scaler.step`, `scaler.update`",
         )
+
+
+def _unscales(statement: ast.stmt, step: Act, acts: Sequence[Act], program: Program) -> ast.stmt | None:
+    """The last statement of an unscaling of the optimizer that a step is of: itself with its clips, or the call of a helper."""
+    for one in _of(acts, UNSCALE):
+        if one.statement is statement and ast.dump(one.call.args[0]) == ast.dump(step.call.args[0]):
+            return _with_clips(one, acts)[-1]
+        if one.statement is not statement and leads_to(one.statement, statement, step.file, program):
+            return statement
+    return None
 
 
 def _stepped_plainly(acts: Sequence[Act]) -> Iterator[Proposal]:
