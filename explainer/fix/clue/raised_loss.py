@@ -1,4 +1,7 @@
-"""The loss whose function raised, by the traceback: whatever table, loop or attribute its call takes it from."""
+"""The loss whose function raised, by the traceback: whatever table, loop or attribute its call takes it from.
+
+The same call may run others in other rounds: only an edit that changes no value, as a cast, belongs there.
+"""
 
 from __future__ import annotations
 
