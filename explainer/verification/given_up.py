@@ -29,6 +29,7 @@ _MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|ALLOC_FAI
 _SAYS = re.compile(
     r"(?:^|\.)(?:print|debug|info|warning|warn|error|exception|log|critical|print_exc|write|echo|append)$"
 )
+_ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -105,8 +106,9 @@ def _is_dropped(failure: Failure, root: str, *, of_all: bool = True) -> bool:
         found = caught_by(frame, failure.type, program) if frame.library is None and frame.line else None
         if found is not None:
             handlers = [one for one in found[1].handlers if _catches(one, failure.type)]
-            is_silent = all(map(_says_so, handlers[0].body)) and not found[1].orelse
-            return is_silent and (_takes_all(handlers[0]) or not of_all)
+            if of_all:
+                return _takes_all(handlers[0]) and all(map(_says_so, handlers[0].body)) and not found[1].orelse
+            return all(map(_gives_nothing, handlers[0].body))
     return False
 
 
@@ -120,6 +122,17 @@ def _says_so(statement: ast.stmt) -> bool:
         called = dotted_name(statement.value.func) if isinstance(statement.value, ast.Call) else ""
         return isinstance(statement.value, ast.Constant) or _SAYS.search(called or "") is not None
     return isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign))
+
+
+def _gives_nothing(statement: ast.stmt) -> bool:
+    """Whether a statement of a handler says so, or gives a zero, or nothing, in the place of what failed."""
+    if isinstance(statement, ast.If):
+        return all(map(_gives_nothing, (*statement.body, *statement.orelse)))
+    value = statement.value if isinstance(statement, (ast.Return, ast.Assign)) else None
+    if isinstance(statement, (ast.Return, ast.Assign)):
+        called = (dotted_name(value.func) or "").rpartition(".")[2] if isinstance(value, ast.Call) else ""
+        return value is None or isinstance(value, ast.Constant) or called in _ZEROS
+    return _says_so(statement)
 
 
 def _is_memory(failure: Failure) -> bool:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from explainer.fix.clue.blame import is_in_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import put_method, spell
+from explainer.source.file import SourceFile
 from explainer.source.loss.loss import Loss, find_losses
+from explainer.source.program import Program
 from explainer.source.value.binding import Value
 from explainer.source.value.dtype import FLOAT32, float64_births, stated_dtype
 from explainer.source.value.origin import origins
@@ -22,19 +24,32 @@ _HALF = frozenset({"float16", "bfloat16"})
 def propose(context: Context) -> Iterator[Proposal]:
     """Edits for the weights of each loss of classes that the traceback names."""
     wanted, found = (str(context.fields.get(f"{side}_dtype")) for side in ("expected", "found"))
-    for loss in find_losses(context.program) if context.has_failed else ():
-        is_named = is_in_crash(loss.call, loss.file, context)
-        if not loss.takes_classes or not is_named or "weight" not in loss.options:
+    losses = [one for one in find_losses(context.program) if is_in_crash(one.call, one.file, context)]
+    for loss in losses if context.has_failed else ():
+        if not loss.takes_classes or "weight" not in loss.options:
             continue
         if wanted in _HALF:
             yield _scores(loss, wanted)
         elif wanted == "float32":
-            yield from _weights(loss, found, context)
+            yield from _weights(loss.options["weight"], loss.file, found, context)
+    if context.has_failed and wanted == "float32" and not losses:
+        made = list(_made(context.program))
+        for weight, file in made if len(made) == 1 else ():
+            yield from _weights(weight, file, found, context)
 
 
-def _weights(loss: Loss, found: str, context: Context) -> Iterator[Proposal]:
-    program, weight = context.program, loss.options["weight"]
-    file = program.file_of(weight) or loss.file
+def _made(program: Program) -> Iterator[tuple[ast.expr, SourceFile]]:
+    """The weights that losses of classes are made with, whatever table holds the losses."""
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            if isinstance(node, ast.Call) and names.is_call(node, "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"):
+                yield from ((one.value, file) for one in node.keywords if one.arg == "weight")
+
+
+def _weights(weight: ast.expr, where: SourceFile, found: str, context: Context) -> Iterator[Proposal]:
+    program = context.program
+    file = program.file_of(weight) or where
     value = Value(node=weight, file=file)
     made = [one for one in origins(value, program) if isinstance(one.node, ast.Call)]
     if any(
