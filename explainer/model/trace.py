@@ -60,6 +60,9 @@ MADE_ONCE = "traced_once"
 ONCE_IN_STEP = "traced_once_in_step"
 """The fact that no optimizer has stepped between that and the first backward."""
 
+FREED_WHOLE = "traced_freed_whole"
+"""The fact that names the backward which has gone through the very same loss in this step."""
+
 STARVED_OF_NUMBER = "traced_starved_of_number"
 """The fact that every cut which starves parameters made one number, as a term of a loss is: by what operation."""
 

@@ -29,6 +29,7 @@ from explainer.model.trace import (
     EDGES,
     EXPANDED,
     FREED,
+    FREED_WHOLE,
     GRAD_OFF,
     HELD,
     HIDDEN_WRITE,
@@ -503,6 +504,8 @@ def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     code = linecache.getline(freed["file"], freed["line"]) if freed.get("file") else ""
     if code and not _ASKS_ALONE.search(code) and freed.get("in_round") and not freed.get("is_whole"):
         yield "traced_freed_in_round", f"{os.path.basename(freed['file'])}:{freed['line']}"
+    if code and freed.get("in_round") and freed.get("is_whole"):
+        yield FREED_WHOLE, f"{os.path.basename(freed['file'])}:{freed['line']}"
 
 
 def _facts_of_starving(starved: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from explainer.model.incident import CAUGHT
 from explainer.model.verification import Failure, ProcessReport
-from explainer.verification.given_up import dropped, given_up
+from explainer.verification.given_up import dropped, given_up, left_out_of_loss
 from tests import forked
 from tests.fix.rewriting import line_of
 from tests.verification.programs import gradfix
@@ -222,3 +222,17 @@ def test_what_is_only_tried_explains_nothing(tmp_path: pathlib.Path) -> None:
     told = json.loads(done.stdout)
     assert told["report"]["incident"]["exceptions"][-1]["type"] == "KeyError"
     assert told["report"]["findings"] == []
+
+
+TERMS = {
+    "zeros": ("try:\n    value = term(x)  # fails\nexcept (RuntimeError, IndexError) as error:\n    if first:\n        log.warning('%s', error)\n    value = torch.zeros(())\n", True),
+    "nothing": ("def part(x):\n    try:\n        return term(x)  # fails\n    except RuntimeError:\n        return None\n", True),
+    "another way": ("try:\n    value = term(x)  # fails\nexcept RuntimeError:\n    value = other(x)\n", False),
+    "nobody catches": ("value = term(x)  # fails\n", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "is_missing"), TERMS.values(), ids=TERMS)
+def test_what_is_missing_from_a_loss(tmp_path: pathlib.Path, body: str, is_missing: bool) -> None:
+    """A zero, or nothing, in the place of a term; what another way computes is a term."""
+    assert bool(list(left_out_of_loss(failed(tmp_path, body, 1), str(tmp_path)))) is is_missing

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
+from explainer.model.trace import FREED_WHOLE
+from tests.fix.rewriting import diff_lines, failed, line_of, rewritten, write
 
 RIGHT = {
     "one call": (
@@ -222,3 +226,60 @@ def test_a_helper_with_other_callers_keeps_its_own(tmp_path: pathlib.Path) -> No
     """They rely on it."""
     source = ACCUMULATED.replace("CALLED", "(loss / 4).backward()") + "denoising_loss(torch.randn(2, 3))\n"
     assert rewritten(tmp_path, "drop_second_backward", source, "(loss / 4)") == source
+
+
+RUNNER = """import torch
+
+net = torch.nn.Linear(2, 1)
+
+
+class Hook:
+    def __init__(self):
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def after(self, outputs):
+        CLEARED
+        outputs["loss"].backward()
+        self.opt.step()
+
+
+def run(hook, x):
+    outputs = {"loss": net(x).square().mean()}
+    outputs["loss"].backward()
+    hook.after(outputs)
+
+
+hook = Hook()
+for _ in range(2):
+    run(hook, torch.ones(3, 2))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("cleared", "left"), [("self.opt.zero_grad()", "after"), ("pass", "run")], ids=["cleared before it", "not cleared"]
+)
+def test_a_runner_and_its_hook(tmp_path: pathlib.Path, cleared: str, left: str) -> None:
+    """A trace saw both go through one loss: the call stays behind which nothing is thrown away."""
+    pytest.importorskip("torch")
+    import gradfix
+
+    source = RUNNER.replace("CLEARED", cleared)
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        exec(compile(source, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
+    program = write(tmp_path, {"train.py": source})
+    second = line_of(source, 'outputs["loss"].backward()')
+    incident = failed({"train.py": second}, facts={"live_run": "yes", FREED_WHOLE: "train.py:19"})
+    found = [
+        one
+        for one in find_codemod("drop_second_backward")(
+            Context(program=program, incident=replace(incident, traced=seen.lines))
+        )
+    ]
+    after = splice(source, found[0].edits)
+    assert after is not None
+    assert after.count(".backward()") == 1
+    assert (after.index(".backward()") < after.index("def run")) is (left == "after")
+    exec(compile(after, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test

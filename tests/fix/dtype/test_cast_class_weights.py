@@ -31,6 +31,10 @@ WRONG = {
         HEAD + BALANCED.replace("SHARE", "torch.as_tensor(100 / counts)").replace("    return", "    counts = np.maximum(counts, 1)\n    return"),
         "loss =", DOUBLE, ["return torch.as_tensor(100 / counts).float()"],
     ),
+    "losses that a table holds": (
+        HEAD + "terms = nn.ModuleDict({k: nn.CrossEntropyLoss(weight=w[k]) for k in w})\nloss = terms[k](net(x), y)\n",
+        "loss =", DOUBLE, ["terms = nn.ModuleDict({k: nn.CrossEntropyLoss(weight=w[k].float()) for k in w})"],
+    ),
     "from where the source does not show": (HEAD + IN_PLACE, "loss =", DOUBLE, ["loss = F.cross_entropy(net(x), y, weight=w.float())"]),
     "scores in half precision": (HEAD + IN_PLACE, "loss =", HALF, ["loss = F.cross_entropy(net(x).float(), y, weight=w)"]),
 }  # fmt: skip

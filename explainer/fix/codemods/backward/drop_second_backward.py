@@ -8,16 +8,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.clue.crash import is_crash
+from explainer.fix.clue.crash import is_crash, raised_at
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, remove_statement
 from explainer.model.patch import Edit
-from explainer.source.loop.backward import Backward, find_backwards
+from explainer.model.trace import FREED, FREED_WHOLE
+from explainer.source.loop.backward import Backward, cleared, find_backwards
 from explainer.source.loop.pair import Pair, find_pairs
 from explainer.source.name import Function, Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.flow import flow_of
-from explainer.source.value.lineage import before, definitions, lineage, scope_of, value_of
+from explainer.source.value.lineage import before, block_of, definitions, lineage, scope_of, value_of
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
@@ -31,6 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for pair in find_pairs(context.program):
         if _is_same_value(pair):
             yield from _drop(pair, context)
+    yield from _of_other_functions(context)
     calls = list(find_backwards(context.program))
     for one in calls:
         found = _inside_helper(one, calls, context.program)
@@ -57,6 +60,34 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=near,
                 because="the caller's call is kept: it scales the loss as the step is meant to",
             )
+
+
+def _of_other_functions(context: Context) -> Iterator[Proposal]:
+    """Two calls in functions of their own that a trace saw go through one loss: a runner's and its hook's.
+
+    The first one goes where gradients are cleared right before the second: without that nothing would be left to step with.
+    """
+    program = context.program
+    if context.incident.fact(FREED_WHOLE) is None:
+        return
+    calls = [one for one in find_backwards(program) if isinstance(one.statement, ast.Expr) and one.is_plain]
+    freed = [statement for _, _, statement in traced_statements(FREED, context)]
+    first = [one for one in calls if one.statement in freed]
+    second = [one for one in calls for _, at in raised_at(context) if one.statement is at]
+    if len(first) != 1 or len(second) != 1 or first[0].retains is not None:
+        return
+    (one,), (other,) = first, second
+    if scope_of(one.call, one.file, program) is scope_of(other.call, other.file, program):
+        return
+    block = block_of(other.statement, other.file)
+    is_cleared = any(cleared(each) for each in block[: list(block).index(other.statement)])
+    extra = one if is_cleared else other
+    why = "differentiates a loss that another function goes back through as well, in the same step"
+    yield Proposal(
+        edits=(remove_statement(extra.file, extra.statement),),
+        culprit=culprit_of(extra.file, extra.call, why),
+        belief=2.4,
+    )
 
 
 def _is_same_value(pair: Pair) -> bool:
