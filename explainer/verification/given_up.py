@@ -29,6 +29,8 @@ _MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|ALLOC_FAI
 _SAYS = re.compile(
     r"(?:^|\.)(?:print|debug|info|warning|warn|error|exception|log|critical|print_exc|write|echo|append)$"
 )
+# What a program tries out to see what the machine has.
+_PROBE = re.compile(r"\b(?:CUDA|NVIDIA|HIP|XPU|MPS|driver)\b|not compiled|not available|not implemented", re.IGNORECASE)
 _ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -85,7 +87,8 @@ def dropped(processes: Sequence[ProcessReport], root: str, *, is_always: bool = 
 
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
     """What a process caught while it put a loss together, with a handler that says so at most: the term is not in the sum."""
-    return (failure for failure, _ in _raised(process) if _is_dropped(failure, root, of_all=False))
+    told = (failure for failure, _ in _raised(process) if _PROBE.search(failure.message) is None)
+    return (failure for failure in told if _is_dropped(failure, root, of_all=False))
 
 
 def _raised(process: ProcessReport) -> Iterator[tuple[Failure, int]]:

@@ -236,3 +236,5 @@ TERMS = {
 def test_what_is_missing_from_a_loss(tmp_path: pathlib.Path, body: str, is_missing: bool) -> None:
     """A zero, or nothing, in the place of a term; what another way computes is a term."""
     assert bool(list(left_out_of_loss(failed(tmp_path, body, 1), str(tmp_path)))) is is_missing
+    probe = failed(tmp_path, body, 1, "Torch not compiled with CUDA enabled", "AssertionError")
+    assert not list(left_out_of_loss(probe, str(tmp_path)))
