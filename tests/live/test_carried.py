@@ -35,6 +35,31 @@ def test_what_an_earlier_step_made_and_a_later_one_takes_up() -> None:
     assert shown(found) == [("carried", "mul", "keep"), ("taken", "sin", "take"), ("freed", "backward", "step")]
 
 
+def first_task(hidden: torch.Tensor) -> torch.Tensor:
+    return hidden.square().sum()
+
+
+def second_task(hidden: torch.Tensor) -> torch.Tensor:
+    return hidden.abs().sum()
+
+
+def test_a_state_that_two_tasks_hand_on() -> None:
+    """Each makes its loss by a line of its own, and one optimizer steps for both: the second one's step is no turn of the first's."""
+    w, bank = torch.nn.Parameter(torch.ones(3)), {"last": torch.ones(3)}
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def step() -> None:
+        for task in (first_task, second_task):
+            hidden = take(bank) * w
+            keep(bank, hidden)
+            loss = task(hidden)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    assert [one.kind for one in lines(step)][:2] == ["carried", "taken"]
+
+
 def test_a_loop_over_time_takes_up_its_own_step_too() -> None:
     """The line that takes up the old state runs on this step's as well: to cut there would cut the step's own graph.
 

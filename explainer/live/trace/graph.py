@@ -110,15 +110,17 @@ class Graphs:
         return next((one for one in reversed(earlier) if not one.keeps and freed & one.nodes), None)
 
     def has_come_round(self) -> bool:
-        """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round.
+        """Whether the last backward is one that was asked for before, by the same lines: a loop is in another round."""
+        return any(one.stack == self.passes[-1].stack for one in list(self.passes)[:-1])
 
-        Not where these lines go back through the losses of several networks in turn, each made by lines of its own.
-        """
-        return any(_is_same(one, self.passes[-1]) for one in list(self.passes)[:-1])
+    def is_made_anew(self) -> bool:
+        """Whether the last backward is of what no earlier one was of by the same lines: several losses may come by these in turn."""
+        last = self.passes[-1]
+        return all(one.stack != last.stack or one.made != last.made for one in list(self.passes)[:-1])
 
     def began(self) -> int:
         """The operation with which the round of the last backward began: the first behind the backward of the round before."""
-        earlier = (one.at for one in reversed(list(self.passes)[:-1]) if _is_same(one, self.passes[-1]))
+        earlier = (one.at for one in reversed(list(self.passes)[:-1]) if one.stack == self.passes[-1].stack)
         return next(earlier, 0)
 
     def _names(self, node: Any) -> tuple[str, ...]:
@@ -126,11 +128,6 @@ class Graphs:
         if names is None:
             names = self._saved[node.name()] = tuple(names_of(node))
         return names
-
-
-def _is_same(one: Pass, other: Pass) -> bool:
-    """Whether two passes were asked for by the same lines, for what the same line made."""
-    return one.stack == other.stack and one.made == other.made
 
 
 def walk(roots: Any) -> Iterator[Any]:

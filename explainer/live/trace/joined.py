@@ -93,6 +93,13 @@ class Joined:
         names = [one["operation"] for one in self._held(loss, passed, frames) if one["form"] == "tensor"]
         return {**describe(passed.made), "names": list(dict.fromkeys(names))} if names else None
 
+    def is_another_turn(self, loss: Any, passed: Pass) -> bool:
+        """Whether a loss trains weights that nothing has stepped since a backward: those of another network, whose turn it is."""
+        stepped = [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
+        owned = {id(one) for optimizer in stepped for one in _parameters(optimizer)}
+        others = {id(one) for each in self._optimizers() if each not in stepped for one in _parameters(each)}
+        return bool(stepped) and any(id(one) in others - owned for one in _weights(below([loss.grad_fn])))
+
     def _is_cleared_since(self, optimizer: Any, passed: Pass) -> bool:
         """Whether the gradients of an optimizer were cleared behind a backward."""
         own = {id(one) for one in _parameters(optimizer)}

@@ -56,7 +56,8 @@ def _of_loss(
     told["cuts"] = account.cuts(loss) if not (loss.requires_grad or told["constant"]) else []
     passed = tracer.graphs.freed_by(loss) if "second time" in message or "freed" in message else None
     if passed is not None:
-        has_come_round = tracer.graphs.has_come_round()
+        is_turn = tracer.graphs.is_made_anew() and tracer.joined.is_another_turn(loss, passed)
+        has_come_round = tracer.graphs.has_come_round() and not is_turn
         is_whole = sequence_of(loss.grad_fn) in passed.nodes if loss.grad_fn is not None else False
         told["freed"] = {**describe(passed.place), "in_round": not has_come_round, "is_whole": is_whole}
         carried = account.carried(loss, passed, tracer.joined.is_waiting(passed))
