@@ -105,7 +105,7 @@ def lines_of(traced: Mapping[str, Any]) -> tuple[TracedLine, ...]:
 
 def _apart(one: TracedLine) -> str | None:
     """What tells two entries of one kind and line apart."""
-    return one.operation if one.kind == HELD else one.says if one.kind == COMBINED else one.saved
+    return one.operation if one.kind in (HELD, STRAYED) else one.says if one.kind == COMBINED else one.saved
 
 
 def _lines(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

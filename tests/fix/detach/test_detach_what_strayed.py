@@ -93,6 +93,25 @@ def test_one_function_makes_each_loss(tmp_path: pathlib.Path) -> None:
     run(tmp_path, "fixed", after)
 
 
+def test_what_two_generators_made(tmp_path: pathlib.Path) -> None:
+    """Both are detached at once: with one alone the other's graph is used up still."""
+    text = PHASES.replace("G, D = nn.Linear(3, 2),", "G = nn.ModuleList([nn.Linear(3, 2), nn.Linear(3, 2)])\nD =")
+    text = text.replace(
+        "def d_loss(real, fake):\n    return D(fake).mean()",
+        "def d_loss(real, fake, other):\n    return D(fake).mean() + D(other).mean()",
+    )
+    text = text.replace(
+        "def g_loss(real, fake):\n    return -D(fake).mean()",
+        "def g_loss(real, fake, other):\n    return -D(fake).mean() - D(other).mean()",
+    )
+    text = text.replace("fake = G(torch.randn(4, 3))", "fake, other = (one(torch.randn(4, 3)) for one in G)").replace(
+        "torch.randn(4, 2), fake)", "torch.randn(4, 2), fake, other)"
+    )
+    after = mended(tmp_path, text)
+    assert "return D(fake.detach()).mean() + D(other.detach()).mean() - D(real).mean()" in after
+    run(tmp_path, "fixed", after)
+
+
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_what_stays(tmp_path: pathlib.Path, text: str) -> None:
     assert mended(tmp_path, text) == text

@@ -260,3 +260,13 @@ def test_the_loss_that_the_traceback_names(tmp_path, line: str, wanted: list[str
     found = best("cast_target", program, incident=Incident(exceptions=(record,)))
     after = splice(source, found.edits) if found is not None else source
     assert [f"    {one}" for one in changed_lines(source, after or "")] == wanted
+
+
+def test_classes_in_a_table_of_losses(tmp_path) -> None:
+    """Integers would cut off the values of the other losses that the same call runs."""
+    source = TABLE.replace("binary_cross_entropy_with_logits", "cross_entropy")
+    program = write(tmp_path, {"train.py": source})
+    own = Frame(file="train.py", line=5, code=source.splitlines()[4].strip())
+    torch_s = Frame(file="torch/nn/functional.py", line=3, function="cross_entropy", library="torch")
+    record = ExceptionRecord(type="RuntimeError", message="it failed", frames=(own, torch_s))
+    assert best("cast_target", program, incident=Incident(exceptions=(record,))) is None

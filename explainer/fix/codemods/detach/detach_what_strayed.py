@@ -21,19 +21,22 @@ _WHY = "sends this loss back through what made `{name}` as well, which the next 
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """One edit for each name that such a function gives to calls; none where the failing line stands in the same function."""
+    """One edit for all names that such a function gives to calls; none where the failing line stands in the same function."""
     if not context.has_failed:
         return
+    runs = {one.function for one in context.frames if one.library is None}
+    found: list[tuple[SourceFile, ast.expr]] = []
     for line, file, statement in traced_statements(STRAYED, context):
         function = context.program.names(file).function_of(statement)
-        runs = {one.function for one in context.frames if one.library is None}
-        found = _given(line.operation, function, file) if function is not None and function.name not in runs else []
-        if found:
-            yield Proposal(
-                edits=tuple(put_method(file, one, ".detach()") for one in found),
-                culprit=culprit_of(file, found[0], _WHY.format(name=line.operation)),
-                belief=2.4,
-            )
+        if function is not None and function.name not in runs:
+            found += [(file, one) for one in _given(line.operation, function, file)]
+    if found:
+        file, first = found[0]
+        yield Proposal(
+            edits=tuple(put_method(where, one, ".detach()") for where, one in found),
+            culprit=culprit_of(file, first, _WHY.format(name=file.segment(first))),
+            belief=2.4,
+        )
 
 
 def _given(name: str, function: Function, file: SourceFile) -> list[ast.expr]:

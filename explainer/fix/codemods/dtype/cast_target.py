@@ -45,7 +45,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         yield from (_scaled(one, str(beyond.value)) for one in named)
         return
     raised = raised_loss(context) if not named else None
-    named += [raised] if raised is not None else []
+    # Where the same call runs other losses too, only floats are as right for them: `long` would cut theirs off.
+    named += [raised] if raised is not None and not raised.takes_classes else []
     failing = named or (losses if _is_in_backward(context) else [])
     if not named:
         yield from _of_batch(failing, context)
