@@ -61,7 +61,7 @@ class Joined:
 
     def told(self, loss: Any, passed: Pass, frames: Iterable[FrameType]) -> dict[str, Any] | None:
         """What takes the freed graph up, and the names in the running functions that hold a part of it."""
-        stepped = [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
+        stepped = self._stepped_since(passed)
         if not stepped:
             return None
         edges, own = _edges(loss, passed)
@@ -82,7 +82,7 @@ class Joined:
         Only where what it left there was thrown away: the optimizer that stepped for it owns none of those weights, and the one
         that does was cleared since. `passed` is its backward.
         """
-        stepped = [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
+        stepped = self._stepped_since(passed)
         edges, _ = _edges(loss, passed)
         shared = {id(one) for one in _weights(below(one for _, one, _ in edges))}
         owned = {id(one) for optimizer in stepped for one in _parameters(optimizer)}
@@ -95,16 +95,23 @@ class Joined:
 
     def is_another_turn(self, loss: Any, passed: Pass) -> bool:
         """Whether a loss trains weights that nothing has stepped since a backward: those of another network, whose turn it is."""
-        stepped = [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
+        stepped = self._stepped_since(passed)
         owned = {id(one) for optimizer in stepped for one in _parameters(optimizer)}
         others = {id(one) for each in self._optimizers() if each not in stepped for one in _parameters(each)}
         return bool(stepped) and any(id(one) in others - owned for one in _weights(below([loss.grad_fn])))
 
     def _is_cleared_since(self, optimizer: Any, passed: Pass) -> bool:
         """Whether the gradients of an optimizer were cleared behind a backward."""
+        return any(one.last >= passed.at for one in self._clears_of(optimizer))
+
+    def _clears_of(self, optimizer: Any) -> list[_Cleared]:
+        """What clears all gradients of an optimizer: itself, or a module that holds its parameters."""
         own = {id(one) for one in _parameters(optimizer)}
-        clears = [one for one in self._cleared.values() if own <= {id(each) for each in _cleared_by(one.kept())}]
-        return any(one.last >= passed.at for one in clears)
+        return [one for one in self._cleared.values() if own <= {id(each) for each in _cleared_by(one.kept())}]
+
+    def _stepped_since(self, passed: Pass) -> list[Any]:
+        """The optimizers that have stepped since a backward."""
+        return [one for ref, at in self._stepped.values() if at >= passed.at and (one := ref()) is not None]
 
     def is_waiting(self, passed: Pass) -> bool | None:
         """Whether no optimizer has stepped since a backward; None where the program has none."""
@@ -119,8 +126,7 @@ class Joined:
     def _is_cleared(self, optimizer: Any, passed: Pass) -> bool:
         """Whether an optimizer is cleared before its backward and not behind its step: it takes nothing of what this loss leaves."""
         _, stepped = self._stepped[id(optimizer)]
-        own = {id(one) for one in _parameters(optimizer)}
-        clears = [one for one in self._cleared.values() if own <= {id(each) for each in _cleared_by(one.kept())}]
+        clears = self._clears_of(optimizer)
         return any(one.first <= passed.at for one in clears) and all(one.last <= stepped for one in clears)
 
     def _is_apart(self, stepped: list[Any], own: list[Any], shared: list[Any]) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
 import pathlib
-from dataclasses import replace
 
 import pytest
 
 from explainer.fix.codemod import Context, find_codemod
 from explainer.fix.splice import splice
 from explainer.model.trace import FREED_WHOLE
+from explainer.verification.traced import with_trace
 from tests.fix.rewriting import diff_lines, failed, line_of, rewritten, write
 
 RIGHT = {
@@ -228,6 +229,7 @@ def test_a_helper_with_other_callers_keeps_its_own(tmp_path: pathlib.Path) -> No
     assert rewritten(tmp_path, "drop_second_backward", source, "(loss / 4)") == source
 
 
+BACKWARD = 'outputs["loss"].backward()'
 RUNNER = """import torch
 
 net = torch.nn.Linear(2, 1)
@@ -261,23 +263,21 @@ for _ in range(2):
 )
 def test_a_runner_and_its_hook(tmp_path: pathlib.Path, cleared: str, left: str) -> None:
     """A trace saw both go through one loss: the call stays behind which nothing is thrown away."""
-    pytest.importorskip("torch")
-    import gradfix
+    torch = pytest.importorskip("torch")
+    from explainer.live.crash import look
+    from explainer.live.trace.arm import arm
 
     source = RUNNER.replace("CLEARED", cleared)
     path = tmp_path / "train.py"
-    path.write_text(source)
-    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
-        exec(compile(source, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
     program = write(tmp_path, {"train.py": source})
-    second = line_of(source, 'outputs["loss"].backward()')
-    incident = failed({"train.py": second}, facts={"live_run": "yes", FREED_WHOLE: "train.py:19"})
-    found = [
-        one
-        for one in find_codemod("drop_second_backward")(
-            Context(program=program, incident=replace(incident, traced=seen.lines))
-        )
-    ]
+    linecache.checkcache()
+    tracer, undo = arm(torch)
+    with undo, pytest.raises(RuntimeError, match="second time") as error:
+        exec(compile(source, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
+    incident = with_trace(failed({"train.py": line_of(source, BACKWARD)}), look(error.value, tracer)["traced"])
+    first = 1 + source[: source.rindex(BACKWARD)].count("\n")
+    assert [one.value for one in incident.facts if one.name == FREED_WHOLE] == [f"train.py:{first}"]
+    found = list(find_codemod("drop_second_backward")(Context(program=program, incident=incident)))
     after = splice(source, found[0].edits)
     assert after is not None
     assert after.count(".backward()") == 1
