@@ -9,7 +9,6 @@ import ast
 
 from explainer.fix.clue.crash import raised_at
 from explainer.fix.codemod import Context
-from explainer.model.incident import ExceptionRecord, Frame
 from explainer.source.loss.loss import Loss, is_loss, loss_named
 from explainer.source.tree import walk
 
@@ -18,8 +17,7 @@ _NEAR = 4  # a module's call goes through three functions of its own
 
 def raised_loss(context: Context) -> Loss | None:
     """The call on the line that raised which ran a loss of torch; None where several calls may have."""
-    record = context.incident.exceptions[-1] if context.incident.exceptions else None
-    name = _function(record) if record is not None else None
+    name = raised_function(context)
     places = list(raised_at(context))[:1] if name is not None else []
     for file, statement in places:
         calls = [node for node in walk(statement) if isinstance(node, ast.Call) and len(node.args) > 1]
@@ -32,8 +30,9 @@ def raised_loss(context: Context) -> Loss | None:
     return None
 
 
-def _function(record: ExceptionRecord) -> str | None:
-    """The loss's function right below the program's own innermost line."""
-    own = max((at for at, one in enumerate(record.frames) if one.library is None), default=None)
-    below: tuple[Frame, ...] = record.frames[own + 1 : own + 1 + _NEAR] if own is not None else ()
+def raised_function(context: Context) -> str | None:
+    """The loss of torch that raised, right below the program's own innermost line: `cross_entropy`; None for anything else."""
+    frames = context.incident.exceptions[-1].frames if context.incident.exceptions else ()
+    own = max((at for at, one in enumerate(frames) if one.library is None), default=None)
+    below = frames[own + 1 : own + 1 + _NEAR] if own is not None else ()
     return next((one.function for one in below if one.function and is_loss(one.function)), None)

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from explainer.fix.clue.blame import is_in_crash
+from explainer.fix.clue.raised_loss import raised_function
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import put_method, spell
 from explainer.source.file import SourceFile
@@ -18,6 +19,7 @@ from explainer.source.value.binding import Value
 from explainer.source.value.dtype import FLOAT32, float64_births, stated_dtype
 from explainer.source.value.origin import origins
 
+_OF_CLASSES = ("cross_entropy", "nll_loss")
 _HALF = frozenset({"float16", "bfloat16"})
 
 
@@ -32,7 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield _scores(loss, wanted)
         elif wanted == "float32":
             yield from _weights(loss.options["weight"], loss.file, found, context)
-    if context.has_failed and wanted == "float32" and not losses:
+    if context.has_failed and wanted == "float32" and not losses and raised_function(context) in _OF_CLASSES:
         made = list(_made(context.program))
         for weight, file in made if len(made) == 1 else ():
             yield from _weights(weight, file, found, context)
