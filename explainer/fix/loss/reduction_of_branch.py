@@ -24,7 +24,7 @@ def reduced_by_others(loss: ast.expr, file: SourceFile, program: Program) -> Ite
 
     Nothing where the other ones reduce in different ways, or none does.
     """
-    found = _function(loss, file, program)
+    found = maker_of(loss, file, program)
     ends = _ends(found[1]) if found is not None else []
     wrappers = [wrapper_of(one) for one in ends]
     told = {one for one in wrappers if one is not None}
@@ -45,7 +45,7 @@ def reduced_by_others(loss: ast.expr, file: SourceFile, program: Program) -> Ite
 
 def is_reduced_throughout(loss: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether the function or module of the program that makes a loss reduces it in each of several branches."""
-    found = _function(loss, file, program)
+    found = maker_of(loss, file, program)
     ends = _ends(found[1]) if found is not None else []
     return len(ends) > 1 and all(wrapper_of(one) is not None for one in ends)
 
@@ -65,7 +65,7 @@ def _is_asked_for(function: Function) -> bool:
     )
 
 
-def _function(loss: ast.expr, file: SourceFile, program: Program) -> tuple[SourceFile, Function] | None:
+def maker_of(loss: ast.expr, file: SourceFile, program: Program) -> tuple[SourceFile, Function] | None:
     """The function of the program that makes a loss, or the `forward` of the module that does."""
     if not isinstance(loss, ast.Call):
         return None

@@ -262,9 +262,9 @@ class _Flow:
             return self._get(node.func.value, _asked(node), file)
         if called == "getattr" and len(node.args) > 1:
             return self._get(node.args[0], node.args[1:], file)
-        option = self._made(node, called, method, file)
-        if option:
-            return option
+        made = self._made(node, called, method, file) or self._of_class_method(node, file)
+        if made:
+            return made
         if method in _LOADERS and _READERS & set(called.split(".")):
             return self._loaded(node, called, file)
         if method in _PARSERS:
@@ -275,6 +275,24 @@ class _Flow:
         if function and self.program.names(function[0]).class_of(function[1]) is None:
             return self._returned(*function)
         return [_Written(node, file)]
+
+    def _of_class_method(self, node: ast.Call, file: SourceFile) -> list[_Value]:
+        """What a method of a class makes that is called on the class: `cls(**vars(args))` of `Config.from_args()`."""
+        if not isinstance(node.func, ast.Attribute):
+            return []
+        found = self.program.find_class(self.program.names(file).qualified(node.func.value) or "")
+        where, owner = found if found is not None else (file, None)
+        methods = [one for one in owner.body if isinstance(one, ast.FunctionDef)] if owner is not None else []
+        method = next((one for one in methods if one.name == getattr(node.func, "attr", "")), None)
+        values: list[_Value] = []
+        for one in walk(method) if method is not None and owner is not None else ():
+            value = one.value if isinstance(one, ast.Return) else None
+            if isinstance(value, ast.Call) and dotted_name(value.func) == "cls" and owner is not None:
+                made = ast.Call(ast.copy_location(ast.Name(owner.name, ast.Load()), value), value.args, value.keywords)
+                values.append(_Written(ast.copy_location(made, value), where))
+            elif value is not None:
+                values.extend(self.values(value, where))
+        return values
 
     def _made(self, node: ast.Call, called: str, method: str, file: SourceFile) -> list[_Value]:
         """What a parser of INI files reads, what is asked of one, what a field of a dataclass is."""
@@ -401,7 +419,9 @@ class _Flow:
 
     def _calls_of(self, function: Function, file: SourceFile) -> list[tuple[SourceFile, ast.Call]]:
         made = self._made_by(function, file)
-        return [*calls_by_name(self.program).get(made.name, []), *calls_out_of_tables(made, self.program)]
+        found = [*calls_by_name(self.program).get(made.name, []), *calls_out_of_tables(made, self.program)]
+        derived = resolver_of(self.program).calls_of(function, file) if function.name == "__init__" else []
+        return list({id(one[1]): one for one in (*found, *derived)}.values())
 
     def _made_by(self, function: Function, file: SourceFile) -> ast.ClassDef | Function:
         """What a call names that runs a function: of a constructor the class."""
@@ -415,14 +435,19 @@ class _Flow:
             for document in self.program.documents()
             for one in document.named(key)
         ]
-        for file in (parsed.file, *self.program.parsed()):
-            for setting in read_python(file):
-                if setting.name == key and setting.kind in (ARGPARSE, DEFAULT):
-                    node = next(
-                        (one for one in file.walk() if isinstance(one, ast.expr) and file.span(one) == setting.span),
-                        None,
-                    )
-                    found.extend([_Written(node, file)] if node is not None else [])
+        written = [
+            (file, setting)
+            for file in dict.fromkeys((parsed.file, *self.program.parsed()))
+            for setting in read_python(file)
+            if setting.name == key and setting.kind in (ARGPARSE, DEFAULT)
+        ]
+        # Options and fields of classes first: the default of a function's parameter is a flag only where it is all there is.
+        flags = [one for one in written if one[1].kind == ARGPARSE or one[1].key is not None]
+        for file, setting in flags or written:
+            node = next(
+                (one for one in file.walk() if isinstance(one, ast.expr) and file.span(one) == setting.span), None
+            )
+            found.extend([_Written(node, file)] if node is not None else [])
         return list(dict.fromkeys(found))
 
     def _field(self, call: ast.Call, key: str, file: SourceFile) -> list[_Value]:

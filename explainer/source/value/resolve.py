@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -182,8 +182,8 @@ class Resolver:
         assert owner is not None
         if function.name == "__init__":
             yield from self._calls.get(owner.name, ())
-            for other_file, other in self._derived(owner):
-                if not any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in other.body):
+            for other_file, other in self._derived(owner, is_passed=_has_no_constructor):
+                if _has_no_constructor(other):
                     yield from self._calls.get(other.name, ())
                     yield from calls_out_of_tables(other, self.program)
                 else:
@@ -193,8 +193,15 @@ class Resolver:
         else:
             yield from self._calls.get(function.name, ())
 
-    def _derived(self, owner: ast.ClassDef) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
-        yield from self._by_base.get(owner.name, ())
+    def _derived(
+        self, owner: ast.ClassDef, depth: int = 0, is_passed: Callable[[ast.ClassDef], bool] = bool
+    ) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+        """The classes derived from one, nearest first; those derived from these where `is_passed` is true of them."""
+        direct = self._by_base.get(owner.name, ())
+        yield from direct
+        for _, one in direct if depth < DEPTH else ():
+            if is_passed(one):
+                yield from self._derived(one, depth + 1, is_passed)
 
     @cached_property
     def _by_base(self) -> dict[str, list[tuple[SourceFile, ast.ClassDef]]]:
@@ -479,6 +486,10 @@ class Resolver:
             own = [node for node in _own_nodes(function) if isinstance(node, (ast.Return, ast.Yield))]
             self._returns[function] = [(one, one.value) for one in own if one.value is not None]
         return [Value(value, file, arguments, statement=one) for one, value in self._returns[function]]
+
+
+def _has_no_constructor(owner: ast.ClassDef) -> bool:
+    return not any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in owner.body)
 
 
 def _is_of_class(function: Function) -> bool:

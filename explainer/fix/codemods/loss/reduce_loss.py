@@ -21,6 +21,7 @@ from explainer.fix.data.idle_mask import idle_mask
 from explainer.fix.loss.reduction_by_helper import reduced_by_helper
 from explainer.fix.loss.reduction_of_base import reduced_by_base
 from explainer.fix.loss.reduction_of_branch import is_reduced_throughout, reduced_by_others
+from explainer.fix.loss.reduction_of_word import reduced_by_word
 from explainer.fix.text.rewrite import operand
 from explainer.model.finding import Culprit
 from explainer.source.file import SourceFile
@@ -63,7 +64,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         file, node = loss.file, loss.node
         if _is_reduced(node) or is_reduced_throughout(node, file, context.program):
             continue
-        own = [*reduced_by_helper(node, file, context.program), *reduced_by_others(node, file, context.program)]
+        own = [
+            *reduced_by_helper(node, file, context.program),
+            *reduced_by_others(node, file, context.program),
+            *reduced_by_word(node, file, context.program),
+        ]
         if own:
             yield from own
             continue
