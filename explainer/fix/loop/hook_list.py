@@ -18,7 +18,7 @@ from explainer.source.text import TextFile
 from explainer.source.tree import walk
 
 # What tells hooks an order, or a place in the loop, besides that of the list.
-_TOLD = frozenset({"priority", "order", "rank", "event", "events", "when", "stage", "phase", "point", "moment"})
+TOLD = frozenset({"priority", "order", "rank", "event", "events", "when", "stage", "phase", "point", "moment"})
 _REGISTERS = re.compile(
     r"(?:^|_)(?:add|register|append|on|use|attach|push|subscribe|hook|listen|connect)(?:_|$)|(?:hook|callback)s?$"
 )
@@ -82,11 +82,11 @@ def told_of(member: ast.AST) -> Mapping[str, str]:
     """What a class, or a decorator, says of when it is called: `priority = 10`, `@hook("schedule", order=2)`."""
     found: dict[str, str] = {}
     for one in getattr(member, "decorator_list", ()):
-        found |= {key.arg: ast.unparse(key.value) for key in getattr(one, "keywords", ()) if key.arg in _TOLD}
+        found |= {key.arg: ast.unparse(key.value) for key in getattr(one, "keywords", ()) if key.arg in TOLD}
     for one in member.body if isinstance(member, ast.ClassDef) else ():
         target = one.targets[0] if isinstance(one, ast.Assign) else getattr(one, "target", None)
         name = (dotted_name(target) or "").lower()
-        if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None and name in _TOLD:
+        if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None and name in TOLD:
             found[name] = ast.unparse(one.value)
     return found
 
@@ -111,7 +111,7 @@ def _entry(setting: Setting, *, is_list: bool) -> Hook:
     inner = value if isinstance(value, dict) else {}
     words = [one for one in (*inner.values(), value) if isinstance(one, str)]
     words += [str(one) for one in inner] if is_list and len(inner) == 1 else []
-    told = {str(key): str(one) for key, one in inner.items() if str(key).lower() in _TOLD}
+    told = {str(key): str(one) for key, one in inner.items() if str(key).lower() in TOLD}
     return Hook(setting.span, tuple(words if is_list else [setting.name]), None, told, setting)
 
 
@@ -125,10 +125,10 @@ def _told_in(node: ast.expr) -> dict[str, str]:
         return {
             str(key.value): ast.unparse(one)
             for key, one in pairs
-            if isinstance(key, ast.Constant) and key.value in _TOLD
+            if isinstance(key, ast.Constant) and key.value in TOLD
         }
     keywords = node.keywords if isinstance(node, ast.Call) else []
-    return {one.arg: ast.unparse(one.value) for one in keywords if one.arg in _TOLD}
+    return {one.arg: ast.unparse(one.value) for one in keywords if one.arg in TOLD}
 
 
 def _pair(node: ast.Dict, at: int, file: SourceFile) -> Hook:

@@ -118,18 +118,13 @@ STAYS: dict[str, Files] = {
             "    def after_backward(self, trainer):\n        torch", "    def after_step(self, trainer):\n        torch"
         ),
     },
-    "priorities": {
+    "a priority that all hooks inherit": {
         "train.py": LISTED + "hooks = [LrHook(), OptimizerHook()]\n",
-        "hooks.py": CLASSES.replace("class LrHook(Hook):", "class LrHook(Hook):\n    priority = 1").replace("class OptimizerHook(Hook):", "class OptimizerHook(Hook):\n    priority = 2"),
+        "hooks.py": CLASSES.replace("class Hook:", "class Hook:\n    priority = 1").replace("class OptimizerHook(Hook):", "class OptimizerHook(Hook):\n    priority = 2"),
     },
-    "priorities where they are registered": {
-        "train.py": LISTED + "trainer.register(LrHook(), priority=1)\ntrainer.register(OptimizerHook(), priority=2)\n",
-        "hooks.py": CLASSES,
-    },
-    "priorities in a file": {
-        "train.py": BY_CONFIG,
-        "hooks.py": REGISTRY,
-        "config.yaml": "hooks:\n  - {name: schedule, priority: 1}\n  - {name: optimize, priority: 9}\n",
+    "the same priority": {
+        "train.py": LISTED + "trainer.register(LrHook(), priority=1)\ntrainer.register(OptimizerHook(), priority=1)\n",
+        "hooks.py": CLASSES.replace("    def after_backward(self, trainer):\n        torch", "    def after_step(self, trainer):\n        torch"),
     },
     "several runners": {"train.py": LISTED + "warm.add(LrHook())\nmain.add(OptimizerHook())\n", "hooks.py": CLASSES},
     "an optimizer that steps with every fourth batch": {
@@ -257,6 +252,48 @@ MOVES: dict[str, tuple[Files, str, str, str]] = {
         "train.py",
         "loop.on('backward', advance); loop.on('backward', update)",
         "loop.on('backward', update); loop.on('backward', advance)",
+    ),
+    "priorities of classes": (
+        {
+            "train.py": LISTED + "hooks = [LrHook(), OptimizerHook()]\n",
+            "hooks.py": CLASSES.replace("class LrHook(Hook):", "class LrHook(Hook):\n    priority = 1").replace(
+                "class OptimizerHook(Hook):", "class OptimizerHook(Hook):\n    priority = 20"
+            ),
+        },
+        "hooks.py",
+        "priority = 1\n",
+        "priority = 21\n",
+    ),
+    "the optimizer's priority of all hooks, the larger first": (
+        {
+            "train.py": LISTED + "hooks = [OptimizerHook(), LrHook()]\n",
+            "hooks.py": CLASSES.replace("class Hook:", "class Hook:\n    priority = 50").replace(
+                "class LrHook(Hook):", "class LrHook(Hook):\n    priority = 60"
+            ),
+        },
+        "hooks.py",
+        "priority = 60\n",
+        "priority = 49\n",
+    ),
+    "priorities where they are registered": (
+        {
+            "train.py": LISTED + "trainer.register(LrHook(), priority=1)\ntrainer.register(OptimizerHook(), priority=2)\n"
+            "trainer.register(EmaHook(), priority=3)\n",
+            "hooks.py": CLASSES,
+        },
+        "train.py",
+        "LrHook(), priority=1",
+        "LrHook(), priority=2.5",
+    ),
+    "priorities in a file": (
+        {
+            "train.py": BY_CONFIG,
+            "hooks.py": REGISTRY,
+            "config.yaml": "hooks:\n  - {name: schedule, priority: 1}\n  - {name: optimize, priority: 9}\n",
+        },
+        "config.yaml",
+        "schedule, priority: 1",
+        "schedule, priority: 10",
     ),
     "functions that a decorator keeps": (
         {"train.py": LISTED, "hooks.py": DECORATED},

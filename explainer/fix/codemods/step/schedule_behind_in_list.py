@@ -1,8 +1,9 @@
 """The hook that steps the schedule goes behind the one that steps the optimizer, in the list in whose order both are called.
 
 `hooks: [schedule, optimize]` of a configuration file becomes `hooks: [optimize, schedule]`; so do a list in the program, and calls
-or decorators that register hooks one after the other. Only for the step that torch's warning names, and where nothing else tells
-the two hooks their place: an event of their own, a priority, a condition under which the optimizer does not step.
+or decorators that register hooks one after the other. Where both have a number by which they are sorted, `priority = 30`, the
+schedule's becomes one right behind the optimizer's. Only for the step that torch's warning names, and where nothing else tells the
+two hooks their place: an event of their own, a condition under which the optimizer does not step.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from explainer.fix.codemod import Context, Proposal, culprit_at
 from explainer.fix.loop.early_schedule import LATER, warned_steps
 from explainer.fix.loop.hook_list import Hook, HookList, find_hook_lists, told_of
+from explainer.fix.loop.hook_number import number_behind, numbers_of, numbers_told
 from explainer.fix.loop.hook_runner import Runners, runners_of
 from explainer.source.loop.round import steps_anyway, steps_optimizer
 from explainer.source.loop.step import SCALER_STEP, UPDATE, Act, find_acts, is_optimizer
@@ -39,6 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         unsure = runners_of([one for one in steps if not _needs(one) <= _needs(act)], program)
         for one in lists:
             yield from _moved(one, runners, late, unsure)
+        yield from _renumbered(runners, late, unsure, program)
 
 
 def _steps(act: Act, program: Program) -> bool:
@@ -77,6 +80,34 @@ def _moved(one: HookList, early: Runners, late: Runners, unsure: Runners) -> Ite
         title=f"Call `{names[0]}` behind `{names[1]}`, which steps the optimizer",
         is_origin=True,
     )
+
+
+def _renumbered(early: Runners, late: Runners, unsure: Runners, program: Program) -> Iterator[Proposal]:
+    """The edit of the schedule's own number, where it and the optimizer's say which of both is called first.
+
+    Which numbers come first the warning says: the schedule's did.
+    """
+    events = {name for one in early.entries.values() for name in one} & {
+        name for one in late.entries.values() for name in one
+    }
+    for event in sorted(events):
+        own, other = numbers_of(early, event, program), numbers_of(late, event, program)
+        is_sure = len(own) == len(other) == 1 and not (late.entries.keys() & unsure.entries.keys())
+        if not is_sure or own[0].word != other[0].word or own[0].value == other[0].value or own[0].is_inherited:
+            continue
+        number, limit = own[0], other[0]
+        value = number_behind(limit.value, numbers_told(number.word, program), is_above=limit.value > number.value)
+        why = f"its {number.word} calls the hook that steps the schedule before the one that steps the optimizer"
+        yield Proposal(
+            edits=(number.moved(value),),
+            culprit=culprit_at(number.file, number.span, f"{why} ({limit.value:g})"),
+            belief=2.6,
+            applicability="unsafe",
+            because=LATER,
+            title=f"Call the hook that steps the schedule behind the optimizer's: `{number.word}` {value:g}",
+            is_origin=True,
+        )
+        return
 
 
 def _told(hook: Hook, members: frozenset[ast.AST]) -> Mapping[str, str]:
