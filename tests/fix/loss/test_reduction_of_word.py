@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from tests.fix.rewriting import diff_lines, rewritten
@@ -70,12 +72,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_the_word_of_the_settings_is_taken_too(tmp_path, name) -> None:
+def test_the_word_of_the_settings_is_taken_too(tmp_path: pathlib.Path, name: str) -> None:
     source, line = EDITS[name]
     after = rewritten(tmp_path, "reduce_loss", source, "loss.backward()")
     assert diff_lines(source, after)[1:] == [f"+    {line}"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_words_that_say_nothing_are_left(tmp_path, name) -> None:
+def test_words_that_say_nothing_are_left(tmp_path: pathlib.Path, name: str) -> None:
     assert " in (" not in rewritten(tmp_path, "reduce_loss", REFUSED[name], "loss.backward()")
