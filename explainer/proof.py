@@ -25,7 +25,7 @@ from explainer.source.graph.alias import has_two_meanings, writes_entries
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
-from explainer.verification.given_up import dropped, given_up
+from explainer.verification.given_up import dropped, given_up, left_out_of_loss
 from explainer.verification.stream import OnStep
 from explainer.verification.traced import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
@@ -76,6 +76,7 @@ class Target:
     `past` are the steps at the failure that it must go past; of a run that failed silently, all of them but the last.
     `is_unowned` where trainable parameters belonged to no optimizer, `is_term` where what starves them cuts off whole terms of the
     loss: a cut that is meant for the part before a head stands before the head. `given` parameters had a gradient at the first steps.
+    `is_partial` where the failure was caught, and left a term out of the loss: what trained so far trained on another loss.
     `before` are the processes of the program as it was, with the first gradients of what had stepped by then, once a fix was
     tried that may falsify those; of one that had not stepped, with the gradients of its first backward.
     `meant` are those of its twin on copies of saved tensors, once a fix was tried for a write in place: a twin does not fail
@@ -86,6 +87,7 @@ class Target:
     is_silent: bool = False
     is_unowned: bool = False
     is_term: bool = False
+    is_partial: bool = False
     given: int = 0
     before: tuple[ProcessReport, ...] | None = None
     meant: tuple[ProcessReport, ...] | None = None
@@ -135,6 +137,8 @@ def _may_falsify(target: Target, choice: Choice) -> bool:
     if choice.finding.cause == UNREDUCED:
         # DDP never reduced them: each rank has its own, where a right program has their mean.
         return False
+    if target.is_partial:
+        return False
     if _may_mean_another(target, choice):
         return True
     if not target.past:
@@ -182,15 +186,18 @@ def _cuts_in(fix: Fix, sign: str, spared: re.Pattern[str] | None = None) -> list
     return [cut for line in lines if not (spared and spared.match(line)) for cut in _CUT.findall(line)]
 
 
-def target_of(run: Run) -> Target:
+def target_of(run: Run, root: str) -> Target:
     """What a verification of a fix for this run's failure must show."""
     steps = steps_so_far(run.processes)
     facts = run.report.incident.facts if run.report is not None else ()
+    told = {one.message for one in (run.report.incident.exceptions if run.report is not None else ())}
+    left = (one.message for process in run.processes for one in left_out_of_loss(process, root))
     return Target(
         past=steps if run.status else tuple((name, int((count - 1) // _batches(run))) for name, count in steps),
         is_silent=not run.status,
         is_unowned=not run.status and any(one.name == PARTS for one in facts),
         is_term=not run.status and any(one.name == STARVED_OF_NUMBER for one in facts),
+        is_partial=bool(run.status) and not told.isdisjoint(left),
         given=_given(run.processes),
         warnings=run.report.incident.warnings if run.report is not None else (),
     )

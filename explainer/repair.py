@@ -64,7 +64,7 @@ def repair(job: Job, on_output: OnOutput, tell: Callable[[str], None]) -> Repair
         return Repair(status=PASSED, exit_status=0, report=None)
     if run.report is None or not run.report.findings or run.is_asked:
         return Repair(status=FAILED if run.status else SUSPECT, exit_status=run.status, report=run.report)
-    attempt = _Attempt(job, tell, target_of(run))
+    attempt = _Attempt(job, tell, target_of(run, job.root))
     try:
         proof = attempt.search(run.report, depth=0)
     except BaseException:

@@ -140,7 +140,7 @@ class Flow(Worker):
 
             job = session.job(live.is_stopped)
             run = run_program(job, live.on_output, is_shown=False, on_step=live.on_step)
-            return run, target_of(run), session.present_run(run)
+            return run, target_of(run, job.root), session.present_run(run)
 
         self.start(RUN, work, self._has_run)
         self.draw_status()

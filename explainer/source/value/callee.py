@@ -45,6 +45,17 @@ def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Call
     return tuple({one.function: one for one in found}.values())
 
 
+def functions_run(call: ast.Call, value: Value, program: Program) -> list[tuple[SourceFile, Function]]:
+    """The function of the program that a call runs, or the `forward` or `__call__` of each class that it may be a call of."""
+    resolver = resolver_of(program)
+    function = resolver.function_of(call, value)
+    if function is not None:
+        return [function]
+    owners = resolver.classes_of(replace(value, node=call.func))
+    found = [resolver.method(one, name, where) for where, one in owners for name in ("forward", "__call__")]
+    return [one for one in found if one is not None]
+
+
 def leads_to(written: ast.stmt, node: ast.AST, file: SourceFile, program: Program, depth: int = 0) -> bool:
     """Whether a function that a node calls, one that this calls, or a context that it enters, holds a statement."""
     for call in walk(node):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from explainer.source.file import SourceFile
-from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
-from explainer.source.value.resolve import Resolver, resolver_of
+from explainer.source.value.callee import functions_run
+from explainer.source.value.resolve import resolver_of
 
 _MOST = 200  # values that are followed
 
@@ -31,16 +30,7 @@ def calls_behind(values: Iterable[Value], program: Program) -> Iterator[tuple[So
                 if one not in told:
                     told.add(one)
                     yield value.file, one
-                for function in _run(one, inner, resolver):
+                for function in functions_run(one, inner, program):
                     queue += resolver.returns_of(function, one, inner)
             elif isinstance(one, (ast.Name, ast.Attribute)):
                 queue += resolver.behind(inner)
-
-
-def _run(call: ast.Call, value: Value, resolver: Resolver) -> list[tuple[SourceFile, Function]]:
-    """The function of the program that a call runs, or the `forward` of each module that it may be a call of."""
-    function = resolver.function_of(call, value)
-    if function is not None:
-        return [function]
-    owners = resolver.classes_of(replace(value, node=call.func))
-    return [one for where, owner in owners if (one := resolver.method(owner, "forward", where)) is not None]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from explainer.fix.splice import splice
+from explainer.model.incident import Frame, Incident
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
@@ -208,3 +211,55 @@ def test_embeddings_of_the_same_ids(tmp_path, looked: str, run: str, after: str 
     exec(changed, space)  # noqa: S102
     assert space["torch"].allclose(was["logits"], space["logits"], atol=1e-6)
     assert float(space["grads"].abs().sum()) > 0
+
+
+ANEW = """import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(9, 4), nn.Linear(4, 2)
+    def classify(self, e):
+        return self.head(e.mean(1))
+    def forward(self, ids):
+        return self.classify(self.embed(ids))
+
+class Adversary:
+    def direction(self, loss, embedded):
+        grad, = torch.autograd.grad(loss, embedded, retain_graph=True)
+        return grad
+    def __call__(self, net, embedded, loss):
+        return net.classify(embedded + self.direction(loss, embedded)).mean()
+
+torch.manual_seed(0)
+model, adversary = Model(), Adversary()
+ids = torch.arange(8).view(2, 4)
+embedded = model.embed(ids)
+clean = model(ids).square().mean()
+loss = clean + adversary(model, embedded, clean)
+loss.backward()
+"""
+MADE_ANEW = {
+    "a forward of one line": (ANEW, "clean = model.classify(embedded).square().mean()"),
+    "a method": (
+        ANEW.replace("def forward(", "def score(").replace("model(ids)", "model.score(ids)"),
+        "clean = model.classify(embedded).square().mean()",
+    ),
+    "other ids": (ANEW.replace("model.embed(ids)\n", "model.embed(ids + 1)\n"), None),
+    "a forward of several lines": (ANEW.replace("return self.classify(self.embed(ids))", "e = self.embed(ids)\n        return self.classify(e)"), None),
+    "made after it": (ANEW.replace("embedded = model.embed(ids)\nclean = model(ids).square().mean()", "clean = model(ids).square().mean()\nembedded = model.embed(ids)"), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "line"), MADE_ANEW.values(), ids=MADE_ANEW)
+def test_what_the_forward_makes_anew(tmp_path, source: str, line: str | None) -> None:
+    """The forward of one line goes on from the tensor whose gradient is asked for, two calls further in."""
+    frames = {"train.py": line_of(source, "loss = clean")}
+    program = write(tmp_path, {"train.py": source})
+    record = failed(frames).exceptions[0]
+    inner = [Frame(file="train.py", line=line_of(source, words)) for words in ("return net.classify", "grad, = ")]
+    incident = Incident(exceptions=(dataclasses.replace(record, frames=(*record.frames, *inner)),))
+    proposal = best("pass_what_is_differentiated", program, incident=incident)
+    after = splice(source, proposal.edits) if proposal is not None else source
+    assert changed_lines(source, after or "") == ([line] if line else [])

@@ -13,13 +13,16 @@ from typing import NamedTuple
 
 from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, remove_statement
+from explainer.fix.text.inline import written_at
 from explainer.model.patch import Edit
 from explainer.source.data.pieces import joined_pieces
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import asked_of_grad
-from explainer.source.name import dotted_name
+from explainer.source.name import Function, dotted_name
+from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import all_parameters, bounds_of, calls_behind, reaching, scope_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, calls_behind, reaching, scope_of
+from explainer.source.value.callee import functions_run
 from explainer.source.value.flow import arguments_of, flow_of
 from explainer.source.value.lineage import binds, block_of
 
@@ -44,6 +47,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _embedded(asked, *looked_up)
         else:
             yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
+            yield from _made_anew(asked, context.program)
     for file in context.program.parsed():
         for one in file.walk():
             if isinstance(one, ast.Call) and context.program.names(file).is_call(one, _GRAD) and len(one.args) > 1:
@@ -61,16 +65,27 @@ def _asked(context: Context) -> Iterator[_Asked]:
             if target is not None and target[1] in helpers:
                 given = dict(arguments_of(call, target[1]))
                 output, wanted = (given.get(name) for name in helpers[target[1]])
-                if output is not None and wanted is not None:
+                handed = _handed_on(call, output, wanted, file, program)
+                if handed is not None:
+                    helpers |= handed
+                elif output is not None and wanted is not None:
                     yield _Asked(file, output, wanted, call)
             elif pair is not None:
-                function = program.names(file).function_of(call)
-                names = [getattr(one, "id", "") for one in pair]
-                if function is not None and set(names) <= all_parameters(function):
-                    helpers[function] = (names[0], names[1])
+                handed = _handed_on(call, *pair, file, program)
+                if handed is not None:
+                    helpers |= handed
                 else:
                     above = file.parents.get(call)
                     yield _Asked(file, *pair, above if isinstance(above, ast.Subscript) else call)
+
+
+def _handed_on(
+    call: ast.Call, output: ast.expr | None, wanted: ast.expr | None, file: SourceFile, program: Program
+) -> dict[ast.AST, tuple[str, str]] | None:
+    """The function around a call, with the names of its parameters that are the output and what is wanted, if both are."""
+    function = program.names(file).function_of(call)
+    names = getattr(output, "id", ""), getattr(wanted, "id", "")
+    return {function: names} if function is not None and set(names) <= all_parameters(function) else None
 
 
 def _looked_up(asked: _Asked) -> tuple[ast.Call, str] | None:
@@ -126,6 +141,50 @@ def _given_embeds(run: ast.Call, ids: ast.expr, wanted: str, file: SourceFile) -
     return (edit_of(file, whole, f"inputs_embeds={wanted}, {rest}"),)
 
 
+def _made_anew(asked: _Asked, program: Program) -> Iterator[Proposal]:
+    """`model(ids)`, which is `self.classify(self.embed(ids))`, beside `embedded = model.embed(ids)`: `model.classify(embedded)`."""
+    file, wanted = asked.file, dotted_name(asked.wanted)
+    made = [one for one in bounds_of(scope_of(asked.wanted, file)) if one.name == wanted and not one.fills]
+    if wanted is None or len(made) != 1 or made[0].pick is not None or not isinstance(made[0].node, ast.Call):
+        return
+    text = ast.unparse(made[0].node)
+    for call in calls_behind(asked.output, file):
+        targets = functions_run(call, Value(call, file), program) if call.lineno > made[0].node.lineno else []
+        where, function = targets[0] if len(targets) == 1 else (file, None)
+        last = (
+            function.body[-1] if function is not None and len(function.body) - _has_docstring(function) == 1 else None
+        )
+        value = last.value if isinstance(last, ast.Return) else None
+        if function is None or value is None:
+            continue
+        own = [
+            one
+            for one in walk(value)
+            if isinstance(one, ast.Call) and _is_same(written_at(Value(one, where), function, call, file), text)
+        ]
+        new = written_at(Value(value, where), function, call, file, {own[0]: wanted}) if len(own) == 1 else None
+        if new is not None:
+            why = f"makes what `{wanted}` is anew; `{wanted}` itself has no part in the result"
+            yield Proposal(
+                edits=(edit_of(file, call, new),),
+                culprit=culprit_of(file, call, why),
+                belief=2.4,
+                title=f"Go on from the tensor whose gradient is asked for: `{new}`",
+                because="the same values, computed once",
+            )
+
+
+def _has_docstring(function: Function) -> bool:
+    return ast.get_docstring(function) is not None
+
+
+def _is_same(written: str | None, text: str) -> bool:
+    try:
+        return written is not None and ast.unparse(ast.parse(written, mode="eval")) == text
+    except SyntaxError:
+        return False
+
+
 def _cut_at_once(asked: _Asked) -> Iterator[Proposal]:
     """`grad(u, p[:, :1])[0]` asks by a new tensor: `grad(u, p)[0][:, :1]` is that column's."""
     assert isinstance(asked.wanted, ast.Subscript)
@@ -161,6 +220,8 @@ def _pieces(asked: _Asked, context: Context) -> Iterator[Proposal]:
         source = dotted_name(argument)
         if source is None or source not in sources or file.statement(call) is made[0].statement:
             continue
+        if _is_part_of(made[0].node, call):
+            continue  # `embedded = model.embed(ids)` is no input of `model(ids)`
         is_piece = isinstance(made[0].node, ast.Subscript) or made[0].pick is not None
         joined = joined_pieces(source, scope, torch) if is_piece else (wanted, made[0].statement)
         edits = _run_on(joined, call, argument, file) if joined is not None else ()
@@ -173,6 +234,13 @@ def _pieces(asked: _Asked, context: Context) -> Iterator[Proposal]:
                 belief=2.0,
             )
             return
+
+
+def _is_part_of(made: ast.expr, run: ast.Call) -> bool:
+    """Whether a value is computed by a part of the network that a call runs."""
+    name = dotted_name(made.func) if isinstance(made, ast.Call) else None
+    owner = dotted_name(run.func)
+    return name is not None and owner is not None and name.startswith(f"{owner}.")
 
 
 def _run_on(joined: tuple[str, ast.AST], call: ast.Call, argument: ast.expr, file: SourceFile) -> tuple[Edit, ...]:

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 from explainer.fix.clue.failure import dead_ends
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.text.inline import written_at
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import INTEGER, STEP
 from explainer.source.name import Function
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, all_parameters, bounds_of
-from explainer.source.value.flow import arguments_of
+from explainer.source.value.binding import Value, bounds_of
 from explainer.source.value.lineage import statements_of
 from explainer.source.value.resolve import resolver_of
 
@@ -64,7 +64,7 @@ def _given_value(
     for where, call in resolver_of(context.program).calls_of(helper, file):
         if where is not root.file or context.program.names(where).function_of(call) is not trains:
             continue
-        text = _written(value, file, helper, call, where)
+        text = written_at(Value(value, file), helper, call, where)
         if text is not None:
             yield Proposal(
                 edits=(edit_of(where, call, text),),
@@ -75,19 +75,3 @@ def _given_value(
                 applicability="unsafe",
                 because=_BECAUSE,
             )
-
-
-def _written(value: ast.expr, file: SourceFile, helper: Function, call: ast.Call, where: SourceFile) -> str | None:
-    """An expression of the helper as the caller writes it; None where it reads what the caller has not."""
-    given = {name: where.segment(one) for name, one in arguments_of(call, helper)}
-    if isinstance(call.func, ast.Attribute):
-        given.setdefault("self", where.segment(call.func.value))
-    own = all_parameters(helper) | {one.name for one in bounds_of(helper)}
-    names = [one for one in walk(value) if isinstance(one, ast.Name) and one.id in own]
-    if any(one.id not in given for one in names) or file is not where:
-        return None
-    start, text = file.span(value)[0], file.segment(value)
-    for one in sorted(names, key=lambda each: -file.span(each)[0]):
-        low, high = file.span(one)
-        text = text[: low - start] + given[one.id] + text[high - start :]
-    return text
