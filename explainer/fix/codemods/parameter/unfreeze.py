@@ -84,7 +84,9 @@ def _concerns_training(freeze: Freeze, context: Context) -> bool:
         for call, file in files.items()
         if isinstance(call, ast.Call) and (found := resolver.find_class(call.func, file)) is not None
     }
-    return not trained or bool(made & trained) or bool(classes & trained_classes) or bool(_listed(freeze, context))
+    # One that is made beside what trains, of the same class, is another: a teacher.
+    is_of_class = bool(classes & trained_classes) and not (made and trained & files.keys())
+    return not trained or bool(made & trained) or is_of_class or bool(_listed(freeze, context))
 
 
 def _classes(freeze: Freeze, context: Context) -> list[tuple[SourceFile, ast.ClassDef]]:
