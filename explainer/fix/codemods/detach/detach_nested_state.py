@@ -1,7 +1,8 @@
 """A helper that detaches a carried state reaches into every container: the tuples of an LSTM, lists, dicts.
 
 `detach(state)` that maps over dicts and lists hands a tuple back as it is, with its graph. The helper gets the branch that
-it lacks, or `v.detach() if torch.is_tensor(v) else v` one for what is no tensor.
+it lacks, or `v.detach() if torch.is_tensor(v) else v` one for what is no tensor. A tuple with names is its own kind to a helper
+that asks for the exact type: `type(state) is tuple`, or a table of types.
 """
 
 from __future__ import annotations
@@ -28,16 +29,24 @@ _TENSOR = frozenset({"torch.Tensor", "torch.FloatTensor", "Tensor"})
 _PAIRS = ("torch.nn.LSTM", "torch.nn.LSTMCell")
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp)
 _DEPTH = 3
+NAMED = "named"
+_WORDS = {NAMED: "tuple with names"}
+# What only tensors have of all that a state is made of.
+_OF_TENSORS = frozenset({"dim", "detach", "requires_grad", "grad_fn", "numel", "shape", "dtype"})
+_OF_NAMED = frozenset({"_fields", "_asdict", "_replace", "_make"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each helper of a training loop that leaves a part of the state with its graph."""
     program = context.program
-    if not context.has_failed or _has_named_tuples(program):
+    if not context.has_failed:
         return
-    held = set(_held(program))
+    named, held = _named_tuples(program), set(_held(program))
     for file, function in dict.fromkeys(_in_loops(program)):
-        yield from _of_helper(file, function, held, program)
+        yield from _of_helper(file, function, held | {NAMED} if named else held, program)
+    if named:
+        return  # which a plain tuple cannot stand for
+    for file, function in dict.fromkeys(_in_loops(program)):
         yield from _of_parts(file, function, held, program)
     for file, loop, _ in dict.fromkeys(training_loops(program)):
         yield from _of_parts(file, loop, held, program)
@@ -61,16 +70,18 @@ def _in_loops(program: Program) -> Iterator[tuple[SourceFile, Function]]:
 def _of_helper(file: SourceFile, function: Function, held: set[str], program: Program) -> Iterator[Proposal]:
     """`return state` at the end of a function that detaches tensors and maps over some containers."""
     last = _last(function.body)
-    name = last.value.id if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) else None
+    value = last.value if isinstance(last, ast.Return) else None
+    value = value.orelse if isinstance(value, ast.IfExp) else value
+    name = value.id if isinstance(value, ast.Name) else None
     names = program.names(file)
     if last is None or name not in _parameters(function) or not _detaches(function, name, program):
         return
-    tested = set(_tested(function, name, names))
-    lacking = [kind for kind in ("tuple", "list", "dict") if kind in held - tested]
+    tested = {*_tested(function, name, names), *_in_table(function, name, file)}
+    lacking = [kind for kind in (NAMED, "tuple", "list", "dict") if kind in held - tested]
     if "tensor" not in tested or not lacking:
         return
     text = "\n".join(_branch(kind, name, function, names, file) for kind in lacking)
-    why = f"hands a {' or a '.join(lacking)} back as it is, with the graph of the last step"
+    why = f"hands a {' or a '.join(_WORDS.get(one, one) for one in lacking)} back as it is, with the graph of the last step"
     yield Proposal(edits=(insert_before(file, last, text),), culprit=culprit_of(file, last, why), belief=1.9)
 
 
@@ -118,12 +129,38 @@ def _is_detach(node: ast.expr) -> bool:
 def _tested(node: ast.AST, name: str, names: Names) -> Iterator[str]:
     """What a value is tested to be: "tensor", "tuple", "list", "dict"."""
     for one in walk(node):
+        if (isinstance(one, ast.Attribute) and one.attr in _OF_NAMED) or _word(one) in _OF_NAMED:
+            yield NAMED
         if isinstance(one, ast.Call) and one.args and dotted_name(one.args[0]) == name:
             called = names.qualified(one.func) or ""
-            if called == "torch.is_tensor":
+            if called == "torch.is_tensor" or (called == "hasattr" and _word(one.args[-1]) in _OF_TENSORS):
                 yield "tensor"
             elif called == "isinstance" and len(one.args) == 2:
-                yield from _kinds(one.args[1], names)
+                found = list(_kinds(one.args[1], names))
+                yield from found
+                yield from (NAMED,) if "tuple" in found else ()
+
+
+def _in_table(function: Function, name: str, file: SourceFile) -> Iterator[str]:
+    """The exact types of which a table of the module has an entry: `RULES.get(type(state))`, `RULES[type(state)]`."""
+    tables = {
+        dotted_name(one.func.value if isinstance(one, ast.Call) else one.value)  # type: ignore[attr-defined]
+        for one in walk(function)
+        if (isinstance(one, ast.Subscript) and _is_type_of(one.slice, name))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and any(_is_type_of(each, name) for each in one.args[:1]))
+    }  # fmt: skip
+    for one in file.walk():
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Dict) and dotted_name(one.targets[0]) in tables:
+            yield from (key.id for key in one.value.keys if isinstance(key, ast.Name))
+
+
+def _is_type_of(node: ast.expr, name: str) -> bool:
+    is_type = isinstance(node, ast.Call) and dotted_name(node.func) == "type" and len(node.args) == 1
+    return is_type and dotted_name(node.args[0]) == name  # type: ignore[attr-defined]
+
+
+def _word(node: ast.AST) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _kinds(node: ast.expr, names: Names) -> Iterator[str]:
@@ -148,6 +185,8 @@ def _branch(kind: str, name: str, function: Function, names: Names, file: Source
     given += [f"{one.arg}={item if one.arg == name else one.arg}" for one in function.args.kwonlyargs]
     call = f"{owner}{function.name}({', '.join(given[1:] if owner else given)})"
     step = "\t" if "\t" in file.indent(function.body[0].lineno) else "    "
+    if kind == NAMED:
+        return f'if hasattr({name}, "_fields"):\n{step}return type({name})(*({call} for {item} in {name}))'
     made = {
         "tuple": f"tuple({call} for {item} in {name})",
         "list": f"[{call} for {item} in {name}]",
@@ -242,6 +281,6 @@ def _nested(value: ast.expr) -> Iterator[str]:
                 yield "tuple"
 
 
-def _has_named_tuples(program: Program) -> bool:
-    """Whether the program defines tuples with names, which a plain tuple cannot stand for."""
+def _named_tuples(program: Program) -> bool:
+    """Whether the program defines tuples with names."""
     return any(word in file.text for file in program.parsed() for word in ("namedtuple", "NamedTuple"))
