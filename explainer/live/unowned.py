@@ -16,12 +16,14 @@ FIRST, LAST = (
     1,
     2,
 )  # the steps, counted from 0, before which it is looked: a model may still be put together in the first
+# Later it is looked for parts that were thawed meanwhile: each fourth step at first, then ever more rarely.
+OFTEN, SOON = 4, 64
 MAX_LOOKED_AT = 2_000
 MAX_NAMES = 12
 
 
 class Unowned:
-    """Looks at the models of the program twice while it trains, and once at its end."""
+    """Looks at the models of the program twice while it trains, again where more of them trains than did, and once at its end."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -30,6 +32,9 @@ class Unowned:
         self._models: list[dict[str, Any]] | None = None
         self._lost: list[tuple[str, str, Any, float]] = []
         self._plain: list[tuple[Any, Any, str, str, Any, float]] = []
+        self._held: list[weakref.ref[Any]] = []
+        self._trainable = 0
+        self._confirmed = LAST
 
     def note_makers(self) -> None:
         """Remember the line that makes each optimizer."""
@@ -58,6 +63,7 @@ class Unowned:
             left = self._left_by(optimizers, roots, held)
             meant = [left] if left is not None else held
             self._models = [found for root in meant if (found := self._looked_at(root, owned, optimizers))["left"]]
+            self._held, self._trainable = [weakref.ref(root) for root in held], _trainable(held)
             self._lost = [
                 (model, name, one, _sum(one))
                 for model, name, one in find_lost(self._torch, roots, owned)
@@ -69,11 +75,27 @@ class Unowned:
                 for root, holder, key, path in plain_leaves(self._torch, [*held, *bare], owned)
                 if _trains(one := holder[key])
             ]
-        elif step == LAST:
-            # A tensor that is made anew in each step is an input whose gradient is asked for.
-            self._plain = [kept for kept in self._plain if _held(kept[0], kept[1]) is kept[4] and _trains(kept[4])]
+        elif self._models is not None and step != LAST and _is_due(step):
+            self._look_again(step)
+        elif step == self._confirmed:
             for model in self._models or ():
                 model["left"] = {name: kept for name, kept in model["left"].items() if _trains(kept[0])}
+        if step == LAST:
+            # A tensor that is made anew in each step is an input whose gradient is asked for.
+            self._plain = [kept for kept in self._plain if _held(kept[0], kept[1]) is kept[4] and _trains(kept[4])]
+
+    def _look_again(self, step: int) -> None:
+        """Where more parameters train than before: which of them no optimizer will use."""
+        held = [root for one in self._held if (root := one()) is not None]
+        count = _trainable(held)
+        if count <= self._trainable:
+            return
+        self._trainable, self._confirmed = count, step + 1
+        optimizers = list(self._optimizers())
+        owned = {id(one) for optimizer in optimizers for one in _owned(optimizer)}
+        known = {id(one) for model in self._models or () for one, _ in model["left"].values()}
+        found = [self._looked_at(root, owned | known, optimizers) for root in held]
+        self._models = [*(self._models or ()), *(one for one in found if one["left"])]
 
     def _left_by(self, optimizers: list[Any], roots: list[Any], held: list[Any]) -> Any:
         """The one model that trains while optimizers hold nothing that has a gradient: they own what was replaced in it."""
@@ -138,6 +160,14 @@ def _held(holder: Any, key: Any) -> Any:
     if isinstance(holder, list):
         return holder[key] if key < len(holder) else None
     return holder.get(key)
+
+
+def _is_due(step: int) -> bool:
+    return step % OFTEN == 0 if step <= SOON else step & (step - 1) == 0
+
+
+def _trainable(modules: list[Any]) -> int:
+    return sum(one.requires_grad for module in modules for one in module.parameters())
 
 
 def _told_lost(kind: str, names: list[str], how: str) -> dict[str, Any]:

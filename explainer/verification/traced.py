@@ -58,6 +58,7 @@ from explainer.model.trace import (
     WRITE,
     TracedLine,
 )
+from explainer.verification.memoised import is_memoised
 from explainer.verification.read_term import read_terms
 
 MAX_LINES = 8
@@ -316,10 +317,10 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What ties two steps together: where a value was made, unless its own step computed with it too, and where it was taken up."""
     for one in traced.get("carried") or ():
         taken = one["taken"]
-        if one.get("is_once"):
+        if _is_once(one):
             says = f"`{one['by']}` takes up in each step what was made once, at line {one['line']}, with its graph"
             yield from _line(ONCE, {"operation": one["by"], **taken}, says)
-        if one.get("is_once") or one.get("is_shared"):
+        if _is_once(one) or one.get("is_shared"):
             continue
         # Where its own step computed with it too, the line is right: what keeps the result for later is to be found from it.
         says = f"`{one['operation']}` makes what a later step takes up with its graph, at line {taken['line']}"
@@ -493,10 +494,17 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
 
 def _facts_of_carried(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What ties a loss to the graph that an earlier backward used up."""
-    kind = "once" if one.get("is_once") else "shared" if one.get("is_shared") else "state"
+    kind = "once" if _is_once(one) else "shared" if one.get("is_shared") else "state"
     yield f"traced_{kind}", one["operation"]
     if kind == "once" and one.get("is_waiting"):
         yield ONCE_IN_STEP, one["operation"]
+
+
+def _is_once(one: Mapping[str, Any]) -> bool:
+    """Whether what is taken up was made once for all, rather than step by step: kept by a memo it is no state, whenever it was made."""
+    return bool(one.get("is_once")) or (
+        not one.get("is_shared") and is_memoised(one.get("file") or "", one.get("line") or 0)
+    )
 
 
 def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -192,3 +192,40 @@ def test_a_head_that_was_replaced(tmp_path, kept: str) -> None:
     assert (status, cause) == (0, "no-graph/empty-parameter-list")
     (one,) = seen
     assert (one.model, one.count) == ("Sequential", 2)
+
+
+THAWED = """
+for step in range(STEPS):
+    if step == 3:
+        net.requires_grad_(True)
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+FILTERED = (
+    HEAD
+    + "net.requires_grad_(False)\nnet.head.requires_grad_(True)\n"
+    + "opt = torch.optim.Adam(p for p in net.parameters() if p.requires_grad)\n"
+)
+
+
+def test_what_is_thawed_later(tmp_path) -> None:
+    """The optimizer has what required grad when it was made."""
+    status, seen, cause = run(tmp_path, FILTERED + THAWED.replace("STEPS", "9"))
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    (one,) = seen
+    assert (one.count, one.whole) == (4, ("stem", "trunk"))
+
+
+@pytest.mark.slow
+def test_what_is_thawed_and_joins(tmp_path) -> None:
+    """An optimizer gets it in the same step, or is made anew, or had it all along."""
+    joins = "        opt.add_param_group({'params': [*net.stem.parameters(), *net.trunk.parameters()]})\n"
+    thawed = THAWED.replace("STEPS", "9")
+    here = "        net.requires_grad_(True)\n"
+    assert run(tmp_path, FILTERED + thawed.replace(here, here + joins)) == (0, [], None)
+    anew = "        opt = torch.optim.Adam(net.parameters())\n"
+    assert run(tmp_path, FILTERED + thawed.replace(here, here + anew)) == (0, [], None)
+    whole = FILTERED.replace("p for p in net.parameters() if p.requires_grad", "net.parameters()")
+    assert run(tmp_path, whole + thawed) == (0, [], None)
