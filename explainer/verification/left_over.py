@@ -1,7 +1,8 @@
 """The exception for which a loss is missing: the program caught it, and went on with the number or None that was left over.
 
 `'float' object has no attribute 'backward'` says only that. It is told where the same step raised in a `try` that would have
-made the loss: bound its name, filled its list, returned or yielded it.
+made the loss: bound its name, filled its list, returned or yielded it. So is what failed in a backward that a program tries again,
+whose second attempt finds the graph used up.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from explainer.source.value.resolve import resolver_of
 from explainer.verification.given_up import caught_by
 
 _NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")
+_SECOND_TIME = "backward through the graph a second time"
 _NUMBERS = frozenset({"item", "tolist", "float", "numpy"})
 _MAX_VALUES = 60
 
 
 def caught_instead(incident: Incident, processes: Sequence[ProcessReport], root: str) -> Iterator[Failure]:
-    """What a program caught in the step that failed for want of a loss, the latest first."""
+    """What a program caught in the step that failed for want of a loss, the latest first, or of a graph that it had tried before."""
     last = incident.exceptions[-1] if incident.exceptions else None
+    if last is not None and _SECOND_TIME in last.message:
+        yield from _tried_before(processes)
+        return
     found = _NO_TENSOR.search(last.message) if last is not None else None
     frames = [one for one in last.frames if one.library is None and one.line] if last is not None else []
     if found is None or last is None or not frames:
@@ -42,6 +47,23 @@ def caught_instead(incident: Incident, processes: Sequence[ProcessReport], root:
         for failure in reversed(caught):
             if _makes_the_loss(failure, frames[-1], found[1], root):
                 yield failure
+
+
+def _tried_before(processes: Sequence[ProcessReport]) -> Iterator[Failure]:
+    """What the first attempt of a backward raised, at the line at which the next one found no graph, in the same step."""
+    for process in processes:
+        again = next((one for one in process.failures if _SECOND_TIME in one.message), None)
+        before = list(takewhile(lambda one: _SECOND_TIME not in one.message, process.failures))
+        place = _own_line(again) if again is not None else None
+        if again is not None and place is not None:
+            yield from (one for one in before[-1:] if one.text and one.steps == again.steps and _own_line(one) == place)
+
+
+def _own_line(failure: Failure) -> tuple[str, int | None] | None:
+    """The program's own line that a failure came from."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
+    return (frames[-1].file, frames[-1].line) if frames else None
 
 
 def _makes_the_loss(failure: Failure, at: Frame, attribute: str, root: str) -> bool:

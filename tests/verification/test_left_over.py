@@ -72,3 +72,29 @@ def test_another_failure(tmp_path: pathlib.Path, said: str, earlier: int) -> Non
 def test_a_loss_that_was_left_out(tmp_path: pathlib.Path, body: str) -> None:
     """What was caught is why there is no loss."""
     assert told(tmp_path, body) == [CAUGHT]
+
+
+SECOND = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed)."
+FIRST = "one of the variables needed for gradient computation has been modified by an inplace operation"
+
+
+def tried(folder: pathlib.Path, line: int, step: int) -> list[str]:
+    """What is told for a second attempt at line 3 in step 3, of a first one at some line and step."""
+
+    def failure(message: str, at: int, count: int) -> Failure:
+        text = f'Traceback (most recent call last):\n  File "{folder}/train.py", line {at}, in back\n    loss.backward()\nRuntimeError: {message}\n'
+        return Failure(type="RuntimeError", message=message, where="raised", text=text, steps=(("0 SGD", count),))
+
+    process = ProcessReport(pid=1, failures=(failure(FIRST, line, step), failure(SECOND, 3, 3), failure(SECOND, 3, 3)))
+    record = ExceptionRecord(type="RuntimeError", message=f"gave up after 3 attempts: {SECOND}")
+    return [one.message for one in caught_instead(Incident(exceptions=(record,)), [process], str(folder))]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "wanted"),
+    [(3, 3, [FIRST]), (4, 3, []), (3, 2, [])],
+    ids=["tried again", "another line", "a step ago"],
+)
+def test_a_backward_that_is_tried_again(tmp_path: pathlib.Path, line: int, step: int, wanted: list[str]) -> None:
+    """What the first attempt raised is why the graph is used up."""
+    assert tried(tmp_path, line, step) == wanted
