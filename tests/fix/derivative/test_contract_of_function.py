@@ -75,6 +75,25 @@ y = Fn.apply(x, 0.5)
         None,
         ["-        return grad * ctx.scale", "+        return grad * ctx.scale, None"],
     ),
+    "a class that type makes": (
+        """import torch
+
+def make(name, rule):
+    def forward(ctx, x, step, levels):
+        return rule(x, step, levels)
+
+    def backward(ctx, grad):
+        return grad
+
+    return type(name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+rounds = {"near": make("Near", lambda x, step, levels: (x / step).round() * step)}
+x = torch.ones(2, requires_grad=True)
+rounds["near"].apply(x, 0.5, 3).sum().backward()
+""",
+        None,
+        ["-        return grad", "+        return grad, None, None"],
+    ),
     "a tuple in parentheses": (
         """import torch
 from torch import nn, optim

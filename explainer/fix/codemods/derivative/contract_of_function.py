@@ -36,7 +36,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     for file in context.program.parsed():
-        for owner in context.program.names(file).classes.values():
+        for owner in (*context.program.names(file).classes.values(), *_made_classes(file, context.program)):
             pair = _methods(owner, file, context.program)
             if pair is not None:
                 yield from _missing(file, pair, owner, context.program)
@@ -51,6 +51,23 @@ def _methods(owner: ast.ClassDef, file: SourceFile, program: Program) -> Pair | 
         return None
     found = {one.name: one for one in owner.body if isinstance(one, ast.FunctionDef)}
     return (found["forward"], found["backward"]) if {"forward", "backward"} <= set(found) else None
+
+
+def _made_classes(file: SourceFile, program: Program) -> Iterator[ast.ClassDef]:
+    """The classes that a call of `type` makes, as if they were written: `type(name, (Function,), {"forward": staticmethod(forward), ...})`."""
+    for call in file.walk():
+        if not isinstance(call, ast.Call) or dotted_name(call.func) != "type" or len(call.args) != 3:
+            continue
+        _, bases, space = call.args
+        if isinstance(bases, ast.Tuple) and isinstance(space, ast.Dict):
+            scope = program.names(file).function_of(call) or file.tree
+            near = (
+                {one.name: one for one in walk(scope) if isinstance(one, ast.FunctionDef)} if scope is not None else {}
+            )
+            inner = [one.args[0] if isinstance(one, ast.Call) and one.args else one for one in space.values]
+            body: list[ast.stmt] = [near[name] for one in inner if (name := dotted_name(one) or "") in near]
+            made = ast.ClassDef(name="", bases=bases.elts, keywords=[], body=body, decorator_list=[])
+            yield ast.copy_location(made, call)
 
 
 def _inputs(forward: ast.FunctionDef) -> list[str]:
@@ -211,12 +228,17 @@ def _without_buffers(value: ast.expr, file: SourceFile, program: Program) -> lis
 
 
 def _applied(owner: ast.ClassDef, program: Program) -> Iterator[tuple[SourceFile, ast.Call]]:
-    """Every `Owner.apply(...)` of the program."""
-    for file in program.parsed():
-        for node in file.walk():
-            called = dotted_name(node.func) if isinstance(node, ast.Call) else None
-            if isinstance(node, ast.Call) and called and called.endswith(f"{owner.name}.apply"):
-                yield file, node
+    """Every `Owner.apply(...)` of the program; of a class that no call names, all that give as many arguments as it takes."""
+    calls = [
+        (file, node, dotted_name(node.func) or "")
+        for file in program.parsed()
+        for node in file.walk()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
+    ]
+    own = [(file, node) for file, node, name in calls if owner.name and name.endswith(f"{owner.name}.apply")]
+    forward = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "forward"), None)
+    count = len(_inputs(forward)) if forward is not None else 0
+    yield from own or ((file, node) for file, node, _ in calls if len(node.args) == count)
 
 
 def _in_the_wrong_place(file: SourceFile, pair: Pair, owner: ast.ClassDef, context: Context) -> Iterator[Proposal]:
