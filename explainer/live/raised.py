@@ -20,15 +20,18 @@ STOPS_REPLAY = (
 
 
 def watch(recorder: Any) -> ExitStack:
-    """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes; closing takes it off."""
+    """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes; closing takes it off.
+
+    And round the copy of a tensor, which is refused to one with a graph: what keeps the best model may go on without it.
+    """
     import torch
 
     undo = ExitStack()
-    for name in ("backward", "grad"):
-        function = getattr(torch.autograd, name)
+    for owner, name in ((torch.autograd, "backward"), (torch.autograd, "grad"), (torch.Tensor, "__deepcopy__")):
+        function = getattr(owner, name)
         noted = _noted(function, recorder, recorder.last_losses if name == "backward" else None)
-        setattr(torch.autograd, name, noted)
-        undo.callback(_put_back, torch.autograd, name, noted, function)
+        setattr(owner, name, noted)
+        undo.callback(_put_back, owner, name, noted, function)
     return undo
 
 

@@ -1,6 +1,6 @@
-"""The exception for which a loss is missing: the program caught it, and went on with the number or None that was left over.
+"""The exception for which a loss or an object is missing: the program caught it, and went on with the number or None that was left over.
 
-`'float' object has no attribute 'backward'` says only that. It is told where the same step raised in a `try` that would have
+`'float' object has no attribute 'backward'` says only that, and so does `'NoneType' object has no attribute 'eval'`. It is told where the same step raised in a `try` that would have
 made the loss: bound its name, filled its list, returned or yielded it. So is what failed in a backward that a program tries again,
 whose second attempt finds the graph used up.
 """
@@ -25,6 +25,7 @@ from explainer.source.value.resolve import resolver_of
 from explainer.verification.given_up import caught_by
 
 _NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")
+_NONE = re.compile(r"'NoneType' object has no attribute '(\w+)'")
 _SECOND_TIME = "backward through the graph a second time"
 _NUMBERS = frozenset({"item", "tolist", "float", "numpy"})
 _MAX_VALUES = 60
@@ -37,15 +38,18 @@ def caught_instead(incident: Incident, processes: Sequence[ProcessReport], root:
         yield from _tried_before(processes)
         return
     found = _NO_TENSOR.search(last.message) if last is not None else None
+    is_of_step = found is not None  # what is no loss may have been made, or not, many steps ago
+    found = found or (_NONE.search(last.message) if last is not None else None)
     frames = [one for one in last.frames if one.library is None and one.line] if last is not None else []
     if found is None or last is None or not frames:
         return
     for process in processes:
         before = list(takewhile(lambda one: one.message != last.message, process.failures))
         end = process.failures[len(before) :][:1]
-        caught = [one for one in before if end and one.where == "raised" and one.text and one.steps == end[0].steps]
+        caught = [one for one in before if end and one.where == "raised" and one.text]
         for failure in reversed(caught):
-            if _makes_the_loss(failure, frames[-1], found[1], root):
+            is_near = not is_of_step or failure.steps == end[0].steps
+            if is_near and _makes_the_loss(failure, frames[-1], found[1], root):
                 yield failure
 
 
@@ -94,9 +98,17 @@ def _is_made_in(
 ) -> bool:
     """Whether a value comes from statements of a `try` that had not ended when its line raised, and is no number there."""
     inside = {node for one in [*block.body, *block.orelse] for node in walk(one)}
+    kept = loss[0].attr if isinstance(loss[0], ast.Attribute) else None
+    if any(isinstance(one, ast.Assign) and _keeps(one, kept) and (one.end_lineno or 0) >= line for one in inside):
+        return True
     made = [(value, at) for value, at in _behind(*loss, program) if at in inside]
     late = [value for value, at in made if (getattr(at, "end_lineno", 0) or 0) >= line]
     return bool(late) and not any(_is_number(value, where) for value, _ in made)
+
+
+def _keeps(statement: ast.Assign, name: str | None) -> bool:
+    """Whether an assignment gives an object an attribute of a name: `self.model = copy.deepcopy(model)` for `best.model`."""
+    return any(isinstance(one, ast.Attribute) and one.attr == name for one in statement.targets)
 
 
 def _behind(value: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, ast.AST]]:

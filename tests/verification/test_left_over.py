@@ -98,3 +98,45 @@ def tried(folder: pathlib.Path, line: int, step: int) -> list[str]:
 def test_a_backward_that_is_tried_again(tmp_path: pathlib.Path, line: int, step: int, wanted: list[str]) -> None:
     """What the first attempt raised is why the graph is used up."""
     assert tried(tmp_path, line, step) == wanted
+
+
+KEEPER = """import copy
+class Keeper:
+    def __init__(self):
+        self.model = None
+    def offer(self, model):
+        try:
+            BODY
+        except RuntimeError as error:
+            print(error)
+best = Keeper()
+best.offer(net)
+best.model.eval()
+"""
+COPIED = "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol"
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("self.model = copy.deepcopy(model)  # fails", [COPIED]),
+        ("self.model = model\n            copy.deepcopy(model)  # fails", []),
+        ("self.other = copy.deepcopy(model)  # fails", []),
+    ],
+    ids=["what is missing", "made before", "another attribute"],
+)
+def test_an_object_that_was_never_kept(tmp_path: pathlib.Path, body: str, wanted: list[str]) -> None:
+    """None stands where the `try` would have kept the copy, however long ago that failed."""
+    path, source = tmp_path / "train.py", KEEPER.replace("BODY", body)
+    path.write_text(source)
+    at, said = line_of(source, "# fails"), "'NoneType' object has no attribute 'eval'"
+    text = (
+        f'Traceback (most recent call last):\n  File "{path}", line {at}, in offer\n    copy\nRuntimeError: {COPIED}\n'
+    )
+    caught = Failure(type="RuntimeError", message=COPIED, where="raised", text=text, steps=(("0 SGD", 1),))
+    failed = Failure(type="AttributeError", message=said, where="uncaught", text=said, steps=(("0 SGD", 3),))
+    last = line_of(source, "best.model.eval()")
+    record = ExceptionRecord(type="AttributeError", message=said, frames=(Frame(file=str(path), line=last),))
+    process = ProcessReport(pid=1, failures=(caught, failed))
+    found = caught_instead(Incident(exceptions=(record,)), [process], str(tmp_path))
+    assert [one.message for one in found] == wanted
