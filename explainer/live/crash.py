@@ -288,16 +288,23 @@ class _Names:
         return sorted(found) if len(found) <= MAX_PARAMETERS else []
 
     def layer_names(self) -> dict[str, list[str]]:
-        """The kinds of layers with weights, by path with each number as `*`, and of blocks: `encoder.layer.*.attention.q_proj`."""
+        """The kinds of layers with weights, by path with each number as `*`, and of blocks: `encoder.layer.*.attention.q_proj`.
+
+        Layers with the number of their own, where it tells them from other children of the same container: `layers.*.ff.0`.
+        """
         found: dict[str, set[str]] = {"layers": set(), "blocks": set()}
+        own: set[str] = set()
         for root in self.roots:
             for name, one in root.named_modules():
                 weight = getattr(one, "weight", None)
                 is_layer = isinstance(weight, self._torch.nn.Parameter) and weight.dim() > 1
                 kinds = found["layers" if is_layer else "blocks"]
                 if name and len(kinds) < MAX_LAYERS:
-                    kinds.add(re.sub(r"(?<![^.])\d+(?![^.])", "*", name))
-        return {kind: sorted(names) for kind, names in found.items()}
+                    kinds.add(_starred(name))
+                    head, _, last = name.rpartition(".")
+                    own |= {f"{_starred(head)}.{last}"} if is_layer and last.isdigit() else set()
+        numbered = {name for name in own if _starred(name) in found["blocks"]}
+        return {kind: sorted(names) for kind, names in {**found, "numbered": numbered}.items()}
 
     def _adapters(self) -> list[str]:
         """The adapters that peft has put on the live modules, by name."""
@@ -349,6 +356,10 @@ def _taken(node: Any) -> Iterator[int]:
             storage = storage_of(one.variable) if hasattr(one, "variable") else None
             if storage is not None:
                 yield storage
+
+
+def _starred(path: str) -> str:
+    return re.sub(r"(?<![^.])\d+(?![^.])", "*", path)
 
 
 def _author(function: Any) -> str:

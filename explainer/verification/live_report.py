@@ -189,7 +189,7 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "live_uncheckpointed", "yes"
     if modules.get("names"):
         yield "live_parameter_names", " ".join(modules["names"])
-    for key in ("layers", "blocks"):
+    for key in ("layers", "blocks", "numbered"):
         if modules.get(key):
             yield f"live_{key}", " ".join(modules[key])
     for name, one in seen.get("tensors", {}).items():

@@ -14,6 +14,7 @@ _DOT = r"\."
 _CHILD = re.compile(r"(?P<indent> +)\((?P<name>[^)]{1,80})\): (?P<kind>\w+)\(")
 _ADAPTED = ("Linear", "Embedding", "Conv1d", "Conv2d", "Conv3d", "Conv1D")
 MAX_WITHIN = 16
+_NUMBERS = (r"\d+", "[0-9]+", r"\d", r"\w+", "[^.]+", ".*", ".+")
 
 
 def repathed(pattern: str, layers: Sequence[str]) -> tuple[str, str] | None:
@@ -108,6 +109,30 @@ def inside(pattern: str, within: Sequence[str], layers: Sequence[str]) -> str | 
     new = f"{block}{_DOT}({'|'.join(one.replace('.', _DOT) for one in within)})"
     fits = [path for path in (one.replace("*", "0") for one in layers) if re.fullmatch(pattern, path)]
     return new if all(re.fullmatch(new, one) for one in fits) else None
+
+
+def picked(pattern: str, layers: Sequence[str], numbered: Sequence[str]) -> str | None:
+    r"""The pattern with the numbers of the layers in a container whose other children it takes as well: `ff\.[02]` for `ff\.\d+`.
+
+    None where it ends in no number, or takes layers elsewhere too.
+    """
+    try:
+        re.compile(pattern)
+    except re.error:
+        return None
+    end = next((one for one in _NUMBERS if pattern.removesuffix("$").endswith(one)), None)
+    fits = [one.replace("*", "0") for one in numbered if re.fullmatch(pattern, one.replace("*", "0"))]
+    kinds = {re.sub(r"\d+$", "*", one) for one in fits}
+    others = [one for one in layers if re.fullmatch(pattern, one.replace("*", "0"))]
+    if (
+        end is None
+        or not fits
+        or any(one.replace("*", "0") not in {kind.replace("*", "0") for kind in kinds} for one in others)
+    ):
+        return None
+    last = sorted({one.rpartition(".")[2] for one in fits}, key=int)
+    new = f"[{''.join(last)}]" if all(len(one) == 1 for one in last) else f"({'|'.join(last)})"
+    return pattern.removesuffix("$").removesuffix(end) + new
 
 
 def _fits(name: str, paths: Sequence[str]) -> list[str]:

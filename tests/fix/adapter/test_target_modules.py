@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from explainer.fix.network.layer_path import picked
 from explainer.fix.network.projection import DEFAULTS, names_among, names_for
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact
@@ -354,3 +355,37 @@ def test_layers_are_told_where_they_are_sought() -> None:
     told = fail("Target modules {'query'} not found in the base model")
     assert (told["layers"], told["blocks"]) == (["layer.*"], ["layer", "norm"])
     assert "layers" not in fail("something else")
+
+
+LAYERS = ("layers.*.ff.*", "layers.*.qkv", "score")
+NUMBERED = ("layers.*.ff.0", "layers.*.ff.2")
+PICKED = {
+    r".*layers\.\d+\.ff\.\d+": r".*layers\.\d+\.ff\.[02]",
+    r".*\.ff\.[0-9]+$": r".*\.ff\.[02]",
+    r".*\.ff\.\w+": r".*\.ff\.[02]",
+    r".*\.ff": None,
+    r".*layers\..*": None,
+    r".*ff\.(\d+": None,
+}
+
+
+@pytest.mark.parametrize(("pattern", "wanted"), PICKED.items())
+def test_a_pattern_takes_the_layers_of_a_container(pattern: str, wanted: str | None) -> None:
+    """By their numbers, where the container has activations between them; not one that takes layers elsewhere too."""
+    assert picked(pattern, LAYERS, NUMBERED) == wanted
+
+
+def test_numbers_of_more_than_one_digit() -> None:
+    assert picked(r"net\.\d+", ["net.*"], ["net.0", "net.10"]) == r"net\.(0|10)"
+
+
+@pytest.mark.parametrize("quote", ["'", ""])
+def test_a_pattern_in_a_file_keeps_its_quotes(tmp_path, quote: str) -> None:
+    text = f"adapter:\n  target_modules: {quote}.*layers\\.\\d+\\.ff\\.\\d+{quote}\n"
+    (tmp_path / "lora.yaml").write_text(text)
+    program = write(tmp_path, {"train.py": HEAD + 'import yaml\ncfg = yaml.safe_load(open("lora.yaml"))\n'})
+    facts = {"live_layers": " ".join(LAYERS), "live_numbered": " ".join(NUMBERED)}
+    incident = failed(message="Target module GELU(approximate='none') is not supported.", facts=facts)
+    proposal = best("target_modules", program, incident=incident)
+    assert proposal is not None
+    assert splice(text, proposal.edits) == text.replace("ff\\.\\d+", "ff\\.[02]")

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.network.layer_path import entered, inside, layers_within, narrowed, repathed
+from explainer.fix.network.layer_path import entered, inside, layers_within, narrowed, picked, repathed
 from explainer.fix.network.projection import (
     architecture_of_class,
     architecture_of_release,
@@ -34,6 +34,7 @@ _TOWERS = re.compile(
     r"language|text|vision|visual|image|audio|speech|tower"
 )  # a head that chooses one of several models
 _DEPTH = 4
+_TAKES_ALL = "takes every child of a container, also those that are no layers"
 _LATER = 0.4  # a second answer for the same list
 
 
@@ -67,6 +68,12 @@ def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
             set_value(setting, value.replace(*moved, 1)), setting, "spells a path that this model does not have"
         )
         return
+    elif isinstance(value, str) and (numbers := _picked(value, context)) is not None:
+        edit = set_value(setting, numbers)
+        if isinstance(edit, Edit) and value in setting.raw:  # in its own quotes
+            edit = Edit(file=edit.file, start=edit.start, end=edit.end, new=setting.raw.replace(value, numbers))
+        yield from _placed(edit, setting, _TAKES_ALL)
+        return
     else:
         return
     for at, names in enumerate(new):
@@ -77,6 +84,13 @@ def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
 def _placed(edit: Edit | str, setting: Setting, why: str) -> Iterator[Proposal]:
     if isinstance(edit, Edit):
         yield Proposal(edits=(edit,), culprit=culprit_at(setting.file, setting.span, why), belief=2.0)
+
+
+def _picked(text: str, context: Context) -> str | None:
+    """A pattern that takes all children of a container, with the numbers of its layers; None where it is no such pattern."""
+    if "is not supported" not in message_of(context):
+        return None
+    return picked(text, _live("live_layers", context) or (), _live("live_numbered", context) or ())
 
 
 def _live(name: str, context: Context) -> list[str] | None:
@@ -155,7 +169,14 @@ def _string(
             inside(text, layers_within(message_of(context)), _live("live_layers", context) or ()),
             file.segment(node),
         )
-        if inner is not None and raw.startswith(("r", "R")):
+        numbers = _picked(text, context)
+        if numbers is not None and raw.startswith(("r", "R")):
+            yield Proposal(
+                edits=(edit_of(file, node, f"{raw[:2]}{numbers}{raw[-1]}"),),
+                culprit=culprit_of(file, node, _TAKES_ALL),
+                belief=2.2,
+            )
+        elif inner is not None and raw.startswith(("r", "R")):
             yield Proposal(
                 edits=(edit_of(file, node, f"{raw[:2]}{inner}{raw[-1]}"),),
                 culprit=culprit_of(file, node, "fits a block, beside the layers in it"),
