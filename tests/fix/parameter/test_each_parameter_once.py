@@ -238,3 +238,40 @@ def test_what_is_thawed_later_is_added_alone(tmp_path: pathlib.Path, given: str,
     names: dict[str, object] = {}
     exec(compile(after, "train.py", "exec"), names)  # noqa: S102
     assert [len(one["params"]) for one in names["opt"].param_groups] == [2, 2]
+
+
+PHASES = """import torch
+from torch import nn
+
+net = nn.ModuleDict({"head": nn.Linear(4, 2), "stem": nn.Linear(4, 4)})
+
+class Phased:
+    def __init__(self):
+        self.sgd = None
+
+    def enter(self, parts):
+        joining = [p for part in parts for p in net[part].parameters()]
+        group = {"params": joining, "lr": 0.1}
+        if self.sgd is None:
+            self.sgd = torch.optim.SGD([group])
+        else:
+            self.sgd.add_param_group(group)
+
+phased = Phased()
+phased.enter(["head"])
+phased.enter(["stem", "head"])
+"""
+
+
+@pytest.mark.torch
+def test_a_group_that_has_a_name(tmp_path: pathlib.Path) -> None:
+    """A later phase adds what no earlier one has."""
+    pytest.importorskip("torch")
+    after = rewritten(tmp_path, "each_parameter_once", PHASES, "self.sgd.add_param_group", message=TWICE)
+    assert changed_lines(PHASES, after) == [
+        'taken = {id(one) for group_ in self.sgd.param_groups for one in group_["params"]}',
+        'group["params"] = [one for one in group["params"] if id(one) not in taken]',
+    ]
+    space: dict = {}
+    exec(after, space)  # noqa: S102 - the program of a test
+    assert [len(one["params"]) for one in space["phased"].sgd.param_groups] == [2, 2]

@@ -76,9 +76,13 @@ def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
     is_call = (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_param_group"
     )
-    if not is_call or not isinstance(node, ast.Call) or len(node.args) != 1 or not isinstance(node.args[0], ast.Dict):
+    if not is_call or not isinstance(node, ast.Call) or len(node.args) != 1:
         return
-    written = node.args[0]
+    held = node.args[0].id if isinstance(node.args[0], ast.Name) else None
+    bound = [one.node for one in bounds_of(scope_of(node, file)) if one.name == held and not one.fills] if held else []
+    written = bound[0] if len(bound) == 1 else node.args[0]
+    if not isinstance(written, ast.Dict):
+        return
     pairs = zip(written.keys, written.values, strict=True)
     given = next((one for key, one in pairs if getattr(key, "value", None) == "params"), None)
     if given is None:
@@ -87,8 +91,13 @@ def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
     scope = scope_of(node, file)
     name, group = free_name("taken", scope), free_name("group", scope)
     known = f'{name} = {{id(one) for {group} in {owner}.param_groups for one in {group}["params"]}}'
+    rest = f'{held}["params"] = [one for one in {held}["params"] if id(one) not in {name}]'
     yield Proposal(
-        edits=(insert_before(file, statement, known), _without(_Group(node=given, file=file, owner=None), name)),
+        edits=(
+            (insert_before(file, statement, f"{known}\n{rest}"),)
+            if held is not None
+            else (insert_before(file, statement, known), _without(_Group(node=given, file=file, owner=None), name))
+        ),
         culprit=culprit_of(file, given, f"lists parameters that `{owner}` has already, beside those that it is to get"),
         belief=2.0,
     )
