@@ -58,7 +58,7 @@ from explainer.model.trace import (
     WRITE,
     TracedLine,
 )
-from explainer.verification.memoised import is_memoised
+from explainer.verification.around_line import is_memoised, parameters_at
 from explainer.verification.read_term import read_terms
 
 MAX_LINES = 8
@@ -479,6 +479,13 @@ _ASKS_ALONE = re.compile(r"\bgrad\(")
 _LOGARITHM = re.compile(r"divide by zero encountered in (log(?:2|10)?)\b")
 _REPLACES = re.compile(r"\b(?:where|nan_to_num|select|isfinite|isneginf)\(")
 _DIVIDES = re.compile(r"/|div")
+_KEYS_AND_VALUES = (
+    {"keys", "values"},
+    {"k", "v"},
+    {"key_states", "value_states"},
+    {"new_k", "new_v"},
+    {"k_new", "v_new"},
+)
 _CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
 
 
@@ -488,7 +495,9 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
         code, name = linecache.getline(one.file, one.line), os.path.basename(one.file)
         if ".load_state_dict(" in code:
             yield "traced_loaded", f"{name}:{one.line}"
-        if _CACHE.search(f"{name} {one.function} {code}"):
+        given = parameters_at(one.file, one.line)
+        is_filled = "[" in code.partition("=")[0] and any(pair <= given for pair in _KEYS_AND_VALUES)
+        if is_filled or _CACHE.search(f"{name} {one.function} {code}"):
             yield "traced_cache", f"{name}:{one.line}"
 
 
