@@ -16,14 +16,14 @@ FIRST, LAST = (
     1,
     2,
 )  # the steps, counted from 0, before which it is looked: a model may still be put together in the first
-# Later it is looked for parts that were thawed meanwhile: each fourth step at first, then ever more rarely.
+# Later it is looked for parts that were thawed or made meanwhile: each fourth step at first, then ever more rarely.
 OFTEN, SOON = 4, 64
 MAX_LOOKED_AT = 2_000
 MAX_NAMES = 12
 
 
 class Unowned:
-    """Looks at the models of the program twice while it trains, again where more of them trains than did, and once at its end."""
+    """Looks at the models of the program twice while it trains, again where another part of them trains, and once at its end."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -33,7 +33,6 @@ class Unowned:
         self._lost: list[tuple[str, str, Any, float]] = []
         self._plain: list[tuple[Any, Any, str, str, Any, float]] = []
         self._held: list[weakref.ref[Any]] = []
-        self._trainable = 0
         self._confirmed = LAST
 
     def note_makers(self) -> None:
@@ -63,7 +62,7 @@ class Unowned:
             left = self._left_by(optimizers, roots, held)
             meant = [left] if left is not None else held
             self._models = [found for root in meant if (found := self._looked_at(root, owned, optimizers))["left"]]
-            self._held, self._trainable = [weakref.ref(root) for root in held], _trainable(held)
+            self._held = [weakref.ref(root) for root in held]
             self._lost = [
                 (model, name, one, _sum(one))
                 for model, name, one in find_lost(self._torch, roots, owned)
@@ -85,15 +84,17 @@ class Unowned:
             self._plain = [kept for kept in self._plain if _held(kept[0], kept[1]) is kept[4] and _trains(kept[4])]
 
     def _look_again(self, step: int) -> None:
-        """Where more parameters train than before: which of them no optimizer will use."""
+        """Where a parameter has come to train that no optimizer has: which of them none will use."""
         held = [root for one in self._held if (root := one()) is not None]
-        count = _trainable(held)
-        if count <= self._trainable:
+        known = {id(one) for model in self._models or () for one, _ in model["left"].values()}
+        had = known | {id(one) for optimizer in list(self._made) for one in _owned(optimizer)}
+        if all(
+            id(one) in had or not one.requires_grad or one.grad is None for root in held for one in root.parameters()
+        ):
             return
-        self._trainable, self._confirmed = count, step + 1
+        self._confirmed = step + 1
         optimizers = list(self._optimizers())
         owned = {id(one) for optimizer in optimizers for one in _owned(optimizer)}
-        known = {id(one) for model in self._models or () for one, _ in model["left"].values()}
         found = [self._looked_at(root, owned | known, optimizers) for root in held]
         self._models = [*(self._models or ()), *(one for one in found if one["left"])]
 
@@ -164,10 +165,6 @@ def _held(holder: Any, key: Any) -> Any:
 
 def _is_due(step: int) -> bool:
     return step % OFTEN == 0 if step <= SOON else step & (step - 1) == 0
-
-
-def _trainable(modules: list[Any]) -> int:
-    return sum(one.requires_grad for module in modules for one in module.parameters())
 
 
 def _told_lost(kind: str, names: list[str], how: str) -> dict[str, Any]:

@@ -229,3 +229,24 @@ def test_what_is_thawed_and_joins(tmp_path) -> None:
     assert run(tmp_path, FILTERED + thawed.replace(here, here + anew)) == (0, [], None)
     whole = FILTERED.replace("p for p in net.parameters() if p.requires_grad", "net.parameters()")
     assert run(tmp_path, whole + thawed) == (0, [], None)
+
+
+LATER = """
+for step in range(10):
+    if step == 3:
+        for name, p in net.named_parameters():
+            if "trunk" in name:
+                p.requires_grad = False
+        net.head = nn.Linear(4, 3)
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_is_made_later(tmp_path) -> None:
+    """Fewer parameters train than before, and the new ones for nobody; a freeze by name is no choice of what an optimizer has."""
+    status, seen, cause = run(tmp_path, HEAD + "opt = torch.optim.Adam(net.parameters())\n" + LATER)
+    assert (status, cause) == (0, "no-graph/empty-parameter-list")
+    assert [(one.count, one.whole) for one in seen] == [(2, ("head",))]

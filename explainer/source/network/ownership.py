@@ -70,7 +70,8 @@ def _is_by_name(node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictCo
 
 def _filters_by_name(node: ast.For | ast.Call) -> bool:
     if isinstance(node, ast.For):
-        tests = [one.test for one in walk(node) if isinstance(one, ast.If)]
+        # What is frozen by its name trains for nobody: that says nothing of what an optimizer is to have.
+        tests = [one.test for one in walk(node) if isinstance(one, ast.If) and not all(map(_freezes, one.body))]
         return _over_names(node.iter) and any(_has_words(one) for one in tests)
     is_filter = isinstance(node.func, ast.Name) and node.func.id == "filter" and len(node.args) == 2
     return is_filter and _over_names(node.args[1]) and _has_words(node.args[0])

@@ -9,7 +9,7 @@ import pytest
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact, Incident
 from explainer.model.trace import UNOWNED, TracedLine
-from tests.fix.rewriting import best, line_of, write
+from tests.fix.rewriting import best, diff_lines, line_of, write
 
 HEAD = """import torch
 from torch import nn
@@ -108,3 +108,40 @@ def test_an_entry_of_a_sequence(tmp_path: pathlib.Path) -> None:
     assert proposal is not None
     after = (splice(source, proposal.edits) or "").splitlines()
     assert after[2:] == ["print(model)", "model[-1] = nn.Linear(2, 3)", "opt = optim.SGD(model.parameters(), 1)"]
+
+
+STAGES = """from torch import nn, optim
+
+class Machine:
+    def __init__(self):
+        self.net = Net()
+        self.opt = optim.SGD(self.net.parameters(), lr=0.1)
+
+    def adapt(self):
+        self.net.task = nn.Linear(12, 4)
+        self.train()
+"""
+LOOPED = """from torch import nn, optim
+model = Net()
+opt = optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    if epoch == 1:
+        model.task = nn.Linear(12, 4)
+"""
+JOINS = {
+    "of the same object": (STAGES, '+        self.opt.add_param_group({"params": self.net.task.parameters()})'),
+    "of the same function": (LOOPED, '+        opt.add_param_group({"params": model.task.parameters()})'),
+    "of another object": (STAGES.replace("    def adapt", "class Other:\n    def adapt"), None),
+}
+
+
+@pytest.mark.parametrize(("source", "line"), JOINS.values(), ids=JOINS)
+def test_what_a_later_stage_makes_joins(tmp_path: pathlib.Path, source: str, line: str | None) -> None:
+    """The optimizer has stepped by then: it gets the new layer beside what it has."""
+    program = write(tmp_path, {"train.py": source})
+    at, path = line_of(source, "optim.SGD"), str(tmp_path / "train.py")
+    seen = TracedLine(kind=UNOWNED, operation="Optimizer", file=path, line=at, function="f", says="", is_guess=True)
+    incident = Incident(traced=(seen,), facts=(Fact(name="live_parts", value="stem task"),))
+    proposal = best("optimizer_behind_layers", program, incident=incident)
+    after = splice(source, proposal.edits) if proposal is not None else source
+    assert diff_lines(source, after or "") == ([line] if line else [])

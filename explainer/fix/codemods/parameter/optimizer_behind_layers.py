@@ -1,7 +1,8 @@
 """The optimizer is made behind the line that gives the model new parameters: it was made before, and steps those that were replaced.
 
 `model.fc = nn.Linear(...)` or `model.fc.weight = nn.Parameter(...)`, there or in a helper, behind `AdamW(model.parameters())`, there or in the trainer that makes it;
-so is `fully_shard(model)`, or `FSDP(model)`, which makes shards of the parameters.
+so is `fully_shard(model)`, or `FSDP(model)`, which makes shards of the parameters. Where a later stage of the training gives it a layer,
+the optimizer that has stepped already gets that too: `opt.add_param_group({"params": model.head.parameters()})`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,34 @@ def propose(context: Context) -> Iterator[Proposal]:
                         why = f"owns parameters from before {'they are sharded' if shards else 'layers are replaced'}"
                         yield Proposal(edits=edits, culprit=culprit_of(file, optimizer, why), belief=2.5)
                         return
+        yield from _joined(Place(program.files[path], made), _replaced(parts, program), program)
+
+
+def _joined(optimizer: Place, layers: Iterable[Place], program: Program) -> Iterator[Proposal]:
+    """What a later stage makes joins the optimizer there, where that has a name: of the same function, or of the same object."""
+    file, made = optimizer.file, optimizer.statement
+    name = dotted_name(made.targets[0]) if isinstance(made, ast.Assign) and len(made.targets) == 1 else None
+    if name is None:
+        return
+    for place in layers:
+        names, statement = program.names(place.file), place.statement
+        if place.file is not file or not isinstance(statement, ast.Assign) or made in list(block_of(statement, file)):
+            continue
+        is_own = name.startswith("self.") and names.class_of(statement) is names.class_of(made)
+        is_near = "." not in name and names.function_of(statement) is names.function_of(made)
+        if statement.lineno > made.lineno and (is_own or is_near):
+            target = file.segment(statement.targets[0])
+            is_weight = names.is_call(statement.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
+            given = f"[{target}]" if is_weight else f"{target}.parameters()"
+            yield Proposal(
+                edits=(insert_after(file, statement, f'{name}.add_param_group({{"params": {given}}})'),),
+                culprit=culprit_of(file, statement, f"makes what `{name}`, which was made before, does not have"),
+                belief=2.3,
+                applicability="unsafe",
+                because="with the optimizer's own options: which learning rate the new layers should have is the author's to say",
+                title=f"Give the optimizer what is made later: `{name}.add_param_group(...)`",
+            )  # fmt: skip
+            return
 
 
 def _sharded(program: Program) -> Iterator[Place]:
