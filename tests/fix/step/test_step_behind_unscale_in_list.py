@@ -38,7 +38,7 @@ for batch in batches:
 """
 STAYS = {
     "in order": COMMANDS.replace("[Backward(), Step(), Report(), Clip()]", "[Backward(), Clip(), Step()]"),
-    "nothing unscales": COMMANDS.replace("        s["scaler"].unscale_(s["opt"])\n", ""),
+    "nothing unscales": COMMANDS.replace('        s["scaler"].unscale_(s["opt"])\n', ""),
     "two that step": COMMANDS.replace("Report(), Clip()]", "Step(), Clip()]"),
 }
 
