@@ -199,7 +199,7 @@ class GradfixApp(Fixing):
             and bool(session.fix.changes)
             and not session.is_applied(session.fix),
             "difference": self.at == "fix" and session.fix is not None and bool(session.fix.patch),
-            "verify": not self.doing and self.at in ("finding", "fix", "verify"),
+            "verify": (not self.doing or self.is_on_the_way) and self.at in ("finding", "fix", "verify"),
             "stop": bool(self.doing),
             "explain_next": self.at == "verify" and session.doubted is not None,
             "output": self.at == "verify"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class Fixing(Flow):
     """The keys that change what lies in the project's files."""
 
+    _is_looking = False
+
     async def action_apply(self) -> None:
         """Apply the fix that is shown; an unsafe one after a question."""
         from explainer.fix.choice import DISPLAY
@@ -70,6 +72,7 @@ class Fixing(Flow):
             return session.target and with_look(session.job(live.is_stopped), session.target, choice)
 
         async def done(result: Target | Failed | None) -> None:
+            self._is_looking = False
             if isinstance(result, Failed):
                 await self._show_failed(result)
                 return
@@ -78,8 +81,14 @@ class Fixing(Flow):
             if session.fix is fix:
                 await self._write()
 
+        self._is_looking = True
         self.start(VERIFY, work, done)
         self.draw_status()
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether the program runs as it is, for gradients to hold the edit against that is written then."""
+        return self._is_looking
 
     async def _write(self) -> None:
         from explainer.model.journal import Refused

@@ -16,6 +16,8 @@ from explainer.tui.worker.live import Live
 from explainer.tui.worker.reading import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from explainer.model.incident import Incident
     from explainer.model.repair import Run
     from explainer.model.report import Report
@@ -34,7 +36,7 @@ class Flow(Worker):
         super().__init__()
         self.session = session
         self._reading: Reading | None = None
-        self._is_leaving = False
+        self._is_leaving = self._verifies_next = False
 
     def pane(self, name: str) -> Any:
         """The screen of that name."""
@@ -51,6 +53,11 @@ class Flow(Worker):
     def draw_status(self) -> None:
         """Draw the line of the state."""
         raise NotImplementedError
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether the work that is on ends with an edit written."""
+        return False
 
     async def begin(self) -> None:
         """What the command line asked for: run a command, read a log, or nothing."""
@@ -205,6 +212,10 @@ class Flow(Worker):
 
     async def action_verify(self) -> None:
         """Run the program for a few steps under watch; the first time the command is asked for."""
+        if self.doing and self.is_on_the_way:
+            self._verifies_next = True
+            self.notify("the edit is verified as soon as it is written", timeout=3)
+            return
         if self.doing:
             self.notify(f"{self.doing} is on: x stops it", severity="warning")
             return
@@ -212,6 +223,15 @@ class Flow(Worker):
             await self._verify()
         else:
             self._ask_command("How is the program started?", self._verify_with)
+
+    async def _end(self, result: Any, done: Callable[[Any], Awaitable[None]]) -> None:
+        was, before = self.is_on_the_way, self.session.last
+        await super()._end(result, done)
+        if was and not self.doing:
+            # Asked for while the edit was still on its way: only where it has been written meanwhile.
+            is_wanted, self._verifies_next = self._verifies_next and self.session.last is not before, False
+            if is_wanted:
+                await self.action_verify()
 
     async def action_trace(self) -> None:
         """Run the program again, each operation watched."""
@@ -364,6 +384,7 @@ class Flow(Worker):
         """Stop what runs."""
         if self._reading is not None:
             self._reading.stop()
+        self._verifies_next = False
         if self.doing:
             self.live.stop()
             self.notify(

@@ -12,7 +12,7 @@ import pytest
 
 from explainer.tui.worker.live import MAX_LINES, Live
 from tests import forked
-from tests.tui.conftest import SCALAR, WIDE, hear, opened, press, python, see, shown, until, watched
+from tests.tui.conftest import SCALAR, WIDE, hear, opened, press, python, see, settle, shown, until, watched
 from tests.verification.programs import CARRIED
 
 pytestmark = pytest.mark.asyncio
@@ -279,6 +279,21 @@ async def test_a_cut_is_held_to_the_gradients_before_it(tmp_path) -> None:
         await press(pilot, "u")
         assert (tmp_path / "train.py").read_text() == CARRIED
         assert session.to_look is None
+
+
+async def test_v_right_behind_a(tmp_path) -> None:
+    """While the program still runs as it is, for gradients to hold the edit against: it is verified once the edit is written."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(CARRIED)
+    async with opened(tmp_path, command=python("train.py"), size=WIDE) as pilot:
+        await see(pilot, "backward/state-carried-across-steps")
+        await pilot.press("f", "a")
+        await until(pilot, lambda: bool(pilot.app.doing), "the look")
+        await pilot.press("v")
+        await hear(pilot, "verified as soon as it is written")
+        await settle(pilot)
+        await see(pilot, "verified  the program trains with this change")
+        assert "detach" in (tmp_path / "train.py").read_text()
 
 
 @pytest.mark.slow
