@@ -459,18 +459,6 @@ def test_threads_are_traced() -> None:
     assert shown(lines(step, fails=False)) == [("hidden-write", "mul_", "work")]
 
 
-def test_a_forked_child_goes_on_untraced() -> None:
-    """A child of the block runs without the mode, and ends as it would."""
-
-    def step() -> None:
-        child = os.fork()
-        if child == 0:
-            os._exit(len(torch.overrides._get_current_function_mode_stack()))
-        assert os.waitpid(child, 0)[1] == 0
-
-    lines(step, fails=False)
-
-
 def test_losses_are_the_same_bit_for_bit() -> None:
     """Dropout, normalisation, clipping and AdamW compute what they compute without the tracer."""
 

@@ -37,7 +37,7 @@ def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer,
     if finite and numpy is not None:
         tracer.silenced.watch(numpy, undo)
     undo.enter_context(tracer)
-    os.register_at_fork(after_in_child=lambda: _leave(torch, tracer))
+    os.register_at_fork(after_in_child=lambda: _in_child(torch, tracer))
     return tracer, undo
 
 
@@ -46,8 +46,20 @@ def _replace(owner: Any, name: str, new: Any, undo: ExitStack) -> None:
     setattr(owner, name, new)
 
 
+def _in_child(torch: Any, tracer: Tracer) -> None:
+    """A forked child trains as its parent would; a DataLoader's worker, which multiprocessing knows a moment later, goes on untraced."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(tracer, lambda one: _leave(torch, one) if _is_worker() else None)
+
+
+def _is_worker() -> bool:
+    process = sys.modules["multiprocessing.process"].current_process()
+    target = getattr(process, "_target", None)
+    return (getattr(target, "__module__", None) or "").startswith("torch.utils.data")
+
+
 def _leave(torch: Any, tracer: Tracer) -> None:
-    """A forked child is a DataLoader's worker far more often than a trainer: it goes on untraced."""
     stack = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
     if stack and stack[-1] is tracer:
         tracer.__exit__(None, None, None)

@@ -439,3 +439,22 @@ def test_whether_an_inner_step_moves_the_start_is_the_authors(
     found = best("write_under_no_grad", program, incident=failed({"train.py": line_of(source, "p.sub_")}))
     assert found is not None
     assert found.applicability == applicability
+
+
+MASK = """import weakref
+import torch
+class Mask:
+    def __init__(self, weight, off):
+        self.weight, self.off = weakref.ref(weight), off
+    def __call__(self, *_):
+        weight = self.weight()
+        weight[self.off] = 0.0
+"""
+
+
+def test_a_weight_that_is_held_weakly(tmp_path: pathlib.Path) -> None:
+    """Another object owns it; a method that makes it is another thing."""
+    after = rewritten(tmp_path, "write_under_no_grad", MASK, "weight[self.off] = 0.0")
+    assert diff_lines(MASK, after)[1:] == ["+        with torch.no_grad():", "+            weight[self.off] = 0.0"]
+    other = MASK.replace("weakref.ref(weight)", "make(weight)")
+    assert rewritten(tmp_path, "write_under_no_grad", other, "weight[self.off] = 0.0") == other

@@ -155,10 +155,22 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
         value = _made(name, statement, file, program)
         if value is None:
             return f"`{name}`" if _is_walked(name, statement, file) else None
-        if program.names(file).is_call(value, *MAKERS) or _requires_grad(value):
+        if (
+            program.names(file).is_call(value, *MAKERS)
+            or _requires_grad(value)
+            or _is_held_weakly(value, file, program)
+        ):
             return f"`{name}`"
         node = value
     return None
+
+
+def _is_held_weakly(value: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether a value is what a weak reference of the object leads to, `self.weight()`: what raised is a leaf that another one owns."""
+    if not isinstance(value, ast.Call) or value.args or value.keywords:
+        return False
+    made = _made(dotted_name(value.func) or "", file.statement(value), file, program)
+    return made is not None and program.names(file).is_call(made, "weakref.ref")
 
 
 def _viewed(node: ast.Subscript | ast.Call, file: SourceFile, program: Program) -> ast.expr | None:
