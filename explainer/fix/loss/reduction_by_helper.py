@@ -1,4 +1,7 @@
-"""A loss that the program reduces elsewhere by a function of its own: `masked_mean(criterion(pred, y), batch.mask)` of an evaluation."""
+"""A loss that the program reduces elsewhere by a function of its own: `masked_mean(criterion(pred, y), batch.mask)` of an evaluation.
+
+Or its sisters, the other terms of the same sum: `average(criterion(energy, e), batch["frames"])` beside `criterion(pitch, p) * batch["voiced"]`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, walk_scope
+from explainer.source.value.callee import functions_run
 from explainer.source.value.lineage import definitions, reads, scope_of, value_of
 from explainer.source.value.resolve import resolver_of
 
@@ -43,6 +47,83 @@ def reduced_by_helper(loss: ast.expr, file: SourceFile, program: Program) -> Ite
         belief=2.4,
         title=f"Reduce the loss as it is elsewhere, by `{function.name}`",
         because="so does the program with the same loss elsewhere: a plain mean would count what it leaves out",
+    )
+
+
+def reduced_as_sisters(loss: ast.expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """An edit that gives a term and its mask to the function that reduces the other terms of the same function by masks of theirs.
+
+    Only where all of these are unreduced calls, as the term is, and their masks come out of one batch, as its mask does.
+    """
+    for value, where in _products(loss, file, program):
+        yield from _as_sisters(value, where, program)
+
+
+def _products(loss: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, SourceFile]]:
+    """A loss that is a product, and the products that a function of the program puts together for one."""
+    yield loss, file
+    for where, function in functions_run(loss, Value(loss, file), program) if isinstance(loss, ast.Call) else ():
+        ends = [one for one in walk_scope(function) if isinstance(one, ast.Return) and one.value is not None]
+        for end in ends:
+            for one in walk(end):
+                made = definitions(one.id, end, function) if isinstance(one, ast.Name) else []
+                if len(made) == 1 and isinstance(made[0], ast.Assign):
+                    yield made[0].value, where
+
+
+def _as_sisters(loss: ast.expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    scope = scope_of(loss, file, program)
+    if not isinstance(loss, ast.BinOp) or not isinstance(loss.op, ast.Mult) or scope is None:
+        return
+    parts = (loss.left, loss.right) if isinstance(loss.left, ast.Call) else (loss.right, loss.left)
+    values, mask = parts
+    source = ast.unparse(mask.value) if isinstance(mask, ast.Subscript) else None
+    sisters = [
+        (call, function)
+        for where, call, function in _reducers(program)
+        if where is file and scope_of(call, file, program) is scope and len(call.args) == 2 and not call.keywords
+    ]
+    alike = [
+        call
+        for call, _ in sisters
+        if isinstance(call.args[1], ast.Subscript)
+        and ast.unparse(call.args[1].value) == source
+        and _is_unreduced(call.args[0])
+    ]
+    names = {dotted_name(call.func) for call, _ in sisters}
+    if (
+        not _is_unreduced(values)
+        or not alike
+        or len(alike) < len(sisters)
+        or len(names) != 1
+        or not _divides(sisters[0][1])
+    ):
+        return
+    name = names.pop()
+    text = f"{name}({file.segment(values)}, {file.segment(mask)})"
+    yield Proposal(
+        edits=(edit_of(file, loss, text),),
+        culprit=culprit_of(file, loss, f"is not reduced: `{name}` makes one number of each of the other terms, by a mask of its own"),
+        belief=2.4,
+        title=f"Reduce the term as the others are, by `{name}`",
+        because="so are the other terms of this loss: a plain mean would count what the mask leaves out",
+    )  # fmt: skip
+
+
+def _is_unreduced(node: ast.expr) -> bool:
+    """`F.smooth_l1_loss(a, b, reduction="none")`."""
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    return any(one.arg == "reduction" and getattr(one.value, "value", None) == "none" for one in keywords)
+
+
+def _divides(function: Function) -> bool:
+    """Whether a function takes values and a mask, and divides a sum by another."""
+    ends = [one.value for one in walk_scope(function) if isinstance(one, ast.Return)]
+    return len(function.args.args) == 2 and all(
+        isinstance(one, ast.BinOp)
+        and isinstance(one.op, ast.Div)
+        and all(any(map(_is_whole_sum, walk(side))) for side in (one.left, one.right))
+        for one in ends
     )
 
 

@@ -194,8 +194,9 @@ def groups_of(value: Value, program: Program, depth: int = 0) -> list[list[Word]
     behind = list(resolver_of(program).behind(value)) if is_name else []
     if behind:
         return [each for one in behind for each in groups_of(one, program, depth + 1)]
-    lists = [one for one in settings_behind(value.node, value.file, program) if isinstance(one.value, list)]
-    return [words for one in lists if one.kind not in IN_CODE and (words := _written(_elements(one, program)))]
+    settings = [one for one in settings_behind(value.node, value.file, program) if one.kind not in IN_CODE]
+    lists = [_elements(one, program) if isinstance(one.value, list) else [one] for one in settings]
+    return [words for one in lists if (words := _written(one))]
 
 
 def _inner(node: ast.expr) -> ast.expr | None:

@@ -149,8 +149,7 @@ class _Flow:
         if isinstance(node, ast.Attribute):
             return self._attribute(node, file)
         if isinstance(node, ast.Subscript):
-            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-            return self.members(self.values(node.value, file), str(key)) if key is not None else []
+            return self._under(self.values(node.value, file), node.slice)
         if isinstance(node, ast.IfExp):
             return [*self.values(node.body, file), *self.values(node.orelse, file)]
         if isinstance(node, ast.BoolOp):
@@ -160,6 +159,13 @@ class _Flow:
         if isinstance(node, ast.DictComp) and (walked := walked_parser(node) or walked_dictionary(node)) is not None:
             return self.values(walked, file)
         return [_Written(node, file)]
+
+    def _under(self, values: list[_Value], key: ast.expr) -> list[_Value]:
+        """What mappings hold under a key; under one that is computed, as the step in `plan.get(step, [])`, every list they hold."""
+        if isinstance(key, ast.Constant):
+            return self.members(values, str(key.value))
+        found = [one for value in values for one in self._elements(value)] if isinstance(key, ast.Name) else []
+        return [one for one in found if _is_list(one)]
 
     def members(self, values: list[_Value], key: str) -> list[_Value]:
         """What a mapping or an object holds under a name."""
@@ -317,9 +323,7 @@ class _Flow:
         found = self.values(mapping, file)
         depth = 2 if any(_is_ini(one) and not one.path for one in found) else 1
         for key in given[:depth]:
-            if not isinstance(key, ast.Constant):
-                return []
-            found = self.members(found, str(key.value))
+            found = self._under(found, key)
         return found or [one for value in given[depth:] for one in self.values(value, file)]
 
     def _option(self, node: ast.Call, called: str, method: str, file: SourceFile) -> list[_Value]:
@@ -484,6 +488,12 @@ class _Flow:
                 if name == key:
                     return self._kept(value, file)
         return []
+
+
+def _is_list(value: _Value) -> bool:
+    if isinstance(value, _Entry):
+        return any(isinstance(one.value, list) for one in value.document.at(value.path, value.group))
+    return isinstance(value, _Written) and isinstance(value.node, (ast.List, ast.Tuple))
 
 
 def _is_ini(value: _Value) -> TypeGuard[_Entry]:

@@ -49,3 +49,39 @@ def test_what_says_nothing_of_this_loss(source: str, tmp_path: pathlib.Path) -> 
     """The loss is reduced as ever."""
     after = rewritten(tmp_path, "reduce_loss", source, "loss.backward")
     assert not any("masked_mean" in one for one in diff_lines(source, after))
+
+
+SISTERS = """import torch
+import torch.nn.functional as F
+
+def average(values, mask):
+    mask = mask.to(values.dtype)
+    return (values * mask).sum() / mask.sum().clamp(min=1)
+
+def total(out, batch, w):
+    energy = average(F.mse_loss(out["energy"], batch["energy"], reduction="none"), batch["frames"])
+    pitch = F.mse_loss(out["pitch"], batch["pitch"], reduction="none") * batch["voiced"]
+    return w[0] * energy + w[1] * pitch
+
+for batch in loader:
+    loss = total(net(batch), batch, (1.0, 0.5))
+    loss.backward()
+"""
+ALONE = SISTERS.replace(
+    'average(F.mse_loss(out["energy"], batch["energy"], reduction="none"), batch["frames"])',
+    'F.mse_loss(out["energy"], batch["energy"])',
+)
+OTHER_MASK = SISTERS.replace('* batch["voiced"]', "* weights")
+SUMS = SISTERS.replace("return (values * mask).sum() / mask.sum().clamp(min=1)", "return (values * mask).sum()")
+
+
+def test_a_term_is_reduced_as_its_sisters(tmp_path: pathlib.Path) -> None:
+    """By the program's own function, with the mask that multiplies it."""
+    after = rewritten(tmp_path, "reduce_loss", SISTERS, "loss.backward()")
+    wanted = '    pitch = average(F.mse_loss(out["pitch"], batch["pitch"], reduction="none"), batch["voiced"])'
+    assert diff_lines(SISTERS, after)[1:] == [f"+{wanted}"]
+
+
+@pytest.mark.parametrize("source", [ALONE, OTHER_MASK, SUMS], ids=["no sisters", "another mask", "a sum"])
+def test_a_term_without_sisters_stays(tmp_path: pathlib.Path, source: str) -> None:
+    assert 'average(F.mse_loss(out["pitch"]' not in rewritten(tmp_path, "reduce_loss", source, "loss.backward()")

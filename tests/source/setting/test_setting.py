@@ -214,3 +214,20 @@ def test_what_is_made_by_name(code: str, config: str, wanted: list, tmp_path: pa
     (call,) = [node for node in file.walk() if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "use"]
     found = settings_behind(call.args[0], file, program)
     assert sorted((pathlib.Path(one.file.path).name, one.line, one.value) for one in found) == wanted
+
+
+PLAN = """import yaml
+plan = dict(yaml.safe_load(open("plan.yaml")))
+def at(step):
+    for part in plan.get(step, []):
+        use(part["name"])
+"""
+
+
+def test_the_lists_under_a_computed_key(tmp_path: pathlib.Path) -> None:
+    """Each of them may be meant: a plan by the step at which its parts join; what is no list is not followed."""
+    text = "0:\n  - {name: head, lr: 0.1}\n4:\n  - {name: stem, lr: 0.01}\nseed: 1\n"
+    program = project(tmp_path, {"train.py": PLAN, "plan.yaml": text})
+    (file,) = program.parsed()
+    (node,) = [one.args[0] for one in file.walk() if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "use"]
+    assert [one.value for one in settings_behind(node, file, program)] == ["head", "stem"]

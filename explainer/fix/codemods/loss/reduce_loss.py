@@ -18,7 +18,7 @@ from explainer.fix.clue.crash import crash_places
 from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.data.idle_mask import idle_mask
-from explainer.fix.loss.reduction_by_helper import reduced_by_helper
+from explainer.fix.loss.reduction_by_helper import reduced_as_sisters, reduced_by_helper
 from explainer.fix.loss.reduction_of_base import reduced_by_base
 from explainer.fix.loss.reduction_of_branch import is_reduced_throughout, reduced_by_others
 from explainer.fix.loss.reduction_of_word import reduced_by_word
@@ -66,6 +66,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         own = [
             *reduced_by_helper(node, file, context.program),
+            *reduced_as_sisters(node, file, context.program),
             *reduced_by_others(node, file, context.program),
             *reduced_by_word(node, file, context.program),
         ]
