@@ -12,7 +12,7 @@ from explainer.source.loop.backward import Backward, find_backwards
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, bind_call
+from explainer.source.value.binding import Value, bind_call, parameters_of
 from explainer.source.value.callee import callees_of
 from explainer.source.value.lineage import definitions, lineage, loop_of, reads, scope_of, sources, value_of
 from explainer.source.value.resolve import resolver_of
@@ -104,7 +104,7 @@ def _differences(statement: ast.stmt, file: SourceFile, program: Program) -> Ite
         target = resolver_of(program).function_of(call, Value(call, file))
         if target is None:
             continue
-        given = bind_call(call, target[1], Value(call, file))
+        given = {**_spread(call, target[1], file), **bind_call(call, target[1], Value(call, file))}
         for inner in (node for node in walk(target[1]) if isinstance(node, ast.Call)):
             for new, old in _difference(inner, target[0].statement(inner), *target[:1], program):
                 pair = [given[one.id].node for one in (new, old) if isinstance(one, ast.Name) and one.id in given]
@@ -112,6 +112,16 @@ def _differences(statement: ast.stmt, file: SourceFile, program: Program) -> Ite
                     yield pair[0], pair[1]
                 elif (kept := _handed(old, target[1], given)) is not None and _runs(new, inner, target[0], program):
                     yield call, kept
+
+
+def _spread(call: ast.Call, function: Function, file: SourceFile) -> dict[str, Value]:
+    """What a call spreads over parameters, as a whole for each of them: `batch` of `loss(agent, *batch)`."""
+    at = next((at for at, one in enumerate(call.args) if isinstance(one, ast.Starred)), None)
+    one = call.args[at] if at is not None else None
+    if not isinstance(one, ast.Starred):
+        return {}
+    names = [each for each in parameters_of(function) if each not in ("self", "cls")]
+    return dict.fromkeys(names[at:], Value(one.value, file))
 
 
 def _runs(new: ast.expr, at: ast.AST, file: SourceFile, program: Program) -> bool:

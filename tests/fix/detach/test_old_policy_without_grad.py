@@ -305,3 +305,34 @@ def test_the_result_trains(source: str, tmp_path: pathlib.Path) -> None:
     broken = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
     assert SAID in broken.stderr
     subprocess.run([sys.executable, "-c", after], check=True)
+
+
+SPREAD = """import torch
+from torch import nn
+
+agent = nn.Linear(3, 2)
+
+def collect(steps):
+    xs, acts, logps = [], [], []
+    for x in torch.randn(steps, 3):
+        policy = torch.distributions.Categorical(logits=agent(x))
+        act = policy.sample()
+        xs.append(x), acts.append(act), logps.append(policy.log_prob(act))
+    return [torch.stack(one) for one in (xs, acts, logps)]
+
+def surrogate(agent, xs, acts, old):
+    new = torch.distributions.Categorical(logits=agent(xs)).log_prob(acts)
+    return -((new - old).exp() * 0.5).mean()
+
+for _ in range(2):
+    batch = collect(4)
+    for _ in range(3):
+        loss = surrogate(agent, *batch)
+        loss.backward()
+"""
+
+
+def test_a_batch_that_is_spread_over_the_parameters(tmp_path: pathlib.Path) -> None:
+    """`surrogate(agent, *batch)`: the old log-probabilities are among what the rollout gave."""
+    after = rewritten(tmp_path, "old_policy_without_grad", SPREAD, "loss.backward()", message="a second time")
+    assert diff_lines(SPREAD, after) == ["+@torch.no_grad()"]
