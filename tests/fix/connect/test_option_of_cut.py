@@ -48,6 +48,7 @@ for x, y in loader:
 """
 EMBED = """import torch
 from torch import nn
+from torch.nn import functional as F
 
 class Encoder(nn.Module):
     def embed(self, x, detach=True):
@@ -58,7 +59,7 @@ class Encoder(nn.Module):
 
 def contrast(model, a, b):
     left, right = model.embed(a), model.embed(b, True)
-    return (left * right).sum()
+    return F.cross_entropy(left @ right.T, torch.arange(len(a)))
 
 model = Encoder()
 loss = contrast(model, a, b)
@@ -80,7 +81,22 @@ EDITS = {
     "an early return": (EARLY, "    left, right = model.embed(a, detach=False), model.embed(b, False)"),
     "the other branch": (CHOSEN, "    left, right = model.embed(a, detach=False), model.embed(b, False)"),
 }  # fmt: skip
+AIMED = EMBED.replace("F.cross_entropy(left @ right.T, torch.arange(len(a)))", "F.mse_loss(left, right)")
+MODE = EMBED.replace(
+    "        z = self.body(x)\n        if detach:\n            z = z.detach()\n        return z",
+    "        with torch.set_grad_enabled(detach):\n            return self.body(x)  # .detach()",
+)
+MODE = (
+    MODE.replace("detach=True", "detach=False")
+    .replace("model.embed(b, True)", "model.embed(b)")
+    .replace("left @ right.T, torch.arange(len(a))", "left, labels")
+)
+EDITS |= {
+    "a prediction, not its target": (AIMED, "    left, right = model.embed(a, detach=False), model.embed(b, True)"),
+    "grad mode": (MODE, "    left, right = model.embed(a, detach=True), model.embed(b)"),
+}  # fmt: skip
 STAYS = {
+    "two views of a loss of the program's own": EMBED.replace("F.cross_entropy(left @ right.T, torch.arange(len(a)))", "(left * right).sum()"),
     "no option": EMBED.replace("        if detach:\n            z = z.detach()", "        z = z.detach()"),
     "an option that is computed": DICE.replace("dice(scores.sigmoid(), y)\n\nnet", "dice(scores.sigmoid(), y, threshold=self.cut)\n\nnet"),
     "a value that is no flag": EMBED.replace("detach=True", "detach=3"),

@@ -5,7 +5,9 @@
             return p
         return (p > threshold).float()
 
-The function stays as it is: reports take its decisions. The option is followed through the functions that hand it on.
+The function stays as it is: reports take its decisions. The option is followed through the functions that hand it on. So is one that
+switches grad mode, `with torch.set_grad_enabled(learn)`. What is the target of a loss of torch stays cut; where several calls lie on
+the way, each has to be known for a prediction or a target: which of two views is to learn, their names do not say.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
-from explainer.model.trace import CUT
+from explainer.model.trace import CUT, GRAD_OFF
 from explainer.source.file import SourceFile
-from explainer.source.name import Function
+from explainer.source.loss.loss import find_losses
+from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
-from explainer.source.value.binding import all_parameters, default_of
+from explainer.source.value.binding import Value, all_parameters, default_of
 from explainer.source.value.flow import arguments_of
 from explainer.source.value.resolve import resolver_of
 from explainer.source.value.upstream import calls_behind
@@ -44,15 +47,20 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the calls behind the failing loss that leave an option at its default, or set it, so that the function cuts."""
     if not context.has_failed:
         return
-    on_way = frozenset(call for _, call in calls_behind(backward_roots(context), context.program))
-    cuts = [(file, statement) for _, file, statement in traced_statements(CUT, context)]
+    program = context.program
+    losses = program.once(find_losses)
+    predicted = {call for one in losses for _, call in calls_behind([Value(one.prediction, one.file)], program)}
+    aimed = {call for one in losses for _, call in calls_behind([Value(one.target, one.file)], program)}
+    on_way = frozenset(call for _, call in calls_behind(backward_roots(context), program)) - (aimed - predicted)
+    cuts = [(file, statement) for kind in (CUT, GRAD_OFF) for _, file, statement in traced_statements(kind, context)]
     cuts += [(cut.file, cut.file.statement(cut.node)) for _, cut in dead_ends(context)]
     for file, statement in dict.fromkeys(cuts):
-        function = context.program.names(file).function_of(statement)
+        function = program.names(file).function_of(statement)
         for option in _options(statement, function, file) if function is not None else ():
             assert function is not None
-            found = list(_asked(option, (file, function), on_way, context.program))
-            if found and all(edit is not None for _, _, edit in found):
+            found = list(_asked(option, (file, function), on_way, program))
+            is_known = len(found) == 1 or all(call in predicted - aimed for _, call, _ in found)
+            if found and is_known and all(edit is not None for _, _, edit in found):
                 where, call, _ = found[0]
                 yield Proposal(
                     edits=tuple(edit for _, _, edit in found if edit is not None),
@@ -68,7 +76,11 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _options(cut: ast.stmt, function: Function, file: SourceFile) -> Iterator[_Option]:
     """The parameters on which alone it depends whether a function gets to a cut."""
     parameters = all_parameters(function)
-    for one in file.around(cut):
+    for one in (cut, *file.around(cut)):
+        for item in one.items if isinstance(one, ast.With) else ():
+            option = _mode(item.context_expr, function)
+            if option is not None and option.name in parameters:
+                yield option
         if isinstance(one, ast.If):
             option = _switch(one.test, function, is_true=not any(cut in ast.walk(each) for each in one.body))
             if option is not None and option.name in parameters:
@@ -96,6 +108,13 @@ def _switch(test: ast.expr, function: Function, *, is_true: bool) -> _Option | N
     default = default_of(function, test.id) if isinstance(test, ast.Name) else None
     is_flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
     return _Option(test.id, str(is_true)) if is_flag and isinstance(test, ast.Name) else None
+
+
+def _mode(context: ast.expr, function: Function) -> _Option | None:
+    """The flag that a block switches grad mode by: `learn` of `torch.set_grad_enabled(learn)`."""
+    given = context.args[0] if isinstance(context, ast.Call) and len(context.args) == 1 else None
+    is_mode = isinstance(context, ast.Call) and (dotted_name(context.func) or "").endswith("set_grad_enabled")
+    return _switch(given, function, is_true=True) if is_mode and isinstance(given, ast.Name) else None
 
 
 def _asked(
