@@ -48,6 +48,7 @@ EDITS = {
 }  # fmt: skip
 STAYS = {
     "one optimizer": GAN.replace("opt.", "main.").replace("\ndef losses", '\nmain = opts["gen"]\ndef losses'),
+    "gradients that add up": GAN.replace("        opt.zero_grad()\n", "").replace("    terms = ", "    [opt.zero_grad() for opt in opts.values()]\n    terms = "),
     "one loss": GAN.replace("terms[name].backward()", 'terms["gen"].backward()'),
     "an iterator that is used up": GAN.replace("in opts.items():", "in pairs:").replace("    for name", "    pairs = iter(opts.items())\n    for name"),
     "gradients that are read": GAN.replace("        opt.step()", "        opt.step()\n        print(gen.weight.grad.norm())"),

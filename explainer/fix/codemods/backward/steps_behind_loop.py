@@ -7,7 +7,8 @@
         opt.step()
 
 The gradients are those of the losses as they were computed; the step of the first would change the weights that the next goes through.
-Without `inputs` the losses would add to each other's gradients, which the loop clears for each.
+Without `inputs` the losses would add to each other's gradients, which the loop clears for each: where it does not, a loss may be meant to
+train another's network too, and the loop stays.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def _moved(loop: ast.For, backward: ast.stmt) -> list[ast.stmt]:
     if len(steps) != 1 or loop.orelse or any(isinstance(one, _LEAVES) for each in loop.body for one in walk(each)):
         return []
     own = _called_on(steps[0], "step")
+    if not any(_called_on(one, "zero_grad") == own for one in loop.body):
+        return []
     moved = [one for one in after if one is steps[0] or _clips(one) or _called_on(one, "zero_grad") == own]
     bound = set[str]().union(*(binds(one) for one in loop.body)) - set(bound_names(loop))
     if any(reads(one, graph=False) & bound for one in moved):

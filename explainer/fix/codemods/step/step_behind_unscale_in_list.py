@@ -1,7 +1,7 @@
 """What steps the scaler goes behind what unscales and clips, in the list in whose order a program runs both.
 
 `[Forward(), Backward(), Step(), Clip()]` becomes `[Forward(), Backward(), Clip(), Step()]`: hooks, commands, callbacks, in code or in a
-configuration file. Only where nothing else tells the two their place.
+configuration file. Only where nothing else tells the two their place, and nothing stands between them that may have to come behind the step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _moved(one: HookList, steps: Runners, unscales: Runners) -> Iterator[Proposa
     both = [(hook.members(steps, one.file), hook.members(unscales, one.file)) for hook in one.hooks]
     first = [at for at, (step, unscale) in enumerate(both) if step and not unscale]
     second = [at for at, (step, unscale) in enumerate(both) if unscale and not step]
-    if len(first) != 1 or len(second) != 1 or second[0] < first[0]:
+    if len(first) != 1 or len(second) != 1 or second[0] != first[0] + 1:
         return
     step, unscale = one.hooks[first[0]], one.hooks[second[0]]
     is_same_event = steps.events(both[first[0]][0]) & unscales.events(both[second[0]][1])
