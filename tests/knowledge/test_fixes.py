@@ -33,6 +33,7 @@ BY_HAND: dict[str, str] = {
     "distributed/mode-unsupported/comm-hook-returns-tensor": "the hook is the author's to write",
     "distributed/mode-unsupported/no-sync-under-zero": "the accumulation moves into a configuration that the program does not have",
     "checkpoint/bad-arguments/saved-tensors-read-twice": "its line asks for the non-reentrant form already; the cure is in the custom backward",
+    "compile/donated-buffer/plain": "the edit keeps the buffers; that the losses may become one sum is the author's to say",
     "compile/mutation-unsupported/aliased-inputs": "which of two names keeps the memory is the author's to say",
     "compile/mutation-unsupported/captured-buffer": "the buffer becomes an argument, and its new value a result",
     "compile/mutation-unsupported/vmap-slice-assignment": "the slices are joined, or the buffer is made of a batched tensor",
