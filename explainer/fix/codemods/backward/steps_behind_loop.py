@@ -54,10 +54,9 @@ def propose(context: Context) -> Iterator[Proposal]:
                 *(remove_statement(file, one) for one in moved),
                 insert_after(file, loop, f"{head}\n{body}"),
             ),
-            culprit=culprit_of(
-                file, step, "steps one network before the loss of the next one goes back"
-            ),
-            belief=1.0 + (1.0 if fails_at(backward, context) else 0.0),
+            # The loss, not the step: computed when its turn comes it is the better cure, where it can be.
+            culprit=culprit_of(file, backward.call, "goes back through weights that the loop has stepped since the forward"),
+            belief=0.3 + (0.7 if fails_at(backward, context) else 0.0),
             title="Take every step behind the last backward, and give each backward the weights of its own optimizer",
         )  # fmt: skip
 
