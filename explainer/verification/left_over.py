@@ -1,8 +1,8 @@
 """The exception for which a loss or an object is missing: the program caught it, and went on with the number or None that was left over.
 
-`'float' object has no attribute 'backward'` says only that, and so does `'NoneType' object has no attribute 'eval'`. It is told where the same step raised in a `try` that would have
-made the loss: bound its name, filled its list, returned or yielded it. So is what failed in a backward that a program tries again,
-whose second attempt finds the graph used up.
+`'float' object has no attribute 'backward'` says only that, and so does `'NoneType' object has no attribute 'eval'`. It is told where
+what raised stands in a `try` that would have made it: bound its name, kept it on an object, filled its list, returned or yielded it; of a
+loss in the same step. So is what failed in a backward that a program tries again, whose second attempt finds the graph used up.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ STAYS = {
     "it is emptied": RANKER.replace("    prompt, good", "    model.forget()\n    prompt, good"),
     "nobody empties it": RANKER.replace("    model.forget()\n    return", "    return"),
     "a method that does more": RANKER.replace("    def forget(self):\n", "    def forget(self):\n        print(self.memory)\n"),
-    "a state": RANKER.replace("if self.memory is None:", "if prompt is None:"),
+    "another guard": RANKER.replace("if self.memory is None:", "if prompt is None:"),
+    "a state": RANKER.replace("        return (self.memory * reply)", "        self.memory = self.memory * 0.9 + self.reader(prompt)\n        return (self.memory * reply)"),
+    "a state that the cell hands on": RANKER.replace("        return (self.memory * reply)", "        out, self.memory = self.cell(prompt, self.memory)\n        return (out * reply)"),
 }  # fmt: skip
 
 

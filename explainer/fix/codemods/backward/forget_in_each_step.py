@@ -9,7 +9,7 @@
         return self.memory
 
 Filling it anew in each pass would read the prompt by other random numbers. Only where a method empties it and does nothing else, an
-evaluation calls that, and the training loop does not.
+evaluation calls that, and the training loop does not. A state, which each pass writes on, is no such memory: it goes on from step to step.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def _forgetful(program: Program) -> Iterator[tuple[ast.ClassDef, str]]:
     """The modules that keep what their first pass made, with the method that does nothing but empty it."""
     for file in program.parsed():
         for owner in program.names(file).classes.values():
-            kept = {name for node in walk(owner) if (name := _kept(node)) is not None}
+            guards = [(node, name) for node in walk(owner) if (name := _kept(node)) is not None]
+            kept = {name for _, name in guards}
+            if any(_is_written_on(name, guard, program) for guard, name in guards):
+                continue
             methods = [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name != "__init__"]
             for one in methods if kept and inherits_module(owner, file, program) else ():
                 emptied = {name for each in one.body for name in _emptied(each)}
@@ -76,6 +79,18 @@ def _kept(node: ast.AST) -> str | None:
     name = dotted_name(node.test.left) or ""
     bound = {dotted_name(one) for each in node.body if isinstance(each, ast.Assign) for one in each.targets}
     return name if name.startswith("self.") and name in bound else None
+
+
+def _is_written_on(name: str, guard: ast.AST, program: Program) -> bool:
+    """Whether anything but None is put under the name outside of its guard: a state."""
+    inside, last = set(walk(guard)), name.rpartition(".")[2]
+    for file in program.parsed():
+        for node in file.walk():
+            is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == last
+            value = getattr(file.statement(node), "value", None) if is_stored and node not in inside else None
+            if is_stored and node not in inside and not (isinstance(value, ast.Constant) and value.value is None):
+                return True
+    return False
 
 
 def _emptied(statement: ast.stmt) -> Iterator[str]:
