@@ -104,13 +104,14 @@ STAYS = {
 }  # fmt: skip
 
 
-def mended(folder: pathlib.Path, source: str) -> str:
-    """The program after the best edit, where the trace saw the line with `> threshold` or `.detach()` cut the loss."""
+def mended(folder: pathlib.Path, source: str, other: str | None = None) -> str:
+    """The program after the best edit, where the trace saw the line with `> threshold` or `.detach()` cut the loss, and perhaps another."""
     program = write(folder, {"train.py": source})
     at = line_of(source, "> threshold" if "> threshold" in source else ".detach()")
     traced = TracedLine(kind=CUT, operation="detach", file=str(folder / "train.py"), line=at)
     incident = failed({"train.py": line_of(source, "loss.backward()")}, code="loss.backward()")
-    proposal = best("option_of_cut", program, incident=dataclasses.replace(incident, traced=(traced,)))
+    lines = (traced, dataclasses.replace(traced, line=line_of(source, other))) if other else (traced,)
+    proposal = best("option_of_cut", program, incident=dataclasses.replace(incident, traced=lines))
     after = splice(source, proposal.edits) if proposal is not None else source
     assert after is not None
     return after
@@ -125,3 +126,9 @@ def test_the_call_of_the_loss_asks_for_the_value(tmp_path: pathlib.Path, name: s
 @pytest.mark.parametrize("name", STAYS)
 def test_what_no_option_decides_stays(tmp_path: pathlib.Path, name: str) -> None:
     assert mended(tmp_path, STAYS[name]) == STAYS[name]
+
+
+def test_another_cut_may_be_the_fault(tmp_path: pathlib.Path) -> None:
+    """A target may be meant to be cut by its option, and what is compared with it be cut by mistake."""
+    source = EMBED.replace("    return F.cross", "    left = left.detach()  # by mistake\n    return F.cross")
+    assert mended(tmp_path, source, "# by mistake") == source

@@ -52,9 +52,10 @@ def propose(context: Context) -> Iterator[Proposal]:
     predicted = {call for one in losses for _, call in calls_behind([Value(one.prediction, one.file)], program)}
     aimed = {call for one in losses for _, call in calls_behind([Value(one.target, one.file)], program)}
     on_way = frozenset(call for _, call in calls_behind(backward_roots(context), program)) - (aimed - predicted)
-    cuts = [(file, statement) for kind in (CUT, GRAD_OFF) for _, file, statement in traced_statements(kind, context)]
-    cuts += [(cut.file, cut.file.statement(cut.node)) for _, cut in dead_ends(context)]
-    for file, statement in dict.fromkeys(cuts):
+    cuts = dict.fromkeys(_cuts(context))
+    if len({program.names(file).function_of(statement) for file, statement in cuts}) > 1:
+        return  # one of them is the fault, and the others may be meant: which, their options do not say
+    for file, statement in cuts:
         function = program.names(file).function_of(statement)
         for option in _options(statement, function, file) if function is not None else ():
             assert function is not None
@@ -71,6 +72,16 @@ def propose(context: Context) -> Iterator[Proposal]:
                     because=f"the loss takes the value itself; whatever else calls `{function.name}` still gets what it got",
                     title=f"Ask for the value itself where the loss is made: `{option.name}={option.wanted}`",
                 )
+
+
+def _cuts(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """Where grad mode was switched off on the way to the loss, else where a trace or the text sees it leave the graph."""
+    for kind in (GRAD_OFF, CUT):
+        found = [(file, statement) for _, file, statement in traced_statements(kind, context)]
+        if found:
+            yield from found
+            return
+    yield from ((cut.file, cut.file.statement(cut.node)) for _, cut in dead_ends(context))
 
 
 def _options(cut: ast.stmt, function: Function, file: SourceFile) -> Iterator[_Option]:
