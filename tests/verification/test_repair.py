@@ -274,7 +274,7 @@ def test_what_had_a_gradient_before_the_edit_still_has(tmp_path: pathlib.Path, n
     choice = chosen(tmp_path / "train.py", CARRIED, CARRIED.replace(old, new), "backward/state-carried-across-steps")
     job = Job(command=(forked.python(), "train.py"), root=str(tmp_path), catalog=load_catalog())
     run = run_program(job, lambda *_: None, is_shown=False)
-    target = target_of(run)
+    target = target_of(run, job.root)
     attempt = _Attempt(job, lambda _: None, target)
     assert (run.status, target.given, target.past) == (1, 6, (("0 SGD", 1),))
     assert attempt._apply(choice.finding, choice.fix)
