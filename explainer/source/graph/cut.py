@@ -15,9 +15,11 @@ DETACH, DATA, VALUE, ARRAY, COPY, LIBRARY = "detach", "data", "value", "array", 
 INTEGER, STEP, SAMPLE, GRAD_MODE = "integer", "step", "sample", "grad mode"
 
 CALLS_THROUGH = frozenset({"checkpoint", "vmap"})
-_OFF = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
-)
+GRAD_MODE_OFF = (
+    "torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad",
+    "torch.autograd.inference_mode",
+)  # fmt: skip
+"""What switches grad mode off, as a block or a decorator."""
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
 _MODES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 _METHODS = {
@@ -188,7 +190,7 @@ def grad_state(node: ast.expr, names: Names) -> bool | None:
     called = names.qualified(call.func if call else node) or ""
     if called in _ON:
         return True
-    if called in _OFF:
+    if called in GRAD_MODE_OFF:
         first = call.args[0] if call and call.args else None
         is_undone = isinstance(first, ast.Constant) and first.value is False  # inference_mode(False)
         return bool(is_undone)

@@ -14,6 +14,7 @@ from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.graph.uncheckpoint import checkpoint_calls, plain_call
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import GRAD_MODE_OFF
 from explainer.source.name import Function, dotted_name
 from explainer.source.network.freeze import find_freezes
 from explainer.source.program import Program
@@ -21,7 +22,6 @@ from explainer.source.tree import walk
 from explainer.source.value.callee import callees_of
 
 _SAID = "none of output has requires_grad=True"
-_MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -52,7 +52,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _records_nothing(function: Function, file: SourceFile, program: Program) -> bool:
     called = [one.func if isinstance(one, ast.Call) else one for one in function.decorator_list]
-    return any(program.names(file).qualified(one) in _MODES for one in called)
+    return any(program.names(file).qualified(one) in GRAD_MODE_OFF for one in called)
 
 
 def _is_frozen(function: Function, file: SourceFile, program: Program) -> bool:

@@ -24,12 +24,12 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.patch import Edit
 from explainer.model.trace import CUT, STARVING_CUT
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import GRAD_MODE_OFF
 from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.resolve import resolver_of
 
-_MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 _TEACHES = re.compile(r"teacher|target|(?<![a-z])ema(?![a-z])|momentum|reference|anchor|pseudo", re.IGNORECASE)
 _EVALUATES = re.compile(r"(?<![a-z])eval|valid|predict|(?<![a-z])test", re.IGNORECASE)
 
@@ -87,11 +87,11 @@ def _says(caller: Function, words: re.Pattern[str], file: SourceFile, program: P
 def _switches_off(decorator: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether a decorator is torch's own, or a function of the program that runs what it gets with grad mode off."""
     called = program.names(file).qualified(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
-    if called in _MODES:
+    if called in GRAD_MODE_OFF:
         return not (isinstance(decorator, ast.Call) and decorator.args)
     own = program.find_function(called)
     if own is None:
         return False
     where, maker = own
     contexts = [item.context_expr for one in walk(maker) if isinstance(one, ast.With) for item in one.items]
-    return any(isinstance(one, ast.Call) and program.names(where).is_call(one, *_MODES) for one in contexts)
+    return any(isinstance(one, ast.Call) and program.names(where).is_call(one, *GRAD_MODE_OFF) for one in contexts)

@@ -23,13 +23,13 @@ from explainer.fix.network.beside_teacher import is_beside_teacher
 from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF, STARVING_OFF
 from explainer.source.file import SourceFile
+from explainer.source.graph.cut import GRAD_MODE_OFF
 from explainer.source.graph.segment import find_segments, functions_run_by
 from explainer.source.name import Function, Names
 from explainer.source.network.freeze import ON_PURPOSE
 from explainer.source.place import place_of
 from explainer.source.program import Program
 
-_MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 # Weights that come from elsewhere, or follow others, may be frozen on purpose.
 _BRINGS_WEIGHTS = re.compile(
     r"load_state_dict|from_pretrained|torch\.load|load_file|deepcopy|\.hub\.|lerp_|copy_\(|frozen|freeze|\bema\b|momentum_|target_net",
@@ -122,7 +122,7 @@ def _scores_its_draw(function: Function) -> bool:
 
 def _is_mode(node: ast.expr, names: Names) -> bool:
     called = names.qualified(node.func if isinstance(node, ast.Call) else node) or ""
-    return called in _MODES and not (isinstance(node, ast.Call) and node.args)
+    return called in GRAD_MODE_OFF and not (isinstance(node, ast.Call) and node.args)
 
 
 def _decorated(

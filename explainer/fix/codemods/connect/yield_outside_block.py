@@ -21,7 +21,7 @@ from explainer.model.patch import Edit
 from explainer.model.trace import GRAD_OFF
 from explainer.source.data.fed_by import fed_by
 from explainer.source.file import SourceFile
-from explainer.source.graph.cut import GRAD_MODE
+from explainer.source.graph.cut import GRAD_MODE, GRAD_MODE_OFF
 from explainer.source.loop.backward import loss_of
 from explainer.source.name import Function, dotted_name
 from explainer.source.network.module import is_module
@@ -32,7 +32,6 @@ from explainer.source.value.binding import Value
 from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
-_MODES = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode")
 _NO_GRAPH = "does not require grad and does not have a grad_fn"
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _METHODS = frozenset({"staticmethod", "classmethod", "override"})
@@ -83,7 +82,7 @@ def _inside_of(function: Function) -> Iterator[ast.AST]:
 def _is_mode(block: ast.With, file: SourceFile, program: Program) -> bool:
     call = block.items[0].context_expr
     called = program.names(file).qualified(call.func) if isinstance(call, ast.Call) and not call.args else None
-    return len(block.items) == 1 and called in _MODES and block.body[0].lineno > (call.end_lineno or 0)
+    return len(block.items) == 1 and called in GRAD_MODE_OFF and block.body[0].lineno > (call.end_lineno or 0)
 
 
 def _is_plain(function: ast.FunctionDef) -> bool:
