@@ -98,7 +98,11 @@ def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
             if held is not None
             else (insert_before(file, statement, known), _without(_Group(node=given, file=file, owner=None), name))
         ),
-        culprit=culprit_of(file, given, f"lists parameters that `{owner}` has already, beside those that it is to get"),
+        culprit=culprit_of(
+            file,
+            _made(_Group(node=given, file=file, owner=None)),
+            f"lists parameters that `{owner}` has already, beside those that it is to get",
+        ),
         belief=2.0,
     )
 
