@@ -99,7 +99,10 @@ def _is_made_in(
     """Whether a value comes from statements of a `try` that had not ended when its line raised, and is no number there."""
     inside = {node for one in [*block.body, *block.orelse] for node in walk(one)}
     kept = loss[0].attr if isinstance(loss[0], ast.Attribute) else None
-    if any(isinstance(one, ast.Assign) and _keeps(one, kept) and (one.end_lineno or 0) >= line for one in inside):
+    keeping = [one for one in inside if isinstance(one, ast.Assign) and _keeps(one, kept)]
+    if any((one.end_lineno or 0) >= line for one in keeping) and not any(
+        _is_number(one.value, where) for one in keeping
+    ):
         return True
     made = [(value, at) for value, at in _behind(*loss, program) if at in inside]
     late = [value for value, at in made if (getattr(at, "end_lineno", 0) or 0) >= line]

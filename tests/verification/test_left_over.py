@@ -122,8 +122,9 @@ COPIED = "Only Tensors created explicitly by the user (graph leaves) support the
         ("self.model = copy.deepcopy(model)  # fails", [COPIED]),
         ("self.model = model\n            copy.deepcopy(model)  # fails", []),
         ("self.other = copy.deepcopy(model)  # fails", []),
+        ("self.model = copy.deepcopy(model).score().item()  # fails", []),
     ],
-    ids=["what is missing", "made before", "another attribute"],
+    ids=["what is missing", "made before", "another attribute", "a number"],
 )
 def test_an_object_that_was_never_kept(tmp_path: pathlib.Path, body: str, wanted: list[str]) -> None:
     """None stands where the `try` would have kept the copy, however long ago that failed."""

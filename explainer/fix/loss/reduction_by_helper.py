@@ -14,7 +14,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, walk_scope
-from explainer.source.value.callee import functions_run
+from explainer.source.value.callee import functions_called
 from explainer.source.value.lineage import definitions, reads, scope_of, value_of
 from explainer.source.value.resolve import resolver_of
 
@@ -62,7 +62,7 @@ def reduced_as_sisters(loss: ast.expr, file: SourceFile, program: Program) -> It
 def _products(loss: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[ast.expr, SourceFile]]:
     """A loss that is a product, and the products that a function of the program puts together for one."""
     yield loss, file
-    for where, function in functions_run(loss, Value(loss, file), program) if isinstance(loss, ast.Call) else ():
+    for where, function in functions_called(loss, Value(loss, file), program) if isinstance(loss, ast.Call) else ():
         ends = [one for one in walk_scope(function) if isinstance(one, ast.Return) and one.value is not None]
         for end in ends:
             for one in walk(end):

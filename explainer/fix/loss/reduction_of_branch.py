@@ -16,7 +16,7 @@ from explainer.source.name import Function
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, walk_scope
-from explainer.source.value.callee import functions_run
+from explainer.source.value.callee import functions_called
 
 
 def reduced_by_others(loss: ast.expr, file: SourceFile, program: Program) -> Iterator[Proposal]:
@@ -67,5 +67,5 @@ def _is_asked_for(function: Function) -> bool:
 
 def maker_of(loss: ast.expr, file: SourceFile, program: Program) -> tuple[SourceFile, Function] | None:
     """The function of the program that makes a loss, or the `forward` of the module that does."""
-    found = functions_run(loss, Value(loss, file), program) if isinstance(loss, ast.Call) else []
+    found = functions_called(loss, Value(loss, file), program) if isinstance(loss, ast.Call) else []
     return found[0] if found else None

@@ -45,7 +45,7 @@ def callees_of(node: ast.expr, file: SourceFile, program: Program) -> tuple[Call
     return tuple({one.function: one for one in found}.values())
 
 
-def functions_run(call: ast.Call, value: Value, program: Program) -> list[tuple[SourceFile, Function]]:
+def functions_called(call: ast.Call, value: Value, program: Program) -> list[tuple[SourceFile, Function]]:
     """The function of the program that a call runs, or the `forward` or `__call__` of each class that it may be a call of."""
     resolver = resolver_of(program)
     function = resolver.function_of(call, value)

@@ -9,7 +9,7 @@ from explainer.source.file import SourceFile
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
-from explainer.source.value.callee import functions_run
+from explainer.source.value.callee import functions_called
 from explainer.source.value.resolve import resolver_of
 
 _MOST = 200  # values that are followed
@@ -30,7 +30,7 @@ def calls_behind(values: Iterable[Value], program: Program) -> Iterator[tuple[So
                 if one not in told:
                     told.add(one)
                     yield value.file, one
-                for function in functions_run(one, inner, program):
+                for function in functions_called(one, inner, program):
                     queue += resolver.returns_of(function, one, inner)
             elif isinstance(one, (ast.Name, ast.Attribute)):
                 queue += resolver.behind(inner)

@@ -37,6 +37,7 @@ EDITS = {
 }
 STAYS = {
     "nothing is thawed": HALF.replace("requires_grad_(True)", "requires_grad_(False)"),
+    "one parameter": HALF.replace("thaw(net[1])", "thaw(net[1].weight)").replace("list(top.parameters())", "[top]"),
     "two places": HALF + "net[0].requires_grad_(True)\n",
 }
 

@@ -22,7 +22,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, all_parameters, bounds_of, calls_behind, reaching, scope_of
-from explainer.source.value.callee import functions_run
+from explainer.source.value.callee import functions_called
 from explainer.source.value.flow import arguments_of, flow_of
 from explainer.source.value.lineage import binds, block_of
 
@@ -149,7 +149,7 @@ def _made_anew(asked: _Asked, program: Program) -> Iterator[Proposal]:
         return
     text = ast.unparse(made[0].node)
     for call in calls_behind(asked.output, file):
-        targets = functions_run(call, Value(call, file), program) if call.lineno > made[0].node.lineno else []
+        targets = functions_called(call, Value(call, file), program) if call.lineno > made[0].node.lineno else []
         where, function = targets[0] if len(targets) == 1 else (file, None)
         last = (
             function.body[-1] if function is not None and len(function.body) - _has_docstring(function) == 1 else None

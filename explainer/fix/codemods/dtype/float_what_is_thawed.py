@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.model.patch import Edit
-from explainer.source.name import dotted_name
 from explainer.source.network.freeze import Freeze, find_freezes, owner_of
+from explainer.source.network.module import is_module
+from explainer.source.program import Program
+from explainer.source.value.binding import Value
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -20,7 +22,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     on = [one for one in find_freezes(context.program) if one.is_on]
-    edit = _made_float(on[0]) if len(on) == 1 else None
+    edit = _made_float(on[0], context.program) if len(on) == 1 else None
     if edit is not None:
         (freeze,) = on
         yield Proposal(
@@ -32,8 +34,11 @@ def propose(context: Context) -> Iterator[Proposal]:
         )
 
 
-def _made_float(freeze: Freeze) -> Edit | None:
-    """`.float()` on the module that a call thaws, before the loop over its parameters, or on each that a test takes."""
+def _made_float(freeze: Freeze, program: Program) -> Edit | None:
+    """`.float()` on the module that a call thaws, before the loop over its parameters, or on each that a test takes.
+
+    Of one parameter it would be a copy, which no optimizer has.
+    """
     file, owner = freeze.file, freeze.owner
     if isinstance(freeze.statement, ast.For):
         name = _parameter(freeze.statement)
@@ -45,7 +50,7 @@ def _made_float(freeze: Freeze) -> Edit | None:
     if isinstance(loop, ast.For) and owner_of(loop.iter) is not None:
         return None
     end = file.span(owner)[1]
-    return Edit(file=file.path, start=end, end=end, new=".float()") if dotted_name(owner) is not None else None
+    return Edit(file=file.path, start=end, end=end, new=".float()") if is_module(Value(owner, file), program) else None
 
 
 def _parameter(loop: ast.For) -> str | None:
