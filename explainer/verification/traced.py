@@ -479,6 +479,9 @@ _ASKS_ALONE = re.compile(r"\bgrad\(")
 _LOGARITHM = re.compile(r"divide by zero encountered in (log(?:2|10)?)\b")
 _REPLACES = re.compile(r"\b(?:where|nan_to_num|select|isfinite|isneginf)\(")
 _DIVIDES = re.compile(r"/|div")
+# A function that is given queries as well is the attention itself: what it writes are its scores.
+_QUERIES = frozenset({"q", "query", "queries", "query_states"})
+_SLICE = re.compile(r"\s*[\w.]+\[[^=]*:[^=]*\]\s*=")
 _KEYS_AND_VALUES = (
     {"keys", "values"},
     {"k", "v"},
@@ -496,7 +499,7 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
         if ".load_state_dict(" in code:
             yield "traced_loaded", f"{name}:{one.line}"
         given = parameters_at(one.file, one.line)
-        is_filled = "[" in code.partition("=")[0] and any(pair <= given for pair in _KEYS_AND_VALUES)
+        is_filled = _SLICE.match(code) and any(pair <= given for pair in _KEYS_AND_VALUES) and not given & _QUERIES
         if is_filled or _CACHE.search(f"{name} {one.function} {code}"):
             yield "traced_cache", f"{name}:{one.line}"
 

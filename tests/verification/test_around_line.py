@@ -64,6 +64,14 @@ HISTORY = """class History:
             buffer[:, :, self.used : self.end] = new  # fills
         self.used = keys.size(2)  # counts
 
+    def attend(self, q, k, v):
+        scores = q @ k
+        scores[:, 1:] = 0  # scores
+        return scores @ v
+
+    def pick(self, k, v):
+        self.table[k] = v  # a pick
+
     def put(self, key, value):
         self.table[key] = value  # a table
 
@@ -73,7 +81,8 @@ HISTORY = """class History:
 
 
 @pytest.mark.parametrize(
-    ("words", "is_cache"), [("fills", True), ("counts", False), ("a table", False), ("a state", False)]
+    ("words", "is_cache"),
+    [("fills", True), ("counts", False), ("a table", False), ("a state", False), ("scores", False), ("a pick", False)],
 )
 def test_a_buffer_of_keys_and_values_is_a_cache(tmp_path: pathlib.Path, words: str, is_cache: bool) -> None:
     """Whatever it is called: it is filled, slice by slice, with the keys and values that a function is given."""
