@@ -92,18 +92,6 @@ loss = F.cross_entropy(net(p), torch.zeros(5).long())
         "autograd.grad",
         ["loss = F.cross_entropy(net(q), torch.zeros(5).long())"],
     ),
-    "adapted parameters": (
-        HEAD
-        + """from torch.func import functional_call
-weights = dict(net.named_parameters())
-for _ in range(2):
-    loss = net(x).sum()
-    grads = torch.autograd.grad(loss, tuple(weights.values()), create_graph=True)
-    weights = {n: w - 0.1 * g for (n, w), g in zip(weights.items(), grads)}
-""",
-        "autograd.grad",
-        ["loss = functional_call(net, weights, (x,)).sum()"],
-    ),
 }
 
 

@@ -1,8 +1,7 @@
 """Runs the network on the very tensor whose gradient is asked for.
 
 `x = points[:, :1]; u = net(points)` with a gradient by `x` becomes `net(torch.cat([x, ...], dim=1))`; where one tensor is made
-of the input, it takes the input's place; `grad(u, points[:, :1])` asks by the points and cuts the result; adapted parameters go
-into `functional_call`.
+of the input, it takes the input's place; `grad(u, points[:, :1])` asks by the points and cuts the result.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from explainer.source.graph.cut import asked_of_grad
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, all_parameters, bounds_of, calls_behind, reaching, scope_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, calls_behind, scope_of
 from explainer.source.value.callee import functions_called
 from explainer.source.value.flow import arguments_of, flow_of
 from explainer.source.value.lineage import binds, block_of
@@ -48,10 +47,6 @@ def propose(context: Context) -> Iterator[Proposal]:
         else:
             yield from _cut_at_once(asked) if isinstance(asked.wanted, ast.Subscript) else _pieces(asked, context)
             yield from _made_anew(asked, context.program)
-    for file in context.program.parsed():
-        for one in file.walk():
-            if isinstance(one, ast.Call) and context.program.names(file).is_call(one, _GRAD) and len(one.args) > 1:
-                yield from _adapted(one, file, context)
 
 
 def _asked(context: Context) -> Iterator[_Asked]:
@@ -262,43 +257,3 @@ def _run_on(joined: tuple[str, ast.AST], call: ast.Call, argument: ast.expr, fil
     low, high = (at - start for at in file.span(argument))
     whole = file.segment(statement)
     return (remove_statement(file, statement), insert_after(file, last, whole[:low] + text + whole[high:]))
-
-
-def _adapted(node: ast.Call, file: SourceFile, context: Context) -> Iterator[Proposal]:
-    """`model(x)` in a loop that adapts `parameters`, a dictionary of the model's own, becomes `functional_call`."""
-    names = context.program.names(file)
-    call = next((alias for alias, target in names.imports.items() if target == "torch.func.functional_call"), None)
-    values = [
-        one.func.value
-        for one in walk(node.args[1])
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "values"
-    ]
-    if call is None or not values or not isinstance(node.args[0], ast.Name):
-        return
-    adapted = dotted_name(values[0])
-    owners = [
-        owner
-        for one in bounds_of(scope_of(node, file))
-        if one.name == adapted and (owner := _model_of(one.node)) is not None
-    ]
-    if len(owners) != 1 or adapted is None:
-        return
-    for bound in reaching(node.args[0].id, node, file):
-        for one in walk(bound.node):
-            if isinstance(one, ast.Call) and dotted_name(one.func) == owners[0] and not one.keywords:
-                inputs = ", ".join(file.segment(arg) for arg in one.args)
-                comma = "," if len(one.args) == 1 else ""
-                yield Proposal(
-                    edits=(edit_of(file, one, f"{call}({owners[0]}, {adapted}, ({inputs}{comma}))"),),
-                    culprit=culprit_of(file, one, f"runs with the model's own parameters, not with `{adapted}`"),
-                    belief=2.0,
-                )
-
-
-def _model_of(node: ast.expr) -> str | None:
-    """`model` of `dict(model.named_parameters())`."""
-    inner = node.args[0] if isinstance(node, ast.Call) and dotted_name(node.func) == "dict" and node.args else None
-    is_list = (
-        isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "named_parameters"
-    )
-    return dotted_name(inner.func.value) if is_list else None  # type: ignore[union-attr]

@@ -13,10 +13,10 @@ from explainer.fix.clue.crash import crash_places, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import add_argument
 from explainer.source.file import SourceFile
+from explainer.source.graph.given_weights import FUNCTIONAL_CALLS
 from explainer.source.program import Program
 
 _SAID = ("does not require grad", "not have been used in the graph")
-_CALLS = ("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 # What takes a state dict for its values.
 _STORES = frozenset(("load_state_dict", "save", "deepcopy", "copy", "update", "dump", "dumps"))
 
@@ -42,7 +42,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 def _is_functional(program: Program) -> bool:
     return any(
-        program.names(file).is_call(node, *_CALLS)
+        program.names(file).is_call(node, *FUNCTIONAL_CALLS)
         for file in program.parsed()
         for node in file.walk()
         if isinstance(node, ast.Call)

@@ -18,6 +18,7 @@ from explainer.fix.text.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.graph.cut import asked_of_grad, asks_for
+from explainer.source.graph.given_weights import FUNCTIONAL_CALLS
 from explainer.source.name import dotted_name
 from explainer.source.network.module import is_module
 from explainer.source.tree import walk
@@ -25,7 +26,6 @@ from explainer.source.value.binding import Value, bind_call, calls_behind, param
 from explainer.source.value.resolve import resolver_of
 
 _MODULE = "torch.nn.attention"
-_FUNCTIONAL = ("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 _DEPTH = 4
 _ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
@@ -93,7 +93,7 @@ def _forwards(output: ast.expr, wanted: str | None, file: SourceFile, context: C
 
 def _run_by(call: ast.Call, file: SourceFile, context: Context) -> Value:
     """What a call runs: `net` of `net(x)`, and of `functional_call(net, weights, (x,))`."""
-    is_functional = context.program.names(file).is_call(call, *_FUNCTIONAL) and bool(call.args)
+    is_functional = context.program.names(file).is_call(call, *FUNCTIONAL_CALLS) and bool(call.args)
     return Value(call.args[0] if is_functional else call.func, file)
 
 
