@@ -27,7 +27,7 @@ from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
 from explainer.verification.given_up import dropped, given_up, left_out_of_loss
 from explainer.verification.stream import OnStep
-from explainer.verification.traced import SILENT, lines_of
+from explainer.verification.traced_line import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
 from explainer.verification.verify import verify_command
 from explainer.workflow import program_of

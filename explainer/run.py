@@ -49,7 +49,8 @@ from explainer.verification.rank_file import read_ranks
 from explainer.verification.refused import with_refused
 from explainer.verification.report_folder import ReportFolder, ask_for_stacks, is_elsewhere, open_folder, settle
 from explainer.verification.stream import OnStep, waiting
-from explainer.verification.traced import GROWTH, is_silent_fault, lines_of, with_trace
+from explainer.verification.traced import GROWTH, with_trace
+from explainer.verification.traced_line import is_silent_fault, lines_of
 from explainer.verification.unowned import unowned_of, with_unowned
 from explainer.verification.verify import Watch, verify_command
 from explainer.workflow import explain_incident, plan_report, program_of

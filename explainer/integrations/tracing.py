@@ -40,7 +40,7 @@ def trace(*, finite: bool = True) -> Iterator[Trace]:
     from explainer.live import crash
     from explainer.live.trace.arm import arm
     from explainer.verification.live_report import TRACED
-    from explainer.verification.traced import lines_of
+    from explainer.verification.traced_line import lines_of
 
     seen = Trace()
     tracer, undo = arm(torch, finite=finite, late=True)
