@@ -463,7 +463,8 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         # An exception without a known cause may be what came of others that the program had caught.
         if run.report is not None and run.report.findings:
             return None
-        return next(_caught_before(processes, root), None) or next(map(_left_out, dropped(processes, root)), None)
+        beside = map(_left_out, dropped(processes, root, of_all=False))
+        return next(_caught_before(processes, root), None) or next(beside, None)
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised

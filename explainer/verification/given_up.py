@@ -73,21 +73,26 @@ def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = 
                 yield GivenUp(failure=failure, count=count, steps=steps)
 
 
-def dropped(processes: Sequence[ProcessReport], root: str, *, is_always: bool = False) -> Iterator[GivenUp]:
+def dropped(
+    processes: Sequence[ProcessReport], root: str, *, is_always: bool = False, of_all: bool = True
+) -> Iterator[GivenUp]:
     """What traced processes catch beside their steps, with a handler that says so at most: an average that is never moved.
 
-    With `is_always` at every step, or nearly so.
+    With `is_always` at every step, or nearly so; without `of_all` also by a handler that names what it expects, but no probe.
     """
     for process in processes:
         steps = sum(count for _, count in process.steps)
-        for failure, count in _raised(process):
-            if count >= (max(MANY, min(steps, ENOUGH) - 1) if is_always else MANY) and _is_dropped(failure, root):
+        told = (one for one in _raised(process) if of_all or not _is_probe(one[0]))
+        for failure, count in told:
+            if count >= (max(MANY, min(steps, ENOUGH) - 1) if is_always else MANY) and _is_dropped(
+                failure, root, of_all=of_all
+            ):
                 yield GivenUp(failure=failure, count=count, steps=steps, is_beside=True)
 
 
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
     """What a process caught while it put a loss together, with a handler that says so at most: the term is not in the sum."""
-    told = (failure for failure, _ in _raised(process) if _PROBE.search(failure.message) is None)
+    told = (failure for failure, _ in _raised(process) if not _is_probe(failure))
     return (failure for failure in told if _is_dropped(failure, root, of_all=False))
 
 
@@ -136,6 +141,11 @@ def _gives_nothing(statement: ast.stmt) -> bool:
         called = (dotted_name(value.func) or "").rpartition(".")[2] if isinstance(value, ast.Call) else ""
         return value is None or isinstance(value, ast.Constant) or called in _ZEROS
     return _says_so(statement)
+
+
+def _is_probe(failure: Failure) -> bool:
+    """Whether an exception only tells what the machine or its packages have."""
+    return _PROBE.search(failure.message) is not None or failure.type in ("ImportError", "ModuleNotFoundError")
 
 
 def _is_memory(failure: Failure) -> bool:

@@ -93,6 +93,7 @@ _SLICE = re.compile(r"\s*[\w.]+\[[^=]*:[^=]*\]\s*=")
 _KEYS_AND_VALUES = (
     {"keys", "values"},
     {"k", "v"},
+    {"key", "value"},
     {"key_states", "value_states"},
     {"new_k", "new_v"},
     {"k_new", "v_new"},

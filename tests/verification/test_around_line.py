@@ -75,6 +75,9 @@ HISTORY = """class History:
     def put(self, key, value):
         self.table[key] = value  # a table
 
+    def append(self, layer, key, value):
+        self.kept[layer][:, :, self.used : self.end] = key  # appends
+
     def step(self, x):
         self.state[0] = x  # a state
 """
@@ -82,7 +85,15 @@ HISTORY = """class History:
 
 @pytest.mark.parametrize(
     ("words", "is_cache"),
-    [("fills", True), ("counts", False), ("a table", False), ("a state", False), ("scores", False), ("a pick", False)],
+    [
+        ("fills", True),
+        ("counts", False),
+        ("a table", False),
+        ("a state", False),
+        ("scores", False),
+        ("a pick", False),
+        ("appends", True),
+    ],
 )
 def test_a_buffer_of_keys_and_values_is_a_cache(tmp_path: pathlib.Path, words: str, is_cache: bool) -> None:
     """Whatever it is called: it is filled, slice by slice, with the keys and values that a function is given."""

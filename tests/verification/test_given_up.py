@@ -90,6 +90,17 @@ def test_what_something_stands_in_for(tmp_path: pathlib.Path, body: str) -> None
     assert not list(dropped([failed(tmp_path, body, 3)], str(tmp_path)))
 
 
+@pytest.mark.parametrize("name", ["a value", "one kind of error"])
+def test_what_an_unknown_failure_may_come_of(tmp_path: pathlib.Path, name: str) -> None:
+    """Where a later exception has no known cause, an error that was expected by its name tells too; what only probes does not."""
+    body = IN_ITS_PLACE[name]
+    assert list(dropped([failed(tmp_path, body, 3)], str(tmp_path), of_all=False))
+    probe = failed(
+        tmp_path, body.replace("RuntimeError", "Exception"), 3, "No module named 'apex'", "ModuleNotFoundError"
+    )
+    assert not list(dropped([probe], str(tmp_path), of_all=False))
+
+
 @pytest.mark.parametrize("body", GOES_ON.values(), ids=GOES_ON)
 def test_what_goes_on_with_the_batch(tmp_path: pathlib.Path, body: str) -> None:
     """Nothing is left out: another way is tried, or no step was at stake."""
