@@ -36,14 +36,17 @@ def parts_of(owner: ast.ClassDef, file: SourceFile, program: Program) -> list[st
 def _parts(owner: ast.ClassDef, file: SourceFile, program: Program) -> Iterator[str]:
     made = next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     for bound in bounds_of(made) if made is not None else ():
-        if bound.fills or not bound.name.startswith("self.") or not isinstance(bound.node, ast.Call):
+        # `nn.Linear(8, 8) if pooled else None` holds a layer where it holds anything.
+        choice = (bound.node.body, bound.node.orelse) if isinstance(bound.node, ast.IfExp) else (bound.node,)
+        call = next((one for one in choice if isinstance(one, ast.Call)), None)
+        if bound.fills or not bound.name.startswith("self.") or call is None:
             continue
-        called = program.names(file).qualified(bound.node.func) or ""
+        called = program.names(file).qualified(call.func) or ""
         is_layer = called.startswith(("torch.nn.", "torchvision.", "transformers.", "timm.")) and not called.startswith(
             "torch.nn.init"
         )
         is_plain = called.rpartition(".")[2] in _PLAIN or called.endswith("Loss")
-        if (is_layer and not is_plain) or resolver_of(program).find_class(bound.node.func, file) is not None:
+        if (is_layer and not is_plain) or resolver_of(program).find_class(call.func, file) is not None:
             yield bound.name.removeprefix("self.")
 
 

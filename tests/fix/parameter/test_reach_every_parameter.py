@@ -188,6 +188,35 @@ model = DDP(Net())
     ),
 }
 
+ENCODER = (
+    HEAD
+    + """class Encoder(nn.Module):
+    def __init__(self, pooling=True):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.pooler = nn.Linear(2, 2) if pooling else None
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x, self.pooler(x[:, 0]) if self.pooler is not None else None
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+        self.head = nn.Linear(2, 3)
+
+    def forward(self, x):
+        tokens, _ = self.encoder(x)
+        return self.head(tokens)
+
+
+model = DDP(Tagger())
+"""
+)
+WRONG["an output of a part that nothing takes"] = (ENCODER, "", ["model = DDP(Tagger(), find_unused_parameters=True)"])
+RIGHT["an output of a part that is taken"] = (ENCODER.replace("tokens, _", "tokens, pooled"), "")
 
 TOWERS = (
     HEAD

@@ -204,14 +204,14 @@ def test_inplace_that_is_switched_on(line: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("text", "applicability"),
     [
-        ("best: true\nsave: epoch\neval: steps\n", "display"),
+        ("best: true\nsave: epoch\neval: steps\n", "unsafe"),
         ("best: true\nsave: epoch\neval: 'no'\n", None),
         ("best: true\nsave: epoch\n", None),
     ],
     ids=["both are written", "switched off", "left out"],
 )
 def test_a_value_of_the_author(text: str, applicability: str | None, tmp_path: pathlib.Path) -> None:
-    """Of two that do not fit, what was written on purpose is shown as it could be, and not changed."""
+    """Of two that do not fit, what was written on purpose is changed only where that is asked for."""
     (tmp_path / "config.yaml").write_text(text)
     (tmp_path / "train.py").write_text("")
     options = {**BEST, "yours": ["eval"]}

@@ -11,7 +11,7 @@ The rule's options:
 - `in_files`: only configuration files and scripts are read, for the arguments in Python have a codemod of their own;
 - `spares`: owners in Python that mean something else by the name;
 - `gpu`: an ability that the GPU must have; not known, the fix is unsafe;
-- `yours`: settings whose written value is the author's: an edit that changes one is shown, not made;
+- `yours`: settings that train nothing whose written value is the author's: an edit that changes one is unsafe;
 - `why`: what the line does, for the finding.
 """
 
@@ -35,7 +35,9 @@ from explainer.source.setting.python import read_python
 from explainer.source.setting.setting import ASSIGNED, IN_CODE, Setting
 
 _MAX_PLACES = 4
-_YOURS = "both are written, and which of them gives way decides what the run does: that is yours to say"
+_YOURS = (
+    "both are written: what is trained is the same whichever of them gives way, how often each happens is yours to say"
+)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -83,7 +85,7 @@ def _swapped(swap: Swap, context: Context) -> Iterator[Proposal]:
         if edits and number < _MAX_PLACES:
             one = _proposal(context, edits, met[0], _belief(met[0], context) - 0.1 * number)
             yield (
-                replace(one, applicability="display", because=_YOURS)
+                replace(one, applicability="unsafe", because=_YOURS)
                 if _is_choice(swap, met, settings, context)
                 else one
             )

@@ -29,6 +29,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, walk_scope
 from explainer.source.value.resolve import resolver_of
 
+_DEPTH = 3  # modules within modules
 _RUNS = ("forward", "training_step")
 _COST = "DDP walks the graph of each step for what is unused"
 
@@ -155,7 +156,7 @@ def _drops(owner: ast.ClassDef, file: SourceFile, context: Context) -> bool:
 
 def _spare(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: Context) -> Iterator[Proposal]:
     """The wrapping of a class with outputs that the program's losses do not take, if all that got no gradient belongs to them."""
-    begins = left_out(owner, where, context.program)
+    begins = tuple(_left_out(owner, where, context.program))
     names = _live_names(context)
     if begins and all(one.startswith(begins) for one in names):
         parts = dict.fromkeys(one.rpartition(".")[0] for one in names or begins)
@@ -169,6 +170,17 @@ def _spare(wrapping: Wrapping, owner: ast.ClassDef, where: SourceFile, context: 
                 title="Let DDP look for what the loss leaves out: `find_unused_parameters=True`",
                 because=f"{_COST}; what the loss leaves out gets no gradient, as without DDP",
             )
+
+
+def _left_out(owner: ast.ClassDef, where: SourceFile, program: Program, depth: int = 0) -> Iterator[str]:
+    """How the names begin of what only outputs have that nothing reads, of a class or of the parts that it runs."""
+    yield from left_out(owner, where, program)
+    made = resolver_of(program).method(owner, "__init__", where) if depth < _DEPTH else None
+    for part in parts_of(owner, where, program) if made is not None else ():
+        bound = [one.node for one in bounds_of(made[1]) if one.name == f"self.{part}"] if made is not None else []
+        owners = resolver_of(program).classes_of(Value(bound[0], where)) if len(bound) == 1 else []
+        if len(owners) == 1 and owners[0][1] is not owner:
+            yield from (f"{part}.{one}" for one in _left_out(owners[0][1], owners[0][0], program, depth + 1))
 
 
 def _in_library(wrapping: Wrapping, context: Context) -> Iterator[Proposal]:
