@@ -138,17 +138,25 @@ def _column(source: SourceFile, line: int, mark: tuple[int, int]) -> int:
 
 
 def read_program(root: str, named: Iterable[str]) -> Program:
-    """The files that `named` lists (as frames write them) and the project's files that they import, read and parsed.
+    """The files that `named` lists (as frames write them) and the project's files that they import, by name too, read and parsed.
 
     Only `.py` files and notebooks under `root`, none of an installed package; at most 200 files and 16 MiB.
     """
+    from explainer.source.dynamic_import import modules_by_name
+
     root = os.path.realpath(root)
     queue = [path for name in named if (path := place_of(name, root))]
     seen: dict[str, SourceFile] = {}
     looked_for: set[str] = set()
     faults: list[str] = []
     size = 0
-    while queue and len(seen) < MAX_FILES and size < MAX_BYTES:
+    is_by_name = False
+    while len(seen) < MAX_FILES and size < MAX_BYTES:
+        if not queue and not is_by_name:
+            is_by_name = True
+            queue = [os.path.realpath(one) for one in modules_by_name(list(seen.values()), root)]
+        if not queue:
+            break
         path = queue.pop(0)
         if path in seen:
             continue

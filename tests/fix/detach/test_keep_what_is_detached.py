@@ -74,3 +74,32 @@ def test_a_method_of_that_name_is_called(tmp_path: pathlib.Path) -> None:
     """`layer.detach()` is a call of the program's own method, which gives nothing to keep."""
     source = STATE.format(method="detach", body="self.state = tuple(one.detach() for one in self.state)")
     assert rewritten(tmp_path, "keep_what_is_detached", source, "layer(x).sum()") == source
+
+
+CARRY = """from dataclasses import dataclass
+import torch
+net = torch.nn.LSTM(3, 4)
+
+@dataclass(frozen=True)
+class Carry:
+    h: torch.Tensor
+
+    def detach(self):
+        {}
+
+def step(trainer):
+    trainer.carry.detach()
+    net(trainer.carry.h)
+"""
+
+
+@pytest.mark.parametrize(("own", "is_kept"), [
+    ("return type(self)(self.h.detach())", True), ("return replace(self, h=self.h.detach())", True),
+    ("self.h = self.h.detach()", False), ("self.h.detach_()\n        return self", False),
+])  # fmt: skip
+def test_a_method_that_makes_another_object(own: str, is_kept: bool, tmp_path: pathlib.Path) -> None:
+    """What a frozen dataclass gives is thrown away as a tensor's is; what changes the object is not."""
+    source = CARRY.format(own)
+    after = rewritten(tmp_path, "keep_what_is_detached", source, "net(trainer")
+    assert ("trainer.carry = trainer.carry.detach()" in after) is is_kept
+    assert is_kept or after == source

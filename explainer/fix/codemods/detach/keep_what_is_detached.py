@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.name import Function, dotted_name
+from explainer.source.value.binding import walk_scope
 from explainer.source.value.lineage import block_of
 
 _WHY = "throws away what `detach` gives, which changes no tensor: the state keeps its graph"
@@ -23,6 +24,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     own = {one for _, one in context.program.functions() if one.name == "detach"}
+    changing = {one for one in own if not _hands_out(one)}
     edits: list[Edit] = []
     first: tuple[SourceFile, ast.stmt] | None = None
     for file in context.program.parsed():
@@ -30,13 +32,23 @@ def propose(context: Context) -> Iterator[Proposal]:
         for statement in file.walk():
             if not isinstance(statement, ast.Expr) or statement in seen or (kept := _detached(statement)) is None:
                 continue
-            if own and file.enclosing(statement, ast.FunctionDef, ast.AsyncFunctionDef) not in own:
+            if changing and file.enclosing(statement, ast.FunctionDef, ast.AsyncFunctionDef) not in own:
                 continue  # a class of the program has such a method, which may detach what it holds
             made = list(_kept(kept, statement, file, seen))
             edits += made
             first = first or ((file, statement) if made else None)
     if first is not None:
         yield Proposal(edits=tuple(edits), culprit=culprit_of(*first, _WHY), belief=3.5)
+
+
+def _hands_out(method: Function) -> bool:
+    """Whether a `detach` of the program's makes another object, as that of a tensor does, and changes none."""
+    nodes = list(walk_scope(method))
+    returns = [one for one in nodes if isinstance(one, ast.Return)]
+    is_itself = any(one.value is None or dotted_name(one.value) == "self" for one in returns)
+    stores = any(isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store) for one in nodes)
+    writes = any(isinstance(one, ast.Attribute) and one.attr in ("detach_", "__setattr__") for one in nodes)
+    return bool(returns) and not is_itself and not stores and not writes
 
 
 def _detached(statement: ast.stmt) -> ast.expr | None:
