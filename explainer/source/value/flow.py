@@ -229,7 +229,16 @@ class Flow:
             return max(self._expression(node.body, file), self._expression(node.orelse, file))
         if isinstance(node, ast.Subscript):
             return self._expression(node.value, file)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)) and self._takes_out(node.elt, file):
+            return Reach.NONE
         return max((self._expression(child, file) for child in children(node)), default=Reach.NONE)
+
+    def _takes_out(self, node: ast.expr, file: SourceFile) -> bool:
+        """Whether an expression takes values out of the graph, `loss.item()`, `float(loss)`."""
+        if not isinstance(node, ast.Call):
+            return False
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return method in _CUTS or self.program.names(file).qualified(node.func) in _FUNCTIONS
 
     def _name(self, node: ast.Name | ast.Attribute, file: SourceFile) -> Reach:
         name = dotted_name(node)

@@ -1,7 +1,7 @@
 """The classes and functions that a program takes out of a table by a name: `LOSSES[cfg["loss"]](...)`, `MODELS.build(name)`.
 
-A table holds what its dictionary is written with, what is stored in it, and what a decorator registers: `@register("bce")`,
-`@MODELS.register()`. Where words of the program or of its configuration name some of them, these alone are taken.
+A table holds what its dictionary is written with, in a module or a class, what is stored in it, what a decorator registers
+(`@register("bce")`, `@MODELS.register()`) and what a base files of the classes that derive from it (`__init_subclass__`). Where words of the program or of its configuration name some of them, these alone are taken.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, find_calls, reaching
+from explainer.source.value.subclass_table import filed_by_subclass
 
 _TAKES = frozenset({"get", "pop", "build", "create", "make", "lookup", "resolve", "instantiate", "from_config"})
 _DEFINED = (ast.ClassDef, ast.FunctionDef)
@@ -105,24 +106,32 @@ def _table(func: ast.expr, file: SourceFile, program: Program) -> str | None:
 def _full_name(node: ast.expr, file: SourceFile, program: Program) -> str | None:
     """`losses.LOSSES` for a name of a module of the program, wherever it is imported."""
     name = dotted_name(node)
-    if name is None or name.startswith(("self.", "cls.")):
+    if name is None:
         return None
     names = program.names(file)
     first, _, rest = name.partition(".")
+    if first in ("self", "cls"):
+        owner = names.class_of(node)
+        return f"{names.module}.{owner.name}.{rest}" if owner is not None else None
     base = names.imports.get(first)
     if base is not None:
         return f"{base}.{rest}" if rest else base
-    return f"{names.module}.{name}" if not rest else None
+    return f"{names.module}.{name}" if not rest or first in names.classes else None
 
 
 def _tables(program: Program) -> Iterator[tuple[str, Entry]]:
     """Every entry of every table of the program's modules, with the table's full name."""
+    for filed in filed_by_subclass(program):
+        name = _full_name(filed.table, filed.base_file, program)
+        if name is not None:
+            yield name, Entry(filed.key, filed.file, filed.member)
     for file in program.parsed():
         module = program.names(file).module
-        for bound in bounds_of(file.tree) if file.tree is not None else ():
+        scopes = [("", file.tree), *((f"{owner.name}.", owner) for owner in program.names(file).classes.values())]
+        for begin, bound in ((begin, one) for begin, scope in scopes if scope is not None for one in bounds_of(scope)):
             for key, value in _written(bound.node) if not bound.fills else [(bound.key, bound.node)]:
                 for where, member in _definitions(value, file, program):
-                    yield f"{module}.{bound.name}", Entry(key, where, member)
+                    yield f"{module}.{begin}{bound.name}", Entry(key, where, member)
         for node in file.walk():
             if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue

@@ -48,6 +48,23 @@ class A:
 class B:
     pass
 """
+FILED = """class Base:
+    kinds = {{}}
+
+    def __init_subclass__(cls, kind=None, **rest):
+        super().__init_subclass__(**rest)
+        Base.kinds[{key}] = cls
+
+
+class A(Base{a}):
+    pass  # a
+
+
+class B(A{b}):
+    pass
+
+
+"""
 REGISTRY = "class Registry(dict):\n    pass\n\n\nMODELS = Registry()\n"
 PROBE = "def run(name, cfg):\n    made = {}\n    return made\n"
 
@@ -87,6 +104,15 @@ CASES: dict[str, tuple[Mapping[str, str], list[str]]] = {
     "an attribute that nothing names": (
         {"parts.py": CLASSES, "train.py": "import parts\n" + PROBE.format("getattr(parts, name)(cfg)")}, [],
     ),
+    "a base that files its classes": (one(FILED.format(key="kind", a=", kind='a'", b=", kind='b'"), "Base.kinds[name](cfg)"), ["A", "B"]),
+    "by their names": (one(FILED.format(key="cls.__name__", a="", b=""), "Base.kinds[name](cfg)"), ["A", "B"]),
+    "by a word that they bind": (
+        one(FILED.format(key="cls.kind", a="", b="").replace("pass  # a", "kind = 'a'"), "Base.kinds[name](cfg)") | {"config.yaml": "model: a\n"}, ["A"],
+    ),
+    "a word of their keyword": (
+        one(FILED.format(key="kind", a=", kind='a'", b=", kind='b'"), "Base.kinds[name](cfg)") | {"config.yaml": "model: b\n"}, ["B"],
+    ),
+    "a table of a class": (one(CLASSES + 'class Net:\n    HEADS = {"a": A, "b": B}\n', "Net.HEADS[name](cfg)"), ["A", "B"]),
     "a table that holds none": (one(CLASSES + 'TABLE = {"a": 1}\n', "TABLE[name](cfg)"), []),
     "a method of another name": (one(BY_DECORATOR, "TABLE.keys()"), []),
     "a local dictionary": (one(CLASSES, "cfg[name](cfg)"), []),

@@ -108,12 +108,15 @@ def _elements(node: ast.expr) -> list[ast.expr]:
 def _kind(node: ast.expr, file: SourceFile, context: Context) -> str:
     """Whether an expression makes a module, a parameter, or anything else."""
     kinds = set()
-    for made in resolver_of(context.program).constructors_of(Value(node, file)):
+    resolver = resolver_of(context.program)
+    for made in resolver.constructors_of(Value(node, file)):
         called, is_module = "", False
         if isinstance(made.node, ast.Call):
             called = context.program.names(made.file).qualified(made.node.func) or ""
-            found = resolver_of(context.program).find_class(made.node.func, made.file)
+            own = resolver.find_class(made.node.func, made.file)
+            found = [own] if own is not None else resolver.classes_in_table(made.node.func, made.file)
             is_layer = called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper()
-            is_module = is_layer or (found is not None and inherits_module(found[1], found[0], context.program))
+            are_own = bool(found) and all(inherits_module(one, where, context.program) for where, one in found)
+            is_module = is_layer or are_own
         kinds.add("Parameter" if called == "torch.nn.Parameter" else "Module" if is_module else "")
     return kinds.pop() if len(kinds) == 1 else ""
