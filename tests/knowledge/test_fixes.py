@@ -30,6 +30,8 @@ BY_HAND: dict[str, str] = {
     "distributed/sharded-parameter-lifecycle/layer-run-alone": "the part's work moves into the forward of the whole, which the author shapes",
     "distributed/sharded-parameter-lifecycle/tied-weights": "which modules make one unit is the author's to say",
     "distributed/sharded-parameter-lifecycle/weight-used-outside-forward": "the term moves into the forward, which the author shapes",
+    "distributed/collective-timeout/rank-works-alone": "how long a rank may work alone, or where all do, is the author's to say",
+    "distributed/collective-timeout/uneven-batches": "the tail is dropped or shadowed, which trains on other data",
     "distributed/mode-unsupported/comm-hook-returns-tensor": "the hook is the author's to write",
     "distributed/mode-unsupported/no-sync-under-zero": "the accumulation moves into a configuration that the program does not have",
     "checkpoint/bad-arguments/saved-tensors-read-twice": "its line asks for the non-reentrant form already; the cure is in the custom backward",
