@@ -177,13 +177,19 @@ def _registers(decorator: ast.expr, file: SourceFile, program: Program) -> str |
     if target is None:
         return None
     where, function = target
-    stores = [
-        one.value
-        for one in walk(function)
-        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and isinstance(one.value, ast.Name)
-    ]
+    stores = [one for node in walk(function) if (one := _stored_in(node)) is not None]
     own = {one.name for one in bounds_of(where.tree)} if where.tree is not None else set()
     return next((_full_name(one, where, program) for one in stores if one.id in own), None)
+
+
+def _stored_in(node: ast.AST) -> ast.Name | None:
+    """The dictionary into which a node puts something: `TABLE[name] = one`, `TABLE.setdefault(name, one)`."""
+    base: ast.AST | None = None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        base = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
+        base = node.func.value if len(node.args) == 2 else None
+    return base if isinstance(base, ast.Name) else None
 
 
 def _words(program: Program) -> Iterator[Counter[str]]:

@@ -83,6 +83,10 @@ CASES: dict[str, tuple[Mapping[str, str], list[str]]] = {
     ),
     "stored one by one": (one(CLASSES + 'TABLE = {}\nTABLE["a"] = A\nTABLE[3] = B\n', "TABLE[name](cfg)"), ["A", "B"]),
     "a decorator": (one(BY_DECORATOR, "TABLE[name](cfg)"), ["A", "B"]),
+    "a decorator that puts it in where there is none": (
+        one(BY_DECORATOR.replace("    def add(one):\n        TABLE[name] = one\n        return one\n    return add\n", "    return lambda one: TABLE.setdefault(name, one)\n"), "TABLE[name](cfg)"),
+        ["A", "B"],
+    ),
     "a word of the program": (one(BY_DECORATOR, "TABLE[name](cfg)") | {"run.py": "import train\ntrain.run('b', {})\n"}, ["B"]),
     "a word of a configuration": (one(BY_DECORATOR, "TABLE[name](cfg)") | {"config.yaml": "model:\n  name: a\n"}, ["A"]),
     "a name of a class in a configuration": (
