@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -399,9 +400,9 @@ class Resolver:
         func, file = call.func, value.file
         names = self.program.names(file)
         if isinstance(func, ast.Name):
-            return self._named(func.id, file)
+            return self._named(func.id, file) or self._out_of_table(func, file)
         if not isinstance(func, ast.Attribute):
-            return None
+            return self._out_of_table(func, file)
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
             owner = names.class_of(call)
             return self._dispatched(owner, func.attr, file) if owner is not None else None
@@ -418,6 +419,14 @@ class Resolver:
         if target is not None:
             return target
         return self._called_on(func, value)
+
+    def _out_of_table(self, func: ast.expr, file: SourceFile) -> tuple[SourceFile, Function] | None:
+        """The function that a call takes out of a table, where it can be one alone: `LOSSES[cfg["loss"]](x, y)`."""
+        if isinstance(func, ast.Name) and hasattr(builtins, func.id):
+            return None
+        found = members_of(func, file, self.program)
+        where, one = found[0] if len(found) == 1 else (file, None)
+        return None if one is None or isinstance(one, ast.ClassDef) else (where, one)
 
     def _called_on(self, func: ast.Attribute, value: Value) -> tuple[SourceFile, Function] | None:
         """The method of a class, where it is one of classes, else of the object behind an expression."""
