@@ -26,11 +26,15 @@ Member = ast.ClassDef | Function
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A class or function under a key of a table; the key is None where it is not known."""
+    """A class or function under a key of a table; the key is None where it is not known.
+
+    `is_word` where the entry itself writes the key as a string, as `{"f1": f1}` does.
+    """
 
     key: str | None
     file: SourceFile
     member: Member
+    is_word: bool = False
 
 
 def members_of(func: ast.expr, file: SourceFile, program: Program) -> tuple[tuple[SourceFile, Member], ...]:
@@ -86,8 +90,8 @@ def _module(func: ast.expr, file: SourceFile, program: Program) -> SourceFile | 
 
 
 def _said(key: str, entries: list[Entry]) -> int:
-    """How often a key is written where its entry is made: as a word, unless it is the member's own name."""
-    return sum(1 for one in entries if one.key == key and one.member.name != key)
+    """How often a key is written where its entries are made."""
+    return sum(1 for one in entries if one.key == key and one.is_word)
 
 
 def _table(func: ast.expr, file: SourceFile, program: Program) -> str | None:
@@ -124,14 +128,15 @@ def _tables(program: Program) -> Iterator[tuple[str, Entry]]:
     for filed in filed_by_subclass(program):
         name = _full_name(filed.table, filed.base_file, program)
         if name is not None:
-            yield name, Entry(filed.key, filed.file, filed.member)
+            yield name, Entry(filed.key, filed.file, filed.member, is_word=filed.key != filed.member.name)
     for file in program.parsed():
         module = program.names(file).module
         scopes = [("", file.tree), *((f"{owner.name}.", owner) for owner in program.names(file).classes.values())]
         for begin, bound in ((begin, one) for begin, scope in scopes if scope is not None for one in bounds_of(scope)):
-            for key, value in _written(bound.node) if not bound.fills else [(bound.key, bound.node)]:
+            written = _written(bound.node) if not bound.fills else [(bound.key, bound.node, bound.key is not None)]
+            for key, value, is_word in written:
                 for where, member in _definitions(value, file, program):
-                    yield f"{module}.{begin}{bound.name}", Entry(key, where, member)
+                    yield f"{module}.{begin}{bound.name}", Entry(key, where, member, is_word)
         for node in file.walk():
             if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
@@ -139,22 +144,23 @@ def _tables(program: Program) -> Iterator[tuple[str, Entry]]:
                 table = _registers(one, file, program)
                 if table is not None:
                     words = [each.value for each in getattr(one, "args", ()) if isinstance(each, ast.Constant)]
-                    key = next((each for each in words if isinstance(each, str)), node.name)
-                    yield table, Entry(key, file, node)
+                    key = next((each for each in words if isinstance(each, str)), None)
+                    yield table, Entry(key or node.name, file, node, is_word=key is not None)
 
 
-def _written(node: ast.expr) -> Iterator[tuple[str | None, ast.expr]]:
-    """The keys and values of a dictionary as it is written, also `{one.__name__: one for one in (A, B)}`."""
+def _written(node: ast.expr) -> Iterator[tuple[str | None, ast.expr, bool]]:
+    """The keys and values of a dictionary as it is written, and whether the key is a string of it, also `{one.__name__: one for one in (A, B)}`."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
-            yield getattr(key, "value", None), value
+            word = getattr(key, "value", None)
+            yield word, value, isinstance(word, str)
     elif isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
         over = node.generators[0].iter
         is_by_name = isinstance(node.key, ast.Attribute) and node.key.attr == "__name__"
         for one in over.elts if isinstance(over, (ast.Tuple, ast.List, ast.Set)) else ():
-            yield (dotted_name(one) or "").rpartition(".")[2] if is_by_name else None, one
+            yield (dotted_name(one) or "").rpartition(".")[2] if is_by_name else None, one, False
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict":
-        yield from ((one.arg, one.value) for one in node.keywords if one.arg is not None)
+        yield from ((one.arg, one.value, False) for one in node.keywords if one.arg is not None)
 
 
 def _definitions(node: ast.expr, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Member]]:

@@ -166,14 +166,23 @@ def test_what_a_class_of_a_table_is_given(call: str, held: str, tmp_path: pathli
     assert [ast.unparse(each.node) for each in resolver_of(program).behind(Value(given, file))] == ["7"]
 
 
-def test_functions_of_a_table(tmp_path: pathlib.Path) -> None:
-    """A table may hold functions as well."""
-    parts = "def tiny(cfg):\n    pass\n\n\nTABLE = {'tiny': tiny}\n"
-    program = read(tmp_path, one(parts, "TABLE[name](cfg)"))
+FUNCTIONS = "def tiny(cfg):\n    pass\n\n\ndef wide(cfg):\n    pass\n\n\n"
+
+
+@pytest.mark.parametrize(("table", "words", "wanted"), [
+    ("TABLE = {'tiny': tiny}\n", {}, ["tiny"]),
+    ("TABLE = {'tiny': tiny, 'wide': wide}\n", {"config.yaml": "loss: wide\n"}, ["wide"]),  # a key that is its function's name
+    ("TABLE = {'tiny': tiny, 'wide': wide}\n", {}, ["tiny", "wide"]),
+], ids=["one", "one that is named", "two"])  # fmt: skip
+def test_functions_of_a_table(table: str, words: Mapping[str, str], wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """A table may hold functions as well; what a call runs is known where it can be one alone."""
+    program = read(tmp_path, one(FUNCTIONS + table, "TABLE[name](cfg)") | words)
     made = made_in(program)
     assert isinstance(made.node, ast.Call)
-    assert [member.name for _, member in members_of(made.node.func, made.file, program)] == ["tiny"]
-    assert [each.function.name for each in callees_of(made.node.func, made.file, program)] == ["tiny"]
+    assert [member.name for _, member in members_of(made.node.func, made.file, program)] == wanted
+    assert [each.function.name for each in callees_of(made.node.func, made.file, program)] == wanted
+    target = resolver_of(program).function_of(made.node, made)
+    assert (target[1].name if target is not None else None) == (wanted[0] if len(wanted) == 1 else None)
 
 
 def test_parts_of_a_module_dict(tmp_path: pathlib.Path) -> None:
