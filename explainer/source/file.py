@@ -53,6 +53,11 @@ class SourceFile(TextFile):
         return tuple(walk(self.tree)) if self.tree is not None else ()
 
     @cached_property
+    def statements(self) -> tuple[ast.stmt, ...]:
+        """Every statement of the tree, in the order of `nodes`."""
+        return tuple(one for one in self.nodes if isinstance(one, ast.stmt))
+
+    @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """The parent of each node."""
         return {child: node for node in self.walk() for child in children(node)}

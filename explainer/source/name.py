@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -141,8 +142,8 @@ class Names:
         found = self._bindings.get(name, [])
         if isinstance(within, ast.Module):
             return list(found)
-        first, last = within.lineno, within.end_lineno  # type: ignore[attr-defined]
-        return [node for node in found if first <= node.lineno <= last]
+        first = bisect_left(found, within.lineno, key=_line)  # type: ignore[attr-defined]
+        return found[first : bisect_right(found, within.end_lineno, key=_line)]  # type: ignore[attr-defined]
 
     @cached_property
     def _bindings(self) -> dict[str, list[ast.Assign | ast.AnnAssign | ast.AugAssign]]:
@@ -166,6 +167,10 @@ class Names:
             one for one in self.assignments(name, owner) if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value
         ]
         return _given(found[0], name) if len(found) == 1 else None
+
+
+def _line(node: ast.stmt) -> int:
+    return node.lineno
 
 
 def _given(statement: ast.Assign | ast.AnnAssign, name: str) -> ast.expr | None:

@@ -121,9 +121,9 @@ class Program:
         best: ast.stmt | None = None
         marked: ast.stmt | None = None
         place = _column(source, line, mark) if source is not None and mark is not None else None
-        for node in source.walk() if source else ():
-            covers = isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
-            if isinstance(node, ast.stmt) and covers and (best is None or node.lineno >= best.lineno):
+        for node in source.statements if source else ():
+            covers = node.lineno <= line <= (node.end_lineno or node.lineno)
+            if covers and (best is None or node.lineno >= best.lineno):
                 best = node
                 if place is not None and (node.lineno, node.col_offset) <= (line, place):
                     marked = node

@@ -24,10 +24,20 @@ def vain_bindings(before: str, after: str) -> set[tuple[str, str]]:
     except (SyntaxError, ValueError, RecursionError):
         return set()
     found = set()
-    for function in ast.walk(tree):
-        if isinstance(function, _FUNCTIONS) and _is_on(new, function):
-            found |= {(function.name, ast.unparse(one)) for one in _vain(function) if _is_on(new, one)}
+    for function in _functions_on(new, tree):
+        found |= {(function.name, ast.unparse(one)) for one in _vain(function) if _is_on(new, one)}
     return found
+
+
+def _functions_on(lines: set[int], tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions that hold one of the lines; nothing is looked at that holds none."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, _FUNCTIONS):
+            yield node
+        for block in (getattr(node, name, ()) for name in ("body", "orelse", "finalbody", "handlers", "cases")):
+            todo += [one for one in block if not isinstance(one, ast.stmt) or _is_on(lines, one)]
 
 
 def _is_on(lines: set[int], node: ast.stmt) -> bool:

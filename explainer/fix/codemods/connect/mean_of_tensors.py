@@ -29,9 +29,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     flow = flow_of(context.program)
     for file in context.program.parsed():
         names = context.program.names(file)
-        for node in file.walk():
-            called = names.qualified(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
-            if called not in (*_MEANS, _SUM) or not isinstance(node, ast.expr) or _is_part(node, file):
+        for node in _named(file, names):
+            called = names.qualified(node)
+            if called not in (*_MEANS, _SUM) or _is_part(node, file):
                 continue
             above = file.parents.get(node)
             is_call = isinstance(above, ast.Call) and above.func is node
@@ -45,6 +45,14 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             why = "adds the values up as floats, which have no graph"
             yield Proposal(edits=edits, culprit=culprit_of(file, node, why), belief=2.8, is_origin=True)
+
+
+def _named(file: SourceFile, names: Names) -> Iterator[ast.Name | ast.Attribute]:
+    """The names and attributes of a file that may stand for one of the functions, under another name too."""
+    words = {one.rpartition(".")[2] for one in (*_MEANS, _SUM)}
+    local = {name for name, target in names.imports.items() if target in (*_MEANS, _SUM)}
+    yield from (one for word in words for one in file.attributes.get(word, ()))
+    yield from (one for word in local for one in file.plain_names.get(word, ()))
 
 
 def _is_part(node: ast.expr, file: SourceFile) -> bool:

@@ -48,13 +48,13 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     program = context.program
+    cuts = dict.fromkeys(_cuts(context))
+    if not cuts or len({program.names(file).function_of(statement) for file, statement in cuts}) > 1:
+        return  # one of them is the fault, and the others may be meant: which, their options do not say
     losses = program.once(find_losses)
     predicted = {call for one in losses for _, call in calls_behind([Value(one.prediction, one.file)], program)}
     aimed = {call for one in losses for _, call in calls_behind([Value(one.target, one.file)], program)}
     on_way = frozenset(call for _, call in calls_behind(backward_roots(context), program)) - (aimed - predicted)
-    cuts = dict.fromkeys(_cuts(context))
-    if len({program.names(file).function_of(statement) for file, statement in cuts}) > 1:
-        return  # one of them is the fault, and the others may be meant: which, their options do not say
     for file, statement in cuts:
         function = program.names(file).function_of(statement)
         for option in _options(statement, function, file) if function is not None else ():

@@ -21,6 +21,7 @@ from explainer.source.tree import walk
 _OPERATORS = frozenset(
     f"operator.i{one}" for one in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
 )  # fmt: skip
+_METHODCALLER = "operator.methodcaller"
 _OUT_OF_PLACE = {"operator.iand": "and_", "operator.ior": "or_"}
 _OWNERS = ("torch", "torch.nn.functional", "torch.Tensor")
 _WHY = "is a function that writes into its first argument, also where a backward needs that"
@@ -33,11 +34,30 @@ def propose(context: Context) -> Iterator[Proposal]:
     traced = {id(one) for _, _, one in traced_statements(WRITE, context)}
     for file in context.program.parsed():
         names = context.program.names(file)
-        for node in file.walk():
-            edits = tuple(_edits(node, file, names)) if isinstance(node, ast.expr) else ()
-            if edits and isinstance(node, ast.expr) and not is_without_grad(node, file, context.program):
+        for node in _named(file, names):
+            edits = tuple(_edits(node, file, names))
+            if edits and not is_without_grad(node, file, context.program):
                 belief = 2.0 if id(file.statement(node)) in traced else 0.8
                 yield Proposal(edits=edits, culprit=culprit_of(file, node, _WHY), belief=belief)
+
+
+def _named(file: SourceFile, names: Names) -> Iterator[ast.expr]:
+    """The expressions of a file that may be such a function, or a call of `methodcaller`."""
+    operators = {one.rpartition(".")[2] for one in _OPERATORS}
+    local = {
+        name for name, target in names.imports.items() if target.endswith("_") or target in (*_OPERATORS, _METHODCALLER)
+    }
+    found: list[ast.expr] = [
+        one
+        for word, each in file.attributes.items()
+        if word.endswith("_") or word in operators | {"methodcaller"}
+        for one in each
+    ]
+    found += [one for word in local for one in file.plain_names.get(word, ())]
+    for one in found:
+        above = file.parents.get(one)
+        is_caller = names.qualified(one) == _METHODCALLER and isinstance(above, ast.Call) and above.func is one
+        yield above if is_caller and isinstance(above, ast.Call) else one
 
 
 def _edits(node: ast.expr, file: SourceFile, names: Names) -> Iterator[Edit]:
@@ -52,7 +72,7 @@ def _edits(node: ast.expr, file: SourceFile, names: Names) -> Iterator[Edit]:
     owner, _, last = called.rpartition(".")
     if owner in _OWNERS and last.endswith("_") and not last.startswith("_") and not is_called:
         yield from _renamed(node, last[:-1], file)
-    elif isinstance(node, ast.Call) and names.is_call(node, "operator.methodcaller") and node.args:
+    elif isinstance(node, ast.Call) and names.is_call(node, _METHODCALLER) and node.args:
         word = node.args[0]
         if isinstance(word, ast.Constant) and isinstance(word.value, str) and word.value.endswith("_"):
             start, end = file.span(word)
