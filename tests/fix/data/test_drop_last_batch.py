@@ -8,7 +8,8 @@ import pathlib
 import pytest
 
 from explainer.fix.codemod import Context
-from tests.fix.rewriting import changed_lines, failed, line_of, rewritten, write
+from explainer.fix.splice import splice
+from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -147,3 +148,26 @@ L.Trainer().fit(Model(), train, held_out)
 def test_a_trainer_walks_the_loader(source: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
     """What a library's trainer trains from drops its last batch; what it validates with keeps all rows."""
     assert changed_lines(source, rewritten(tmp_path, "drop_last_batch", source, "self.norm(batch)")) == wanted
+
+
+OPTIONS = """import tomllib
+{head}cfg = tomllib.load(open("run.toml", "rb"))
+loader = DataLoader(data, **cfg["loader"])
+for (x,) in loader:
+    net(x)
+"""
+
+
+@pytest.mark.parametrize(("table", "after"), [
+    ("batch_size = 4\n", "[loader]\nbatch_size = 4\ndrop_last = true\n\n[optim]\nlr = 0.1\n"),
+    ("batch_size = 4\ndrop_last = false\n", "[loader]\nbatch_size = 4\ndrop_last = true\n\n[optim]\nlr = 0.1\n"),
+    ("batch_size = 4\ndrop_last = true\n", None), ("batch_size = 1\n", None), ("num_workers = 0\n", None),
+])  # fmt: skip
+def test_options_of_a_file(table: str, after: str | None, tmp_path: pathlib.Path) -> None:
+    """What the loader takes from a configuration is written there."""
+    text = f"[loader]\n{table}\n[optim]\nlr = 0.1\n"
+    (tmp_path / "run.toml").write_text(text)
+    source = OPTIONS.format(head=HEAD)
+    program = write(tmp_path, {"train.py": source})
+    found = best("drop_last_batch", program, incident=failed({str(tmp_path / "train.py"): line_of(source, "net(x)")}))
+    assert (splice(text, found.edits) if found is not None else None) == after

@@ -13,11 +13,13 @@ from dataclasses import replace
 from explainer.fix.clue.blame import crash_frames
 from explainer.fix.clue.crash import batches_of, message_of
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.setting.spread import set_in_options
 from explainer.fix.text.rewrite import add_argument
+from explainer.model.patch import Edit
 from explainer.source.data.loader import LOADERS
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.setting.flow import settings_behind
+from explainer.source.setting.flow import members_behind, settings_behind
 from explainer.source.value.binding import Value
 from explainer.source.value.lineage import binds, reads, statements_of
 from explainer.source.value.number import number_of
@@ -40,12 +42,20 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file, call in loaders if walked or len(loaders) == 1 else ():
         given = {one.arg: one.value for one in call.keywords}
         old = given.get("drop_last")
-        if None in given or "batch_sampler" in given or (isinstance(old, ast.Constant) and old.value is True):
+        if "batch_sampler" in given or (isinstance(old, ast.Constant) and old.value is True):
             continue
         if _is_of_one(call, file, context.program):
             continue
+        if old is not None:
+            edit: Edit | None = edit_of(file, old, "True")
+        elif None in given:
+            edit = set_in_options(call, "drop_last", True, file, context.program)  # noqa: FBT003 - the value it gets
+        else:
+            edit = add_argument(file, call, "drop_last=True")
+        if edit is None:
+            continue
         yield Proposal(
-            edits=(edit_of(file, old, "True") if old is not None else add_argument(file, call, "drop_last=True"),),
+            edits=(edit,),
             culprit=culprit_of(file, call, why),
             belief=1.5 if walked else 0.8,
         )
@@ -56,6 +66,10 @@ def _is_of_one(call: ast.Call, file: SourceFile, program: Program) -> bool:
     size = next(
         (one.value for one in call.keywords if one.arg == "batch_size"), call.args[1] if len(call.args) > 1 else None
     )
+    options = [one.value for one in call.keywords if one.arg is None]
+    if size is None and options:
+        sizes = [one.value for each in options for one in members_behind(each, "batch_size", file, program)]
+        return not sizes or all(one == 1 for one in sizes)
     if size is None:
         return True
     values = [one.value for one in settings_behind(size, file, program)]
