@@ -28,7 +28,7 @@ from .made_steps import living, made_steps
 from .no_gradient import without_gradient
 from .refused_index import refused_index, refused_labels
 from .renormalised import renormalised
-from .saved import names_of, saved_of
+from .saved import names_of, node_of, saved_of
 from .shared_module import shared_modules
 from .storage import storage_of
 from .unreduced import frozen_since, unreduced
@@ -165,13 +165,13 @@ def _loss(torch: Any, frames: list[FrameType]) -> Any:
 
 def _tensor(tensor: Any) -> dict[str, Any]:
     """A tensor without its values."""
-    node = tensor.grad_fn
+    node = node_of(tensor)
     return {
         "shape": list(tensor.shape),
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "device": str(tensor.device),
         "requires_grad": tensor.requires_grad,
-        "leaf": tensor.is_leaf,
+        "leaf": node is None,
         "node": node.name() if node is not None else None,
     }
 

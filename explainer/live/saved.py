@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 
+def node_of(tensor: Any) -> Any:
+    """The node that made a tensor; None too of a view that was written with grad mode off, of which torch refuses to say it."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
 def saved_of(node: Any, name: str) -> Any:
     """What a node saved under a name, checked as a backward checks it; None where a hook packed it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable
 
@@ -86,6 +87,41 @@ def test_a_cut_that_starves_parameters() -> None:
     found = lines(two_stage(lambda hidden: hidden.detach().relu()), fails=False)
     assert [(one.kind, one.operation) for one in found] == [("starving-cut", "detach")]
     assert "2 parameters of the optimizer" in found[0].says
+
+
+def test_a_network_that_runs_for_each_term_of_a_loss() -> None:
+    """The head of the term that is cut is run again for the next one, where nothing takes what it gives."""
+    trunk, first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD([*trunk.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
+
+    def network(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = trunk(x)
+        return first(hidden), second(hidden)
+
+    def train() -> None:
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            loss = network(x)[0].square().mean().data / 2
+            loss = loss + network(x)[1].square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    found = lines(train, fails=False)
+    assert [(one.kind, one.operation) for one in found] == [("starving-cut", "data")]
+
+
+def test_a_padding_row_that_is_zeroed() -> None:
+    """A view that is written with grad mode off, which torch does not let us ask for its node, is no fault of ours."""
+    from explainer.live.trace.tracer import Tracer
+
+    made: list[Tracer] = []
+    with gradfix.trace():
+        table = torch.nn.Embedding(10, 4, padding_idx=0)
+        table(torch.tensor([1, 2])).sum().backward()
+        made += [one for one in gc.get_objects() if isinstance(one, Tracer)]
+    assert made
+    assert [one.fault for one in made if one.fault] == []
 
 
 def test_a_program_of_two_parts_in_order() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from ..saved import node_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .flow import Flow, Operation
 from .infinite_data import InfiniteData, describe_data
 
@@ -134,7 +135,7 @@ class Finite:
         self._seen.add(number)
         if output.dtype is self._torch.float16:
             self._narrow.add(number)
-        if output.requires_grad and output.grad_fn is not None:
+        if output.requires_grad and node_of(output) is not None:
             output.register_hook(functools.partial(self._take, number))
 
     def _is_partial(self, name: str, inputs: tuple[int, ...]) -> bool:

@@ -18,7 +18,8 @@ from .scalars import Scalars
 LEAST_STEPS = 2
 MAX_LOOKED_AT = 32
 MAX_OPERATIONS = 20_000
-MAX_TAKERS = 16
+MAX_TAKERS = 32
+MAX_ON_LINE = 4
 MAX_VIEWS = 4
 # What gives the values of a tensor without its graph, in its own storage: a write there changes the tensor itself.
 _ALIASES = frozenset(("data", "detach", "detach_"))
@@ -190,18 +191,22 @@ class Starved:
         return found
 
     def _first_takers(self, identity: int) -> list[int]:
-        """The latest operation on each line that took a parameter for its optimizer's step, newest first: one may only print it.
+        """The latest operations on each line that took a parameter for its optimizer's step, newest first: one may only print it.
 
+        A network that runs once for each term of a loss takes its parameters several times a step, not all for what is trained.
         What ran behind the last step, an evaluation, trained nothing.
         """
         stepped = self._owned[identity].stepped
-        found: dict[tuple[Any, str], int] = {}
+        counts: dict[tuple[Any, str], int] = defaultdict(int)
+        found: list[int] = []
         for number, operation in self._flow.consumers_of_leaf(identity):
-            if number < stepped:
-                found.setdefault((operation.place, operation.name), number)
+            key = operation.place, operation.name
+            if number < stepped and counts[key] < MAX_ON_LINE:
+                counts[key] += 1
+                found.append(number)
             if len(found) >= MAX_TAKERS:
                 break
-        return list(found.values())
+        return found
 
     def _is_into_alias(self, number: int, operation: Operation, takers: dict[int, list[int]]) -> bool:
         """Whether an operation writes what requires grad through `.data` or a detached alias, and the tensor behind goes on."""

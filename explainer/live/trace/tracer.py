@@ -17,6 +17,7 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from ..saved import node_of  # noqa: TID252 - `live` is loaded under a name of its own
 from ..storage import storage_of  # noqa: TID252 - `live` is loaded under a name of its own
 from .account import MAX_TOLD, Account, operation_told
 from .calls import ASK, SHAPED_LIKE
@@ -279,8 +280,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         )
         if took and (not operation.grad_mode or self.lent.holds(inputs)):
             self._see_taken(operation, tensors)
-        if self.finite is not None and made and made[0].grad_fn is not None:
-            operation.node = made[0].grad_fn.name()
+        if self.finite is not None and made and (node := node_of(made[0])) is not None:
+            operation.node = node.name()
         number = flow.add(operation, made if is_end else computed)
         self._follow_draws(number, operation)
         self.data_terms.saw(number, outputs)
@@ -322,6 +323,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
             operation.in_segment = False
 
     def _is_weight(self, tensor: Any) -> bool:
+        if tensor._is_view():  # noqa: SLF001 - `weight[padding].fill_(0)`: whether that is a leaf torch may refuse to say
+            return False
         return bool(tensor.is_leaf) and (bool(tensor.requires_grad) or isinstance(tensor, self._parameter))
 
     def _sorted(
