@@ -37,6 +37,7 @@ from explainer.model.verification import Failure, ProcessReport, Unowned
 from explainer.rank_report import Reading, explain_job, explain_standing
 from explainer.ranks import tell_ranks
 from explainer.source.network.ownership import chooses_parts
+from explainer.source.setting.setting import kind_of
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.departures import departures_told
@@ -250,7 +251,7 @@ def explain_run(incidents: Sequence[Incident], processes: Sequence[ProcessReport
     own = [one for one in reports if not is_echo_chain(one.incident.exceptions, job.catalog)]
     reports = own if any(one.incident.exceptions for one in own) else reports
     best = next((one for one in reports if one.findings), reports[0] if reports else None)
-    return plan_report(best, job.catalog, job.root, _scripts_of(job), _variables_of(job)) if best is not None else None
+    return plan_report(best, job.catalog, job.root, _files_of(job), _variables_of(job)) if best is not None else None
 
 
 def _asked(incident: Incident, job: Job) -> Incident:
@@ -262,10 +263,11 @@ def _asked(incident: Incident, job: Job) -> Incident:
     return replace(incident, facts=(*incident.facts, *told))
 
 
-def _scripts_of(job: Job) -> list[str]:
-    """The scripts that the command names: a message that was printed without its traceback names no file."""
-    paths = (os.path.join(job.root, one) for one in job.command if one.endswith(".py"))
-    return [path for path in paths if os.path.isfile(path)]
+def _files_of(job: Job) -> list[str]:
+    """The scripts and configuration files that the command names: a message that was printed without its traceback names no file."""
+    words = [each for one in job.command for each in (one, one.partition("=")[2])]
+    paths = (os.path.join(job.root, one) for one in words if one.endswith(".py") or kind_of(one) is not None)
+    return [path for path in dict.fromkeys(paths) if os.path.isfile(path)]
 
 
 def _variables_of(job: Job) -> Mapping[str, str]:
@@ -346,7 +348,7 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
         row = MetricRow(values=(("grad_norm", math.nan),))  # which the program's own words do not say
         incident = replace(incident, metrics=(*incident.metrics, row))
         report = explain_incident(_asked(incident, job), job.environment_of(incident), job.catalog)
-    report = plan_report(report, job.catalog, job.root, _scripts_of(job), _variables_of(job))
+    report = plan_report(report, job.catalog, job.root, _files_of(job), _variables_of(job))
     return replace(run, report=report) if report.findings else run
 
 

@@ -215,7 +215,7 @@ def _planned(report: Report, catalog: Catalog, root: str, also: Iterable[str], v
     frames = _user_frames(incident)
     also = list(also)
     traced = _traced_here(incident, root)
-    is_guess = not (frames or traced or also)
+    is_guess = not (frames or traced or _has_script(also))
     named = _named_here(frames, root) if frames else _scripts(root) if is_guess else []
     named = list(dict.fromkeys([*named, *traced, *also]))
     if not report.findings or not named:
@@ -327,6 +327,13 @@ def program_of(root: str, named: Iterable[str]) -> Program:
     from explainer.source.program import read_program
 
     return read_program(root, [*named, *_scripts(root)])
+
+
+def _has_script(paths: Iterable[str]) -> bool:
+    """Whether files that a command names are more than configuration."""
+    from explainer.source.setting.setting import kind_of
+
+    return any(kind_of(one) is None for one in paths)
 
 
 def _scripts(root: str) -> list[str]:

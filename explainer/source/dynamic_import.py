@@ -24,8 +24,11 @@ _DOTTED = re.compile(r"(?<![\w./\\-])[A-Za-z_]\w*(?:\.\w+)+(?!\w|/|\\)")
 _MAX_WORDS = 2000
 
 
-def modules_by_name(sources: Sequence[SourceFile], root: str) -> Iterator[str]:
-    """The project's files that modules with such names are in; none where nothing of the program imports by name."""
+def modules_by_name(sources: Sequence[SourceFile], root: str, read: Sequence[str] = ()) -> Iterator[str]:
+    """The project's files that modules with such names are in; none where nothing of the program imports by name.
+
+    `read` are configuration files that the program is known to read.
+    """
     calls = [(file, call) for file in sources for call in _calls(file, _IMPORTS)]
     for lister in (one for one in sources if any(_calls(one, _LISTS))):
         yield from _modules_in(os.path.dirname(lister.path), root)
@@ -33,7 +36,7 @@ def modules_by_name(sources: Sequence[SourceFile], root: str) -> Iterator[str]:
         return
     for file, call in calls:
         yield from _begun(call, file, root)
-    texts = [one.text for one in find_texts(root, tuple(sources))]
+    texts = [one.text for one in find_texts(root, tuple(sources), read)]
     texts += [
         one.value
         for file in sources

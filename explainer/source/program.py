@@ -23,10 +23,16 @@ MAX_BYTES = 384 << 10
 
 
 class Program:
-    """Files of one project. `order` lists them by how near they are to the failure: frames first, then imports."""
+    """Files of one project. `order` lists them by how near they are to the failure: frames first, then imports.
 
-    def __init__(self, root: str, files: Iterable[SourceFile], faults: tuple[str, ...] = ()) -> None:
+    `read` are configuration files that the command names.
+    """
+
+    def __init__(
+        self, root: str, files: Iterable[SourceFile], faults: tuple[str, ...] = (), read: tuple[str, ...] = ()
+    ) -> None:
         self.root = root
+        self._read = read
         self.order = tuple(files)
         self.faults = faults
         self._names: dict[str, Names] = {}
@@ -48,7 +54,7 @@ class Program:
         """The configuration files and scripts that belong to the program; read when first asked for."""
         from explainer.source.setting.file import find_texts
 
-        return find_texts(self.root, self.order)
+        return find_texts(self.root, self.order, self._read)
 
     def documents(self, word: str = "") -> tuple[Document, ...]:
         """The configuration files and scripts whose text holds a word, with their settings."""
@@ -140,12 +146,17 @@ def _column(source: SourceFile, line: int, mark: tuple[int, int]) -> int:
 def read_program(root: str, named: Iterable[str]) -> Program:
     """The files that `named` lists (as frames write them) and the project's files that they import, by name too, read and parsed.
 
-    Only `.py` files and notebooks under `root`, none of an installed package; at most 200 files and 16 MiB.
+    Only `.py` files and notebooks under `root`, none of an installed package; at most 200 files and 16 MiB. Configuration files
+    that `named` lists are among the program's texts.
     """
     from explainer.source.dynamic_import import modules_by_name
+    from explainer.source.setting.setting import kind_of
 
     root = os.path.realpath(root)
+    named = list(named)
     queue = [path for name in named if (path := place_of(name, root))]
+    asked = [os.path.realpath(os.path.join(root, name)) for name in named if kind_of(name) is not None]
+    read = tuple(path for path in asked if is_inside(path, root))
     seen: dict[str, SourceFile] = {}
     looked_for: set[str] = set()
     faults: list[str] = []
@@ -154,7 +165,7 @@ def read_program(root: str, named: Iterable[str]) -> Program:
     while len(seen) < MAX_FILES and size < MAX_BYTES:
         if not queue and not is_by_name:
             is_by_name = True
-            queue = [os.path.realpath(one) for one in modules_by_name(list(seen.values()), root)]
+            queue = [os.path.realpath(one) for one in modules_by_name(list(seen.values()), root, read)]
         if not queue:
             break
         path = queue.pop(0)
@@ -168,7 +179,7 @@ def read_program(root: str, named: Iterable[str]) -> Program:
         seen[path] = file
         size += len(file.text)
         queue.extend(imported for imported in _imported(file, root, looked_for) if imported not in seen)
-    return Program(root, seen.values(), tuple(faults))
+    return Program(root, seen.values(), tuple(faults), read)
 
 
 def module_name(path: str, root: str) -> str:

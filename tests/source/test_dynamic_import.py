@@ -44,3 +44,19 @@ def test_modules_that_are_imported_by_name(files: dict[str, str], found: list[st
     program = read_program(str(tmp_path), ["train.py"])
     paths = sorted(os.path.relpath(one, os.path.realpath(tmp_path)) for one in program.files)
     assert paths == sorted([*found, "train.py"])
+
+
+def test_a_configuration_that_the_command_names(tmp_path: pathlib.Path) -> None:
+    """It is among the texts whatever it is called, and names modules too; one outside of the project is not read."""
+    folder = tmp_path / "project"
+    (folder / "runs").mkdir(parents=True)
+    (folder / "train.py").write_text("import importlib, sys\nimportlib.import_module(open(sys.argv[1]).read())\n")
+    (folder / "hooks.py").write_text("")
+    (folder / "parts").mkdir()
+    (folder / "parts" / "cut.py").write_text("")
+    (folder / "runs" / "reward.json").write_text('{"hook": "parts.cut"}')
+    (tmp_path / "other.json").write_text('{"hook": "hooks"}')
+    program = read_program(str(folder), ["train.py", "runs/reward.json", "../other.json"])
+    assert [os.path.basename(one.path) for one in program.texts] == ["reward.json"]
+    assert sorted(os.path.basename(one) for one in program.files) == ["cut.py", "train.py"]
+    assert read_program(str(folder), ["train.py"]).texts == ()

@@ -38,14 +38,14 @@ _OTHERS = {
 _MENTIONED = re.compile(r"[\w./\\-]+\.(?:ya?ml|json|toml|ini|cfg)\b")
 
 
-def find_texts(root: str, sources: tuple[SourceFile, ...]) -> tuple[TextFile, ...]:
-    """The configuration files and scripts of a program under `root`, those that it names first.
+def find_texts(root: str, sources: tuple[SourceFile, ...], read: Sequence[str] = ()) -> tuple[TextFile, ...]:
+    """The configuration files and scripts of a program under `root`, those that it is known to `read` and that it names first.
 
     At most 64 files of at most 256 KiB, 2 MiB in all; nothing outside the root. A file that cannot be read is left out.
     """
     found: dict[str, TextFile] = {}
     size = 0
-    queue = [*_named(sources, root), *_listed(root)]
+    queue = [*read, *_named(sources, root), *_listed(root)]
     while queue and len(found) < MAX_FILES and size < MAX_BYTES:
         path = queue.pop(0)
         if path in found:
