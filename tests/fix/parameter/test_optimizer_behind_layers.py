@@ -9,7 +9,7 @@ import pytest
 from explainer.fix.splice import splice
 from explainer.model.incident import Fact, Incident
 from explainer.model.trace import UNOWNED, TracedLine
-from tests.fix.rewriting import best, diff_lines, line_of, write
+from tests.fix.rewriting import best, diff_lines, line_of, rewritten, write
 
 HEAD = """import torch
 from torch import nn
@@ -145,3 +145,42 @@ def test_what_a_later_stage_makes_joins(tmp_path: pathlib.Path, source: str, lin
     proposal = best("optimizer_behind_layers", program, incident=incident)
     after = splice(source, proposal.edits) if proposal is not None else source
     assert diff_lines(source, after or "") == ([line] if line else [])
+
+
+PROBE = """import torch
+from torch import nn
+
+class Probe(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.backbone = nn.Linear(3, 4).requires_grad_(False)
+        self.reset(classes)
+
+    def reset(self, classes):
+        self.head = nn.Linear(4, classes)
+
+def build(model, name):
+    cls = getattr(torch.optim, name)
+    return cls([p for p in model.parameters() if p.requires_grad], lr=0.1)
+
+class Runner:
+    def __init__(self, data):
+        self.model = Probe(2)
+        self.optimizer = build(self.model, "Adam")
+        self.data = data
+        if len(data) != 2:
+            self.model.reset(len(data))
+        self.steps = 0
+"""
+
+
+@pytest.mark.parametrize("said", ["Adam: elsewhere, 0 steps before", "Adam: frozen, 0 steps before", None])
+def test_an_optimizer_whose_gradients_are_elsewhere(said: str | None, tmp_path: pathlib.Path) -> None:
+    """What a scaler could not step was made before a method gave the model its layer anew."""
+    facts = {"live_idle_optimizer": said} if said is not None else {}
+    after = rewritten(tmp_path, "optimizer_behind_layers", PROBE, "self.steps", facts=facts)
+    moved = diff_lines(PROBE, after)
+    line = '        self.optimizer = build(self.model, "Adam")'
+    assert moved == ([f"-{line}", f"+{line}"] if said is not None and "elsewhere" in said else [])
+    if moved:
+        assert after.index("self.optimizer") > after.index("self.model.reset")

@@ -21,6 +21,7 @@ from explainer.fix.codemod import (
     lines_of,
     remove_statement,
 )
+from explainer.model.incident import IDLE_OPTIMIZER
 from explainer.model.patch import Edit
 from explainer.model.trace import UNOWNED
 from explainer.source.file import SourceFile
@@ -29,11 +30,12 @@ from explainer.source.network.module import is_module
 from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, bounds_of, reaching
 from explainer.source.value.lineage import binds, block_of, reads
 from explainer.source.value.resolve import resolver_of
 
 _DEPTH = 4
+ELSEWHERE = ": elsewhere"  # gradients are there, and an optimizer has other parameters
 _PARTS, _SHARDED = "live_parts", "live_sharded"
 _SHARDS = (
     "torch.distributed.fsdp.fully_shard",
@@ -70,6 +72,42 @@ def propose(context: Context) -> Iterator[Proposal]:
                         yield Proposal(edits=edits, culprit=culprit_of(file, optimizer, why), belief=2.5)
                         return
         yield from _joined(Place(program.files[path], made), _replaced(parts, program), program)
+    idle = context.incident.fact(IDLE_OPTIMIZER)
+    if idle is not None and ELSEWHERE in idle.value:
+        yield from _behind_new(program)
+
+
+def _behind_new(program: Program) -> Iterator[Proposal]:
+    """Of an optimizer whose parameters got no gradient while others did: moved behind what gives the model a layer anew."""
+    for layers in _replaced(None, program):
+        for made in _makers(program):
+            for file, optimizer, _ in _ways_to(made, program):
+                for new in _ways_to(layers, program):
+                    edits = _in_order(file, optimizer, new, ())
+                    if edits:
+                        why = "owns parameters from before layers are replaced"
+                        yield Proposal(
+                            edits=edits, culprit=culprit_of(file, optimizer, why), belief=2.5, is_origin=True
+                        )
+                        return
+
+
+def _makers(program: Program) -> Iterator[Place]:
+    """The statements that make an optimizer: `AdamW(...)`, `getattr(torch.optim, name)(...)`, there or by a name for it."""
+    for file in program.parsed():
+        names = program.names(file)
+        for call in (one for one in file.walk() if isinstance(one, ast.Call)):
+            bound = reaching(call.func.id, call, file) if isinstance(call.func, ast.Name) else []
+            looked_up = bound[0].node if len(bound) == 1 else call.func
+            is_looked_up = (
+                isinstance(looked_up, ast.Call)
+                and getattr(looked_up.func, "id", "") == "getattr"
+                and bool(looked_up.args)
+                and names.qualified(looked_up.args[0]) == "torch.optim"
+            )
+            called = names.qualified(call.func) or ""
+            if is_looked_up or (called.startswith("torch.optim.") and called.count(".") == 2):
+                yield Place(file, file.statement(call), call)
 
 
 def _joined(optimizer: Place, layers: Iterable[Place], program: Program) -> Iterator[Proposal]:
@@ -110,8 +148,11 @@ def _sharded(program: Program) -> Iterator[Place]:
     return reversed(found)
 
 
-def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
-    """The statements that give a model that is there already one of the layers: not those of its own `__init__`."""
+def _replaced(parts: set[str] | None, program: Program) -> Iterator[Place]:
+    """The statements that give a model that is there already one of the layers: not those of its own `__init__`.
+
+    Where the layers are not known, those that a method makes anew of what `__init__` has made.
+    """
     for file in program.parsed():
         for node in file.walk():
             if (
@@ -120,6 +161,10 @@ def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
             ):
                 continue
             target, made = node.targets[0], Value(node.value, file)
+            if parts is None:
+                if _is_made_anew(target, node, file, program) and is_module(made, program):
+                    yield Place(file, node)
+                continue
             if isinstance(target, ast.Attribute):
                 names, of_part = program.names(file), (dotted_name(target.value) or "").rpartition(".")[2] in parts
                 is_weight = of_part and names.is_call(node.value, "torch.nn.Parameter", "torch.nn.parameter.Parameter")
@@ -130,6 +175,17 @@ def _replaced(parts: set[str], program: Program) -> Iterator[Place]:
                 yield Place(file, node)
 
 
+def _is_made_anew(target: ast.expr, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a method of a class binds an attribute that its `__init__` binds, itself or by calling the method."""
+    owner, function = program.names(file).class_of(statement), program.names(file).function_of(statement)
+    init = next((one for one in owner.body if getattr(one, "name", "") == "__init__"), None) if owner else None
+    name = dotted_name(target) or ""
+    if init is None or function is None or not name.startswith("self."):
+        return False
+    calls = (dotted_name(one.func) for one in walk(init) if isinstance(one, ast.Call))
+    return any(one.name == name for one in bounds_of(init)) or f"self.{function.name}" in calls
+
+
 def _is_entry(target: ast.expr, parts: set[str]) -> bool:
     """Whether a layer of a sequence is replaced: `model[-1] = ...`, `model.classifier[6] = ...`, of one that has such a part."""
     if not isinstance(target, ast.Subscript) or (of := dotted_name(target.value)) is None:
@@ -138,20 +194,30 @@ def _is_entry(target: ast.expr, parts: set[str]) -> bool:
 
 
 def _ways_to(place: Place, program: Program) -> Iterator[Place]:
-    """A statement, and those that call the functions it stands in, where one place alone calls each."""
+    """A statement, and those that call the functions it stands in, where one place alone calls each; the object's own `__init__` aside."""
     for _ in range(_DEPTH):
         yield place
         file, statement, _call = place
         function = program.names(file).function_of(statement)
         calls = resolver_of(program).calls_of(function, file) if function is not None else []
+        calls = [(where, one) for where, one in calls if not _is_of_init(one, where, statement, file, program)]
         if len(calls) != 1:
             return
         place = Place(calls[0][0], calls[0][0].statement(calls[0][1]), calls[0][1])
 
 
+def _is_of_init(call: ast.Call, where: SourceFile, statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether a call stands in the `__init__` of the class that a statement of another method belongs to."""
+    names = program.names(where)
+    owner = names.class_of(call)
+    is_init = getattr(names.function_of(call), "name", "") == "__init__"
+    return is_init and owner is not None and owner is program.names(file).class_of(statement)
+
+
 def _in_order(file: SourceFile, optimizer: ast.stmt, new: Place, shards: Sequence[Place]) -> tuple[Edit, ...]:
     """The optimizer moved behind the layers, or the layers before it, where nothing between them needs it to be as it is."""
-    block, layers = list(block_of(optimizer, file)), new.statement
+    block = list(block_of(optimizer, file))
+    layers = next((one for one in block if new.file is file and new.statement in walk(one)), new.statement)
     if new.file is not file or layers not in block or block.index(layers) <= block.index(optimizer):
         return ()
     between = block[block.index(optimizer) + 1 : block.index(layers)]
