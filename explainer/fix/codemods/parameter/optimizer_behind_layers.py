@@ -217,7 +217,8 @@ def _is_of_init(call: ast.Call, where: SourceFile, statement: ast.stmt, file: So
 def _in_order(file: SourceFile, optimizer: ast.stmt, new: Place, shards: Sequence[Place]) -> tuple[Edit, ...]:
     """The optimizer moved behind the layers, or the layers before it, where nothing between them needs it to be as it is."""
     block = list(block_of(optimizer, file))
-    layers = next((one for one in block if new.file is file and new.statement in walk(one)), new.statement)
+    held = (one for one in block if isinstance(one, ast.If) and new.file is file and new.statement in walk(one))
+    layers = next(held, new.statement)
     if new.file is not file or layers not in block or block.index(layers) <= block.index(optimizer):
         return ()
     between = block[block.index(optimizer) + 1 : block.index(layers)]
