@@ -1,0 +1,50 @@
+"""What an optimizer is given of a model is thawed before; of a whole model, or a list, nothing tells what was to train."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.fix.rewriting import diff_lines, rewritten
+
+TOP = "import itertools\nimport torch\n"
+FROZEN = (
+    "for p in itertools.chain(encoder.body.parameters(), encoder.table.parameters()):\n    p.requires_grad = False\n"
+)
+THAWED = {
+    "what a method hands out": (
+        "encoder.get_input_embeddings()",
+        "encoder.get_input_embeddings().requires_grad_(True)",
+    ),
+    "a part": ("encoder.head", "encoder.head.requires_grad_(True)"),
+    "a part of one's own": ("self.model.head", "self.model.head.requires_grad_(True)"),
+}
+WHOLE = (
+    "model.parameters()",
+    "self.model.parameters()",
+    "trainer.model.parameters()",
+    "[model.weight]",
+    "self.parameters()",
+)
+
+
+@pytest.mark.parametrize(("part", "line"), THAWED.values(), ids=THAWED)
+def test_a_part_is_thawed(part: str, line: str, tmp_path: pathlib.Path) -> None:
+    source = TOP + FROZEN + f"opt = torch.optim.AdamW({part}.parameters(), lr=0.1)\nloss.backward()\n"
+    assert diff_lines(source, rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward")) == [f"+{line}"]
+
+
+@pytest.mark.parametrize("given", WHOLE)
+def test_a_whole_model_stays(given: str, tmp_path: pathlib.Path) -> None:
+    source = TOP + FROZEN + f"opt = torch.optim.AdamW({given}, lr=0.1)\nloss.backward()\n"
+    assert rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward") == source
+
+
+def test_two_optimizers_of_which_one_has_it_all(tmp_path: pathlib.Path) -> None:
+    source = (
+        TOP
+        + FROZEN
+        + "a = torch.optim.SGD(net.head.parameters())\nb = torch.optim.SGD(net.parameters())\nloss.backward()\n"
+    )
+    assert rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward") == source
