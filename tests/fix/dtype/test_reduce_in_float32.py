@@ -11,7 +11,7 @@ from explainer.model.incident import ExceptionRecord, Fact, Incident
 from explainer.model.trace import NOT_FINITE, TracedLine
 from tests.fix.rewriting import best, line_of, write
 
-PROGRAM = "import torch\nnet = torch.nn.Linear(3, 3)\ndef loss(x, w, labels):\n    z, valid = net(x), labels != -1\n    return {}  # here\n"
+PROGRAM = "import torch\nnet = torch.nn.Linear(3, 3)\ndef loss(x, w, labels):\n    z = net(x)\n    valid = labels != -1\n    return {}  # here\n"
 TAKEN = {
     "w * z.square().sum() / valid.sum()": "w * z.float().square().sum() / valid.sum()",
     "torch.sum(z ** 2)": "torch.sum((z ** 2).float())",
