@@ -245,14 +245,16 @@ def _names_of_round(statement: ast.stmt, file: SourceFile, program: Program) -> 
     """The local names that a statement reads before its round of a loop binds them: they hold what an earlier step made.
 
     Of loops whose rounds are steps, which end with a backward, or hand something out of a generator. A sum that goes on, as
-    `total = total + loss`, is no state.
+    `total = total + loss`, is no state, nor is an average of losses, which is a number to look at or to divide by.
     """
     found: set[str] = set()
     for loop in loops_of(statement, file):
         if not _is_step(loop, file, program):
             continue
         bound = {name: one for one in walk(loop) if isinstance(one, ast.Assign) for name in bound_names(one)}
-        found |= {name for name, one in bound.items() if not before(one, statement) and not _is_sum(one, name)}
+        losses = {each.id for one in find_backwards(program) for each in walk(one.loss) if isinstance(each, ast.Name)}
+        kept = {name: one for name, one in bound.items() if not before(one, statement)}
+        found |= {name for name, one in kept.items() if not _is_sum(one, name, losses - {name})}
         found -= set(bound_names(loop))
     return found
 
@@ -264,10 +266,14 @@ def _is_step(loop: ast.For | ast.While, file: SourceFile, program: Program) -> b
     return is_trained or any(isinstance(one, ast.Yield) for one in inside)
 
 
-def _is_sum(statement: ast.Assign, name: str) -> bool:
+def _is_sum(statement: ast.Assign, name: str, losses: set[str]) -> bool:
+    """Whether a statement adds to a name, or averages it with a loss: `x = x + y`, `x = 0.9 * x + 0.1 * loss`."""
     value = statement.value
     parts = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else ()
-    return any(dotted_name(one) == name for one in parts)
+    if any(dotted_name(one) == name for one in parts):
+        return True
+    read = [{each.id for each in walk(one) if isinstance(each, ast.Name)} for one in parts]
+    return any(name in one for one in read) and any(one & losses and name not in one for one in read)
 
 
 def _outer_names(statement: ast.stmt, file: SourceFile) -> set[str]:
