@@ -185,13 +185,25 @@ for step in range(2):
 """
 
 
-def test_a_sum_is_not_cut(tmp_path: pathlib.Path) -> None:
-    """What goes on being added to is no state: it is to begin anew."""
+AVERAGE = """
+usual = torch.zeros(())
+for step in range(3):
+    loss = head(cell(torch.randn(2, 3))).square().mean()
+    usual = 0.9 * usual + 0.1 * loss
+    optimizer.zero_grad()
+    (loss / (1 + usual)).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [SUM, AVERAGE], ids=["a sum", "an average of losses"])
+def test_a_sum_is_not_cut(text: str, tmp_path: pathlib.Path) -> None:
+    """What goes on being added to is no state: it is to begin anew; an average has no graph at all, this step's loss included."""
     import gradfix
 
-    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
-        run(tmp_path, "train", TOP + SUM)
-    program = write(tmp_path, {"train.py": TOP + SUM})
+    with pytest.raises(RuntimeError, match="second time|inplace operation"), gradfix.trace() as seen:
+        run(tmp_path, "train", TOP + text)
+    program = write(tmp_path, {"train.py": TOP + text})
     incident = replace(failed(), traced=seen.lines)
     assert not list(find_codemod("detach_traced_state")(Context(program=program, incident=incident)))
 
