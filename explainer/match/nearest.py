@@ -46,7 +46,7 @@ def _missing(incident: Incident) -> Iterator[str]:
         yield "the traceback above the message"
     if any(not record.is_complete for record in incident.exceptions):
         yield "the rest of the traceback, down to the line with the exception's type and message"
-    if _is_raised_by_program(incident) and incident.fact(RUN) is None:
+    if is_raised_by_program(incident) and incident.fact(RUN) is None:
         yield "what went wrong before the program raised this itself: it may have caught it"
     if _is_of_launcher(incident):
         yield "the output of the rank that failed first"
@@ -58,7 +58,7 @@ def _is_of_launcher(incident: Incident) -> bool:
     return failed is not None and "ChildFailedError" in failed.type
 
 
-def _is_raised_by_program(incident: Incident) -> bool:
+def is_raised_by_program(incident: Incident) -> bool:
     """Whether the failing line is a `raise` of the program: what it met before may have been caught, and is in no traceback."""
     failed = failed_record(incident, None)
     frame = failed.frames[-1] if failed is not None and failed.frames else None
@@ -68,6 +68,6 @@ def _is_raised_by_program(incident: Incident) -> bool:
 def _next_command(incident: Incident) -> str:
     if _is_of_launcher(incident) or any(record.rank is not None for record in incident.exceptions):
         return "torchrun --log-dir logs --redirects 3 --tee 3 ... && gradfix explain logs/"
-    if _is_raised_by_program(incident):
+    if is_raised_by_program(incident):
         return f"gradfix run {'' if incident.fact(RUN) is None else '--trace '}-- python train.py"
     return "python train.py 2>&1 | gradfix explain"

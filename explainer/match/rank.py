@@ -16,6 +16,7 @@ from explainer.match.culprit import find_culprits
 from explainer.match.evidence import Scene, observe_cause
 from explainer.match.interface import Told, propose, tell
 from explainer.match.metrics import observe
+from explainer.match.nearest import is_raised_by_program
 from explainer.match.resemblance import find_resembling
 from explainer.match.signature import SignatureMatch, find_signatures
 from explainer.match.surroundings import Surroundings
@@ -34,6 +35,7 @@ _MESSENGER = 3.0
 _UNRECOGNISED = 0.5
 _UNEXPLAINED, _NOTICED, _HARDLY = 1.8, 0.5, -2.0
 _NOTICE = 1.0
+_OWN_WORDS = 1.6  # what a program raises in its own words may come of anything before it
 
 
 class _Candidate(NamedTuple):
@@ -79,9 +81,10 @@ def rank_causes(
     unknown = [one.salience - _UNRECOGNISED for one in _unknown_exceptions(said, matches, -math.inf)]
     hardly = [one.salience - _UNRECOGNISED for one in _unknown_exceptions(said, matches, _HARDLY)]
     is_notice = bool(candidates) and candidates[0].match.utterance.kind == "warning"
-    if is_notice and hardly and candidates[0].belief + _NOTICED < max(hardly):
+    is_warned = is_notice and _may_come_of(candidates[0].match.utterance, incident)
+    if is_notice and not is_warned and hardly and candidates[0].belief + _NOTICED < max(hardly):
         return ()  # a library's notice beside an exception that is not known, or hardly
-    something_else = max([SOMETHING_ELSE, *unknown])
+    something_else = _OWN_WORDS if is_warned else max([SOMETHING_ELSE, *unknown])
     return _findings(candidates, something_else, incident, surroundings)
 
 
@@ -98,6 +101,12 @@ def _is_told_elsewhere(
     if any(not catalog.is_messenger(other.signature) and other.utterance.salience >= 2.0 for other in matches):
         return True
     return any(one.kind == "exception" and one.type and one is not match.utterance for one in said)
+
+
+def _may_come_of(warning: Utterance, incident: Incident) -> bool:
+    """Whether what the program itself raised, in words of its own, may come of what it was warned of at a line of its own."""
+    warned = incident.warnings[warning.number]
+    return is_raised_by_program(incident) and warned.file is not None and warned.library is None
 
 
 def _unknown_exceptions(
