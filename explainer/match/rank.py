@@ -104,9 +104,13 @@ def _is_told_elsewhere(
 
 
 def _may_come_of(warning: Utterance, incident: Incident) -> bool:
-    """Whether what the program itself raised, in words of its own, may come of what it was warned of at a line of its own."""
+    """Whether what the program itself raised, in words of its own, may come of what it was warned of at a line of its own.
+
+    Not of what is deprecated, which still does what it did.
+    """
     warned = incident.warnings[warning.number]
-    return is_raised_by_program(incident) and warned.file is not None and warned.library is None
+    is_own = warned.file is not None and warned.library is None and "UserWarning" in warned.category
+    return is_own and is_raised_by_program(incident)
 
 
 def _unknown_exceptions(

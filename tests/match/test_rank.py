@@ -143,6 +143,29 @@ def test_a_notice_beside_an_unknown_exception() -> None:
     assert rank_causes(beside, None, rules) == ()
 
 
+NO_LEAF = (
+    "train.py:3: UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward().\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("warning", "code", "causes"),
+    [
+        (NO_LEAF, 'raise ValueError("no layer was scored")', ["no-graph/grad-of-non-leaf"]),
+        (NO_LEAF, "x()", []),
+        (NOTICE, 'raise ValueError("no layer was scored")', []),
+    ],
+    ids=["raised by the program", "raised below", "what is deprecated"],
+)
+def test_a_warning_beside_what_a_program_raises(warning: str, code: str, causes: list[str]) -> None:
+    """The program's own words say nothing of a cause: what it was warned of at a line of its own is possible, and no more."""
+    trace = f'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    {code}\nValueError: no layer was scored\n'
+    ranked = rank_causes(next(iter(read_text(warning + trace))), None, load_catalog())
+    assert [one.cause for one in ranked] == causes
+    assert all(one.confidence == "possible" for one in ranked)
+
+
 def test_a_broken_rule_breaks_nothing() -> None:
     """A cause whose evidence cannot be read is left out and named; the others are ranked."""
     broken = {**RULES, "causes": {**RULES["causes"], "a/broken": {"title": "T", "summary": "S", "since": "0", "signature": ["overwritten"], "evidence": [{"id": "x", "reads": "message", "pattern": "(", "weight": 1.0, "says": "x"}]}}}  # fmt: skip

@@ -130,3 +130,34 @@ def test_what_a_module_keeps(tmp_path: pathlib.Path) -> None:
 def test_what_a_module_keeps_otherwise_stays(source: str, tmp_path: pathlib.Path) -> None:
     """Kept by the program, bound in several places, or a leaf."""
     assert rewritten(tmp_path, "retain_grad", source, "model.words.grad") == source
+
+
+HOOKS = """import torch
+class Scores:
+    def __init__(self):
+        self.seen = {}
+        self.rows = []
+
+    def keep(self, name, output):
+        STORE
+
+    def update(self):
+        LOOP
+            score = (act * act.grad).sum()  # read
+"""
+KEEPS = ["+        if output.requires_grad:", "+            output.retain_grad()"]
+
+
+@pytest.mark.parametrize(("store", "loop", "wanted"), [
+    ("self.seen[name] = output", "for name, act in self.seen.items():", KEEPS),
+    ("self.seen[name] = output", "for act in self.seen.values():", KEEPS),
+    ("self.rows.append(output)", "for act in self.rows:", KEEPS),
+    ("output.retain_grad()\n        self.rows.append(output)", "for act in self.rows:", []),
+    ("self.rows.append(output * 2)", "for act in self.rows:", []),
+])  # fmt: skip
+def test_what_a_hook_keeps_in_a_table(store: str, loop: str, wanted: list[str], tmp_path: pathlib.Path) -> None:
+    """Before it is put there, where it has a graph; a second time nothing is left to do."""
+    source = HOOKS.replace("STORE", store).replace("LOOP", loop)
+    after = rewritten(tmp_path, "retain_grad", source, "# read")
+    assert diff_lines(source, after) == wanted
+    assert rewritten(tmp_path, "retain_grad", after, "# read") == after

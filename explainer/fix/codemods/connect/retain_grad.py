@@ -1,7 +1,7 @@
 """The gradient of a result is kept where the program reads it: `scaled.retain_grad()` behind `scaled = standardise(window)`.
 
 Only where the name is bound once, to a result: what is bound anew in each round of an update is to be a leaf. What a forward
-keeps in its module (`self.vectors = words`) is also computed without a graph, where nothing can be kept.
+keeps in its module (`self.vectors = words`), or a hook in a table, is also computed without a graph, where nothing can be kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from explainer.fix.clue.crash import warned_at
 from explainer.fix.clue.failure import failing_statements
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
+from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.tree import walk
@@ -38,6 +38,8 @@ def _kept(owner: ast.expr, statement: ast.stmt, file: SourceFile, context: Conte
     function = context.program.names(file).function_of(owner)
     if isinstance(owner, ast.Attribute):
         yield from _kept_by_module(owner, statement, file, context)
+    if (table := _table_of(owner, file)) is not None:
+        yield from _kept_in_table(table, owner, statement, file, context)
     if function is not None and name in parameters_of(function):
         calls = resolver_of(context.program).calls_of(function, file)
         handed = [dict(arguments_of(call, function)).get(name) for _, call in calls]
@@ -88,6 +90,61 @@ def _kept_by_module(
         ),
         belief=1.5,
     )
+
+
+def _table_of(owner: ast.expr, file: SourceFile) -> str | None:
+    """The last name of what holds a value: `seen` of `self.seen[name]`, and of `act` in `for name, act in self.seen.items()`."""
+    held: ast.expr | None = owner.value if isinstance(owner, ast.Subscript) else None
+    if isinstance(owner, ast.Name):
+        bound = [one for one in bounds_of(scope_of(owner, file)) if one.name == owner.id and one.is_element]
+        held = bound[0].node if len(bound) == 1 else None
+    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("items", "values"):
+        held = held.func.value
+    name = dotted_name(held) if held is not None else None
+    return name.rpartition(".")[2] if name is not None else None
+
+
+def _kept_in_table(
+    table: str, owner: ast.expr, statement: ast.stmt, file: SourceFile, context: Context
+) -> Iterator[Proposal]:
+    """Before the one statement that puts a result into a table or list, which may also run without a graph."""
+    stores = [
+        (where, one, value)
+        for where in context.program.parsed()
+        for one in where.walk()
+        if isinstance(one, ast.stmt) and (value := _stored(one, table)) is not None
+    ]
+    if len(stores) != 1 or any(
+        one.attr == "retain_grad"
+        for one in walk(scope_of(stores[0][1], stores[0][0]))
+        if isinstance(one, ast.Attribute)
+    ):
+        return
+    where, store, value = stores[0]
+    yield Proposal(
+        edits=(insert_before(where, store, f"if {value}.requires_grad:\n    {value}.retain_grad()"),),
+        culprit=culprit_of(
+            file,
+            statement,
+            f"reads the gradient of `{file.segment(owner)}`, which is a result: only leaves keep theirs",
+        ),
+        belief=1.5,
+    )
+
+
+def _stored(statement: ast.stmt, table: str) -> str | None:
+    """The name that a statement puts into a table: `seen[key] = output`, `seen.append(output)`."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    value: ast.expr | None = None
+    held: ast.expr | None = None
+    if isinstance(target, ast.Subscript) and isinstance(statement, ast.Assign):
+        held, value = target.value, statement.value
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        func = statement.value.func
+        if isinstance(func, ast.Attribute) and func.attr == "append" and len(statement.value.args) == 1:
+            held, value = func.value, statement.value.args[0]
+    is_held = held is not None and (dotted_name(held) or "").rpartition(".")[2] == table
+    return value.id if is_held and isinstance(value, ast.Name) else None
 
 
 def _is_leaf(value: ast.expr) -> bool:
