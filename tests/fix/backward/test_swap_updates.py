@@ -43,15 +43,15 @@ KEPT = {
 }  # fmt: skip
 
 
-def after(lines: list[str], folder: pathlib.Path) -> tuple[str, str]:
+def after(lines: list[str], folder: pathlib.Path, program: str = PROGRAM) -> tuple[str, str]:
     """The program before and after the best edit."""
-    source = PROGRAM.format(body="\n".join(f"        {one}" for one in lines))
+    source = program.format(body="\n".join(f"        {one}" for one in lines))
     path = str(folder / "train.py")
-    program = write(folder, {"train.py": source})
+    read = write(folder, {"train.py": source})
     frames = tuple(Frame(file=path, line=line_of(source, f"# {word}")) for word in ("second", "backward"))
     traced = (TracedLine(kind=WRITE, operation="step", file=path, line=line_of(source, "# step")),)
     failed = ExceptionRecord(type="RuntimeError", message=STALE, frames=frames)
-    found = best("swap_updates", program, incident=Incident(exceptions=(failed,), traced=traced))
+    found = best("swap_updates", read, incident=Incident(exceptions=(failed,), traced=traced))
     return source, (splice(source, found.edits) or "") if found is not None else source
 
 
@@ -66,3 +66,37 @@ def test_the_later_update_comes_first(lines: list[str], tmp_path: pathlib.Path) 
 def test_what_needs_the_order_stays(lines: list[str], tmp_path: pathlib.Path) -> None:
     source, found = after(lines, tmp_path)
     assert found == source
+
+
+LATE = PROGRAM.replace("        self.opt.zero_grad()\n", "").replace(
+    "  # step\n", "  # step\n        self.opt.zero_grad()\n"
+)
+OPEN = """import torch
+class Gan:
+    def train(self, loss_d, loss_g):
+        self.opt_d.zero_grad()
+        loss_d.backward()
+        self.opt_d.step()  # step
+        self.opt_g.zero_grad()
+        loss_g.backward()  # second, backward
+        self.opt_g.step()
+{body}
+"""
+
+
+@pytest.mark.parametrize("program", [LATE, OPEN], ids=["cleared behind the step", "no update of its own"])
+def test_gradients_of_the_other_loss_are_not_mixed_in(program: str, tmp_path: pathlib.Path) -> None:
+    """What goes back earlier leaves gradients in the other network's weights: where nothing clears these, it must not."""
+    lines = SWAPPED["a dictionary"] if program is LATE else []
+    source = program.format(body="\n".join(f"        {one}" for one in lines))
+    if program is OPEN:
+        source = source.replace("# second, backward", "# second")
+        path = str(tmp_path / "train.py")
+        read = write(tmp_path, {"train.py": source})
+        failed = ExceptionRecord(
+            type="RuntimeError", message=STALE, frames=(Frame(file=path, line=line_of(source, "# second")),)
+        )
+        traced = (TracedLine(kind=WRITE, operation="step", file=path, line=line_of(source, "# step")),)
+        assert best("swap_updates", read, incident=Incident(exceptions=(failed,), traced=traced)) is None
+    else:
+        assert after(lines, tmp_path, program)[1] == source

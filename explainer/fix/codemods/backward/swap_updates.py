@@ -1,7 +1,8 @@
 """Of two updates one after the other, the one whose loss goes back through the other's weights comes first.
 
 `value_opt(value_loss); actor_opt(actor_loss)` with losses that both were computed before: the value's step moves what the actor's loss
-has saved. In the other order each loss goes back through the weights that it was computed with.
+has saved. In the other order each loss goes back through the weights that it was computed with. Only of updates that clear the gradients
+themselves before their backward: what the other one has left in their weights is none of theirs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, 
 from explainer.model.trace import WRITE
 from explainer.source.file import SourceFile
 from explainer.source.program import Program
-from explainer.source.tree import walk
+from explainer.source.tree import start_of, walk
+from explainer.source.value.binding import walk_scope
 from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import binds, block_of, reads
 
@@ -27,8 +29,11 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the update that failed, where one before it in its block makes the step that a trace saw write."""
     if _STALE not in message_of(context):
         return
-    steps = [one for _, one in traced_places(WRITE, context)]
-    for file, failed in crash_places(context):
+    steps = [one for where, one in traced_places(WRITE, context) if _is_of_whole_update(one, where, context.program)]
+    places = list(crash_places(context))
+    if not steps or not places or not _is_of_whole_update(places[0][1], places[0][0], context.program):
+        return
+    for file, failed in places[1:]:
         if not _is_update(failed):
             continue
         block = list(block_of(failed, file))
@@ -48,6 +53,18 @@ def propose(context: Context) -> Iterator[Proposal]:
 def _is_update(statement: ast.stmt) -> bool:
     """Whether a statement does no more than call something, and bind what that gives."""
     return isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(statement.value, ast.Call)
+
+
+def _is_of_whole_update(statement: ast.stmt, file: SourceFile, program: Program) -> bool:
+    """Whether the function around a statement clears gradients, goes back and steps, in this order."""
+    function = program.names(file).function_of(statement)
+    called = [
+        (start_of(one), one.func.attr)
+        for one in (walk_scope(function) if function is not None else ())
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    ]
+    order = [name for _, name in sorted(called) if name in ("zero_grad", "backward", "step")]
+    return order == ["zero_grad", "backward", "step"]
 
 
 def _makes(steps: Sequence[ast.stmt], statement: ast.stmt, file: SourceFile, program: Program) -> bool:
