@@ -39,7 +39,8 @@ _VIEWS = frozenset(
 class _Owned:
     """A parameter of an optimizer: its total before a first step without a gradient, its steps, those with a gradient.
 
-    `stepped` is how many operations there were at the last of them; `is_zero` where it had gradients, all of them of zeros.
+    `stepped` is how many operations there were at the last of them, `before` at the one before; `is_zero` where it had gradients,
+    all of them of zeros.
     """
 
     kept: weakref.ref[Any]
@@ -47,6 +48,7 @@ class _Owned:
     steps: int = 0
     given: int = 0
     stepped: int = 0
+    before: int = 0
     is_zero: bool = False
 
 
@@ -112,7 +114,7 @@ class Starved:
                 if one.grad is not None:
                     owned.is_zero = self.has_flat and not _has_values(one.grad)
                     owned.given += not owned.is_zero
-                owned.stepped = len(self._flow)
+                owned.before, owned.stepped = owned.stepped, len(self._flow)
                 self._hold(one, owned)
 
     def _hold(self, parameter: Any, owned: _Owned) -> None:
@@ -191,17 +193,18 @@ class Starved:
         return found
 
     def _first_takers(self, identity: int) -> list[int]:
-        """The latest operations on each line that took a parameter for its optimizer's step, newest first: one may only print it.
+        """The latest operation on each line that took a parameter for its optimizer's step, newest first: one may only print it.
 
-        A network that runs once for each term of a loss takes its parameters several times a step, not all for what is trained.
-        What ran behind the last step, an evaluation, trained nothing.
+        A network that runs once for each term of a loss takes its parameters several times in the last step, not all for what is
+        trained. What ran behind that step, an evaluation, trained nothing.
         """
-        stepped = self._owned[identity].stepped
+        owned = self._owned[identity]
         counts: dict[tuple[Any, str], int] = defaultdict(int)
         found: list[int] = []
         for number, operation in self._flow.consumers_of_leaf(identity):
             key = operation.place, operation.name
-            if number < stepped and counts[key] < MAX_ON_LINE:
+            is_again = counts[key] > 0 and (number < owned.before or counts[key] >= MAX_ON_LINE)
+            if number < owned.stepped and not is_again:
                 counts[key] += 1
                 found.append(number)
             if len(found) >= MAX_TAKERS:

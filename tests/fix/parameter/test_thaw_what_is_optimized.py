@@ -48,3 +48,15 @@ def test_two_optimizers_of_which_one_has_it_all(tmp_path: pathlib.Path) -> None:
         + "a = torch.optim.SGD(net.head.parameters())\nb = torch.optim.SGD(net.parameters())\nloss.backward()\n"
     )
     assert rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward") == source
+
+
+@pytest.mark.parametrize(
+    ("frozen", "trainable", "is_thawed"),
+    [(FROZEN, None, True), (FROZEN, "2", False), ("", "0", True), ("", None, False)],
+)
+def test_only_where_all_is_frozen(frozen: str, trainable: str | None, is_thawed: bool, tmp_path: pathlib.Path) -> None:
+    """By what the live program had, else by a freeze that is seen."""
+    source = TOP + frozen + "opt = torch.optim.SGD(net.head.parameters())\nloss.backward()\n"
+    facts = {"live_trainable": trainable} if trainable is not None else {}
+    after = rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward", facts=facts)
+    assert ("net.head.requires_grad_(True)" in after) is is_thawed

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
-from explainer.source.network.freeze import find_freezes
 from explainer.source.program import Program
+from explainer.source.tree import start_of
 
 _WHOLE = frozenset({"model", "net", "network", "module", "policy", "agent"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the parts that the optimizers of the program are given, where each of them is given one."""
-    if not context.has_failed:
+    trainable = context.incident.fact("live_trainable")
+    if not context.has_failed or (trainable is not None and trainable.value != "0"):
         return
     found = [
         (file, call, _part(call, context.program.names(file)))
@@ -30,7 +31,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     parts = [(file, call, part) for file, call, part in found if part is not None]
     if not parts or len(parts) != len(found):
         return
-    frozen = _culprit(parts[0][0], context.program)
+    frozen = _freeze(parts[0][0], context.program)
+    if frozen is None and trainable is None:
+        return  # neither the program nor a live one shows a freeze
     yield Proposal(
         edits=tuple(
             insert_before(file, file.statement(call), f"{file.segment(part)}.requires_grad_(True)")
@@ -63,7 +66,20 @@ def _part(call: ast.Call, names: Names) -> ast.expr | None:
     return None if is_own or path.attr in _WHOLE else part
 
 
-def _culprit(file: SourceFile, program: Program) -> tuple[SourceFile, ast.AST] | None:
-    """The last freeze of the file that makes the optimizer, where there is one."""
-    found = [one for one in find_freezes(program) if not one.is_on and one.file is file]
-    return (found[-1].file, found[-1].flag) if found else None
+def _freeze(near: SourceFile, program: Program) -> tuple[SourceFile, ast.AST] | None:
+    """The last line that switches a flag off, `p.requires_grad = False`, in the file that makes the optimizer, else in another."""
+    for file in (near, *(one for one in program.parsed() if one is not near)):
+        off = [file.statement(one) for one in file.attributes.get("requires_grad", ()) if _is_off(one, file)]
+        off += [file.statement(one) for one in file.attributes.get("requires_grad_", ()) if _is_off(one, file)]
+        if off:
+            return file, max(off, key=start_of)
+    return None
+
+
+def _is_off(flag: ast.Attribute, file: SourceFile) -> bool:
+    above = file.parents.get(flag)
+    if isinstance(above, ast.Call):
+        given = [*above.args, *(one.value for one in above.keywords)]
+    else:
+        given = [above.value] if isinstance(above, ast.Assign) and flag in above.targets else []
+    return any(isinstance(one, ast.Constant) and one.value is False for one in given)
