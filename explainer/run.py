@@ -420,6 +420,14 @@ def _missing_term(processes: Sequence[ProcessReport], root: str) -> Incident | N
     return _with_fact(_of_failure(missing), CAUGHT, "the program caught this, and left the term out of its loss")
 
 
+def _left_over(incident: Incident, processes: Sequence[ProcessReport], root: str) -> Incident | None:
+    """What a program caught in the step that failed for want of a loss: what torch raises below its lines is noted by a trace alone."""
+    caught = next(caught_instead(incident, processes, root), None)
+    if caught is None:
+        return None
+    return _with_fact(_of_failure(caught), CAUGHT, "the program caught this, and went on with what was left")
+
+
 def _swallowed(process: ProcessReport) -> Iterator[Incident]:
     """The exception that operations raised again and again, of a process that made no step: each batch is skipped for it."""
     raised = Counter((one.type, one.message) for one in process.failures if one.text)
@@ -459,6 +467,7 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
     if incident is not None and incident.exceptions:
         cause = run.report.findings[0].cause if run.report is not None and run.report.findings else ""
         missing = _missing_term(processes, root) if cause == NOT_FROM_MODEL else None
+        missing = missing or _left_over(incident, processes, root)
         traced = missing or _with_facts(incident, [failure for one in processes for failure in one.failures])
         if traced.traced or any(one.name in (GROWTH, CAUGHT) for one in traced.facts):
             return traced

@@ -27,7 +27,7 @@ from explainer.verification.given_up import caught_by
 _NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")
 _NONE = re.compile(r"'NoneType' object has no attribute '(\w+)'")
 _SECOND_TIME = "backward through the graph a second time"
-_NUMBERS = frozenset({"item", "tolist", "float", "numpy"})
+_NUMBERS = frozenset({"item", "tolist", "numpy"})
 _MAX_VALUES = 60
 
 
@@ -144,9 +144,8 @@ def _is_number(value: ast.expr, file: SourceFile) -> bool:
     """Whether a value was taken out of its tensor: then it has no graph, also where nothing was caught."""
     for node in walk(value):
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
-            if name in _NUMBERS:
-                return True
+            if getattr(node.func, "attr", None) in _NUMBERS or getattr(node.func, "id", None) == "float":
+                return True  # `logits.float()` is a tensor of another dtype
         elif isinstance(node, ast.Name):
             own = [one.node for one in bounds_of(scope_of(node, file)) if one.name == node.id and one.node is not value]
             calls = [one for one in own if isinstance(one, ast.Call) and getattr(one.func, "attr", "") in _NUMBERS]

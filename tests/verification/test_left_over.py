@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from explainer.model.incident import ExceptionRecord, Frame, Incident
 from explainer.model.verification import Failure, ProcessReport
 from explainer.verification.left_over import caught_instead
+from tests import forked
 from tests.fix.rewriting import line_of
+from tests.verification.programs import gradfix
 
 HEAD = """import torch
 net = torch.nn.Linear(3, 4)
@@ -33,6 +36,7 @@ SURE = {
     "a generator": "def losses(xs):\n    for x in xs:\n        try:\n            loss = sum(adapt(x))  # fails\n            if torch.isfinite(loss):\n                yield loss\n        except RuntimeError:\n            pass\ndef step(xs):\n    found = list(losses(xs))\n    (sum(found) / len(xs)).backward()\n",
     "a total": "total = 0\nfor x in xs:\n    try:\n        total += sum(adapt(x))  # fails\n    except Exception as error:\n        print(error)\ntotal.backward()\n",
     "None": "loss = None\ntry:\n    loss = sum(adapt(x))  # fails\nexcept (RuntimeError, ValueError):\n    pass\nloss.backward()\n",
+    "a cast, and a list without None": "def part(x):\n    try:\n        g = sum(adapt(x))  # fails\n        return g.float().mean()\n    except RuntimeError:\n        return None\ndef step(xs):\n    losses = [loss for x in xs if (loss := part(x)) is not None]\n    total = sum(losses) / len(xs)\n    total.backward()\n",
     "a method that returns zero": "class Run:\n    def penalty(self, x):\n        try:\n            g = adapt(x)  # fails\n            return sum(g)\n        except RuntimeError:\n            return 0.0\n    def step(self, x):\n        loss = self.penalty(x)\n        loss.backward()\n",
 }  # fmt: skip
 CAUGHT = "The differentiated Tensor at index 6 appears to not have been used in the graph"
@@ -141,3 +145,39 @@ def test_an_object_that_was_never_kept(tmp_path: pathlib.Path, body: str, wanted
     process = ProcessReport(pid=1, failures=(caught, failed))
     found = caught_instead(Incident(exceptions=(record,)), [process], str(tmp_path))
     assert [one.message for one in found] == wanted
+
+
+BELOW = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(6, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def part(x):
+    try:
+        out = torch.zeros(5, 3)
+        out[torch.arange(4)] = model(x[:4]).double()
+        return out.square().mean()
+    except RuntimeError:
+        return None
+
+
+for batch in torch.randn(4, 2, 5, 6):
+    losses = [loss for x in batch if (loss := part(x)) is not None]
+    total = sum(losses) / 2
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.torch
+def test_what_torch_raises_below_the_program_is_traced(tmp_path: pathlib.Path) -> None:
+    """An operation that fails in C++ raises at no line of Python: a trace notes it, and it is explained and mended."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(BELOW)
+    done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "precision/dtype-mismatch")
