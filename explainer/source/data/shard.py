@@ -17,7 +17,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value, scope_of
 from explainer.source.value.resolve import resolver_of
 
-_RANKS = frozenset(
+RANKS = frozenset(
     {"rank", "local_rank", "global_rank", "world_rank", "my_rank", "rank_id", "process_index", "replica_id"}
 )
 _WORLDS = frozenset(
@@ -174,7 +174,7 @@ def _meets(loop: ast.For | ast.AsyncFor) -> bool:
 
 
 def _is_rank(node: ast.expr | None, file: SourceFile, program: Program) -> bool:
-    return _is_named(node, _RANKS, _RANK_CALLS, file, program)
+    return _is_named(node, RANKS, _RANK_CALLS, file, program)
 
 
 def _is_world(node: ast.expr | None, file: SourceFile, program: Program) -> bool:

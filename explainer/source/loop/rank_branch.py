@@ -6,15 +6,14 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from explainer.source.data.shard import RANKS
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.lineage import block_of
 
-_RANKS = frozenset(
-    {"rank", "local_rank", "global_rank", "world_rank", "get_rank", "process_index", "local_process_index"}
-)
+_RANKS = RANKS | {"get_rank", "local_process_index"}
 _MAIN = frozenset(
     {"is_main", "is_main_process", "is_local_main_process", "is_world_process_zero", "is_local_process_zero", "is_global_zero"}
     | {"is_master", "master", "master_process", "main_process", "is_rank_zero", "is_rank_0", "is_chief", "is_zero"}
@@ -42,7 +41,8 @@ def collectives_alone(program: Program) -> Iterator[Alone]:
     for file in program.parsed():
         names = program.names(file)
         for node in file.walk():
-            if isinstance(node, ast.If) and _asks_for_rank(node.test):
+            # Before an `elif` nothing can stand.
+            if isinstance(node, ast.If) and _asks_for_rank(node.test) and not file.segment(node).startswith("elif"):
                 yield from _in_branches(node, file, names)
 
 

@@ -37,6 +37,7 @@ WRONG = {
 }  # fmt: skip
 RIGHT = {
     "both branches": "def f(x, rank):\n    if rank == 0:\n        dist.broadcast(x, src=0)\n    else:\n        y = torch.empty(4)\n        dist.broadcast(y, src=0)\n",
+    "a branch that others stand before": "def f(x, rank):\n    if x is None:\n        return\n    elif rank == 0:\n        dist.all_reduce(x)\n        print(x)\n",
     "all ranks": "def f(x, rank):\n    dist.all_reduce(x)\n    if rank == 0:\n        print(x)\n",
     "a condition that all ranks share": "def f(x, step):\n    if step == 0:\n        dist.all_reduce(x)\n",
     "what a loop makes": "def f(batches, rank):\n    if rank == 0:\n        for total in batches:\n            print(total)\n        dist.all_reduce(total)\n",

@@ -25,7 +25,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each of these functions that is given what has a graph, or is handed on where a trace saw such a cut."""
     if not context.has_failed:
         return
-    cuts = {id(one) for kind in (CUT, STARVING_CUT) for _, _, one in traced_statements(kind, context)}
+    traced = [each for kind in (CUT, STARVING_CUT) for each in traced_statements(kind, context)]
+    cuts = {id(one) for line, _, one in traced if line.operation == "__float__"}
     flow = flow_of(context.program)
     for file in context.program.parsed():
         names = context.program.names(file)
