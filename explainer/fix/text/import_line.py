@@ -42,9 +42,11 @@ def torch_imports(edits: Iterable[Edit], files: Mapping[str, TextFile]) -> Itera
         file, new = files[path], [edit.new for edit in edits if edit.file == path]
         if not isinstance(file, SourceFile) or file.tree is None or any(_IMPORTS_TORCH.search(one) for one in new):
             continue
+        if not any(_WRITES_TORCH.search(one) for one in new):
+            continue
         imports = [one for one in file.walk() if isinstance(one, (ast.Import, ast.ImportFrom))]
         bound = {alias.asname or alias.name.partition(".")[0] for one in imports for alias in one.names}
-        if "torch" in bound or not any(_WRITES_TORCH.search(one) for one in new):
+        if "torch" in bound:
             continue
         of_torch = [one for one in file.tree.body if one in imports and _is_of_torch(one)]
         if of_torch:

@@ -238,19 +238,29 @@ def is_container(target: ast.Subscript, file: SourceFile, program: Program) -> b
 
 def is_without_grad(node: ast.AST, file: SourceFile, program: Program) -> bool:
     """Whether a node runs under `no_grad` or `inference_mode`, as a block or a decorator around it."""
-    names = program.names(file)
-    above: ast.AST | None = node
-    while above is not None:
-        contexts: list[ast.expr] = []
-        if isinstance(above, ast.With):
-            contexts = [item.context_expr for item in above.items]
-        elif isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            contexts = above.decorator_list
-        for one in contexts:
-            if (names.qualified(one.func if isinstance(one, ast.Call) else one) or "") in _NO_GRAD:
-                return True
+    cut = _without_grad(program)
+    above: ast.AST | None = node if cut else None
+    while above is not None and above not in cut:
         above = file.parents.get(above)
-    return False
+    return above is not None
+
+
+@lru_cache(maxsize=2)
+def _without_grad(program: Program) -> frozenset[ast.AST]:
+    """The blocks and functions of a program that run without grad."""
+    found: set[ast.AST] = set()
+    for file in program.parsed():
+        names = program.names(file)
+        for node in file.walk():
+            contexts: list[ast.expr] = []
+            if isinstance(node, ast.With):
+                contexts = [item.context_expr for item in node.items]
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                contexts = node.decorator_list
+            made = (one.func if isinstance(one, ast.Call) else one for one in contexts)
+            if any((names.qualified(one) or "") in _NO_GRAD for one in made):
+                found.add(node)
+    return frozenset(found)
 
 
 def _judged(write: Write, program: Program) -> Write:

@@ -99,17 +99,19 @@ def _in_function(
 ) -> Iterator[_Found]:
     """What a function adds to lists of the values behind some of its names, and what the functions that it calls do."""
     for node in walk_scope(function):
-        is_cut = is_without_grad(node, file, program)
+        if not isinstance(node, (ast.stmt, ast.Call)):
+            continue
         bound = binds(node) if isinstance(node, ast.stmt) and not isinstance(node, ast.AugAssign) else set()
         value = value_of(node) if bound and isinstance(node, ast.stmt) else None
         if value is not None:
-            graph, given = known.of(value, is_cut=is_cut)
+            graph, given = known.of(value, is_cut=is_without_grad(node, file, program))
             known = known.behind(bound, graph=graph, given=given)
         if not isinstance(node, (ast.Call, ast.AugAssign)):
             continue
         added = _added(node)
-        carries, is_given = known.of(added, is_cut=is_cut) if added is not None else (False, False)
-        if is_given:
+        is_given = added is not None and known.of(added, is_cut=True)[1]
+        if added is not None and is_given:
+            carries, _ = known.of(added, is_cut=is_without_grad(node, file, program))
             yield file, node, carries
         elif isinstance(node, ast.Call) and depth < _DEPTH:
             yield from _in_called(node, file, known, program, depth)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
@@ -110,16 +111,16 @@ def key_of(target: ast.expr, file: SourceFile, program: Program) -> Key:
     if isinstance(file.parents.get(file.parents.get(target, target)), ast.ClassDef):
         return "attribute", target.id  # a dataclass's field
     function = program.names(file).function_of(target)
-    is_own = function is not None and not _is_global(target.id, function)
-    is_bound = function is not None and any(
-        isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Store)
-        for node in walk(function)
-    )
-    is_given = function is not None and any(
-        one.arg == target.id for one in walk(function.args) if isinstance(one, ast.arg)
-    )
-    return "name " + target.id, function if is_own and (is_bound or is_given) else file.tree
+    return "name " + target.id, function if function is not None and target.id in _own(function) else file.tree
 
 
-def _is_global(name: str, function: Function) -> bool:
-    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in walk(function))
+@lru_cache(maxsize=4096)
+def _own(function: Function) -> frozenset[str]:
+    """The names that a function, or one in it, binds or is given, without those that it takes from outside."""
+    own, outer = {one.arg for one in walk(function.args) if isinstance(one, ast.arg)}, set[str]()
+    for node in walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            outer |= set(node.names)
+    return frozenset(own - outer)

@@ -7,7 +7,7 @@ one goes through what the first has freed. What is filled and used up in the sam
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from explainer.source.file import SourceFile
@@ -24,6 +24,7 @@ from explainer.source.value.resolve import resolver_of
 _DRAWS = frozenset({"sample", "choice", "choices", "randint", "shuffle"})
 _DEPTH = 3
 Place = Function | ast.Module
+_Read = tuple[SourceFile, ast.expr]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +57,16 @@ def find_piles(program: Program) -> tuple[Pile, ...]:
 
 def _piles(program: Program) -> Iterator[Pile]:
     uses = find_uses(program)
+    read = _reads(uses, program)
     for backward in find_backwards(program):
-        found = [one for key, each in uses.items() if (one := _pile(key, each, backward, program)) is not None]
+        found = [one for key, each in uses.items() if (one := _pile(each, read[key], backward, program)) is not None]
         for one in found:
             if one.carries_graph:
                 beside = [other for other in found if other is not one and _is_beside(other, one, program)]
                 yield replace(one, beside=tuple(beside))
 
 
-def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -> Pile | None:
+def _pile(uses: Sequence[Use], read_at: Sequence[_Read], backward: Backward, program: Program) -> Pile | None:
     added = tuple(one for one in uses if one.kind == ADDS)
     file, place = backward.file, _place(backward.statement, backward.file, program)
     near = [one.statement for one in added if one.file is file and _place(one.statement, file, program) is place]
@@ -74,13 +76,15 @@ def _pile(key: Key, uses: Sequence[Use], backward: Backward, program: Program) -
     is_list = isinstance(added[0].statement, ast.Expr)
     if not block or not made or is_list != all(_is_empty_list(one.value) for one in made):
         return None
-    emptied = list(_emptied(uses, loop, program))
-    if None in emptied or len(set(emptied)) > 1 or len({_owner(one, program) for one in made}) > 1:
+    if len({_owner(one, program) for one in made}) > 1:
         return None
-    loads = list(_loads(key, [one for one in uses if one.kind != MAKES], program))
+    loads = list(_loads(read_at, [one for one in uses if one.kind != MAKES]))
     inside = {node for statement in block for node in walk(statement)}
     read = tuple(node for where, node in loads if node in inside and not _is_value_only(node, where))
     if not read or min(one.lineno for one in read) > (backward.call.end_lineno or 0):
+        return None
+    emptied = list(_emptied(uses, loop, program))  # behind what costs less: it asks who calls what
+    if None in emptied or len(set(emptied)) > 1:
         return None
     if any(_is_drawn_from(node, where) for where, node in loads) or any(
         _is_kept(one, backward, program) for one in added
@@ -184,25 +188,27 @@ def _around(loop: ast.AST | None, file: SourceFile) -> tuple[ast.AST, ...]:
     return tuple(loops_of(loop, file)) if loop is not None else ()
 
 
-def _loads(key: Key, uses: Sequence[Use], program: Program) -> Iterator[tuple[SourceFile, ast.expr]]:
+def _reads(keys: Iterable[Key], program: Program) -> dict[Key, list[_Read]]:
+    """Where each of some names and attributes is read."""
+    found: dict[Key, list[_Read]] = {key: [] for key in keys}
+    for kind, name in {(key[0], str(key[1]) if key[0] == "attribute" else "") for key in found}:
+        for file in program.parsed():
+            named = file.attributes.get(name, ()) if name else file.plain_names.get(kind.partition(" ")[2], ())
+            for node in named:
+                key = key_of(node, file, program) if isinstance(getattr(node, "ctx", None), ast.Load) else None
+                if key in found:
+                    found[key].append((file, node))
+    return found
+
+
+def _loads(read_at: Sequence[_Read], uses: Sequence[Use]) -> Iterator[_Read]:
     """Where a pile is read: not where it is added to or emptied, nor where only its length is asked for."""
     own = {node for one in uses for node in walk(one.statement)}
-    for file in program.parsed():
-        found: Sequence[ast.expr] = (
-            file.attributes.get(str(key[1]), ())
-            if key[0] == "attribute"
-            else file.plain_names.get(key[0].partition(" ")[2], ())
-        )
-        for node in found:
-            if (
-                not isinstance(getattr(node, "ctx", None), ast.Load)
-                or node in own
-                or key_of(node, file, program) != key
-            ):
-                continue
-            above = file.parents.get(node)
-            if not (isinstance(above, ast.Call) and dotted_name(above.func) == "len"):
-                yield file, node
+    for file, node in read_at:
+        above = file.parents.get(node)
+        is_length = isinstance(above, ast.Call) and dotted_name(above.func) == "len"
+        if node not in own and not is_length:
+            yield file, node
 
 
 def _is_value_only(node: ast.expr, file: SourceFile) -> bool:

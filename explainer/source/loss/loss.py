@@ -66,6 +66,8 @@ def find_losses(program: Program) -> Iterator[Loss]:
 
 def loss_at(node: ast.Call, file: SourceFile, program: Program) -> Loss | None:
     """The loss of torch that a call computes; None where it is none."""
+    if len(node.args) + len(node.keywords) < 2:
+        return None  # it asks for a prediction and a target; whose call it is costs more to tell
     named = _name(node, file, program)
     return loss_named(named[0], node, file, named[1]) if named is not None else None
 

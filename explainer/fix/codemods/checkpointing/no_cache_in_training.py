@@ -83,7 +83,7 @@ def _library(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edi
 
 def _own(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Edit]:
     """A module whose forward skips its cache when an argument is None, as that argument's default is."""
-    target = flow_of(program).target_of(call, file)
+    target = flow_of(program).target_of(call, file) if program.once(_state_writes) else None
     if target is None:
         return
     switches = {one for one in _switches(target[1]) if _switches_a_write(target, one, program)}
@@ -170,6 +170,11 @@ def _forwards(program: Program) -> dict[str, list[tuple[SourceFile, Function]]]:
 def _writes(function: Function) -> bool:
     """Whether a function writes into its module's state anywhere."""
     return any(_writes_state(node) for node in walk(function))
+
+
+def _state_writes(program: Program) -> Iterator[ast.AST]:
+    """Everything in a program that writes into a module's state."""
+    return (node for file in program.parsed() for node in file.walk() if _writes_state(node))
 
 
 def _writes_state(node: ast.AST) -> bool:
