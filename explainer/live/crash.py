@@ -26,6 +26,7 @@ from .idle_optimizer import idle_optimizer
 from .leaked_target import leaked_target
 from .made_steps import living, made_steps
 from .no_gradient import without_gradient
+from .nothing_summed import nothing_summed
 from .refused_index import refused_index, refused_labels
 from .renormalised import renormalised
 from .saved import names_of, node_of, saved_of
@@ -118,6 +119,7 @@ def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[
         "coarse": " ".join(alike) if alike else None,
         "columns": columns(frames, error) or None,
         "batch_key": batch_key(frames, error),
+        "nothing_summed": nothing_summed([one for one in frames if _is_own(one)], message),
     }
     return {name: one for name, one in told.items() if one is not None}
 
