@@ -190,9 +190,10 @@ def _methods(node: ast.Attribute, value: Value, resolver: Resolver) -> Iterator[
     """`self.hook`, `monitor.hook`: the method of the class, or of those that the object may be of."""
     if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
         around = resolver.program.names(value.file).class_of(node)
-        owners = [(value.file, around)] if around is not None else []
-    else:
-        owners = resolver.classes_of(replace(value, node=node.value))
+        for file, method in resolver.dispatched(around, node.attr, value.file) if around is not None else ():
+            yield Callee(file=file, function=method)
+        return
+    owners = resolver.classes_of(replace(value, node=node.value))
     for file, owner in owners:
         found = resolver.method(owner, node.attr, file)
         if found is not None:

@@ -405,12 +405,13 @@ class Resolver:
             return self._out_of_table(func, file)
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
             owner = names.class_of(call)
-            return self._dispatched(owner, func.attr, file) if owner is not None else None
+            found = self.dispatched(owner, func.attr, file) if owner is not None else []
+            return found[0] if found else None
         if isinstance(func.value, ast.Call) and names.qualified(func.value.func) == "super":
             owner = names.class_of(call)
             bases = [self.find_class(one, file) for one in owner.bases] if owner else []
-            found = [self.method(one[1], func.attr, one[0]) for one in bases if one is not None]
-            return next((one for one in found if one is not None), None)
+            above = [self.method(one[1], func.attr, one[0]) for one in bases if one is not None]
+            return next((one for one in above if one is not None), None)
         called = names.qualified(func) or ""
         if called.partition(".")[0] in ("torch", "numpy", "math"):
             return None
@@ -440,16 +441,18 @@ class Resolver:
                 return found
         return None
 
-    def _dispatched(self, owner: ast.ClassDef, name: str, file: SourceFile) -> tuple[SourceFile, Function] | None:
-        """The method that `self.name()` runs: where the class leaves it to those derived from it, that of one of them."""
+    def dispatched(self, owner: ast.ClassDef, name: str, file: SourceFile) -> list[tuple[SourceFile, Function]]:
+        """The methods that `self.name()` may run: where the class leaves it to those derived from it, theirs."""
         own = self.method(owner, name, file)
         if own is not None and not _is_left_open(own[1]):
-            return own
-        for where, derived in self._derived(owner):
-            for one in derived.body:
-                if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name:
-                    return where, one
-        return own
+            return [own]
+        found = [
+            (where, one)
+            for where, derived in self._derived(owner)
+            for one in derived.body
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name
+        ]
+        return found or ([own] if own is not None else [])
 
     def _is_imported(self, func: ast.Attribute, file: SourceFile) -> bool:
         return isinstance(func.value, ast.Name) and func.value.id in self.program.names(file).imports

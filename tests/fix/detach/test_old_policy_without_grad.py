@@ -336,3 +336,45 @@ def test_a_batch_that_is_spread_over_the_parameters(tmp_path: pathlib.Path) -> N
     """`surrogate(agent, *batch)`: the old log-probabilities are among what the rollout gave."""
     after = rewritten(tmp_path, "old_policy_without_grad", SPREAD, "loss.backward()", message="a second time")
     assert diff_lines(SPREAD, after) == ["+@torch.no_grad()"]
+
+
+TEMPLATE = (
+    LAYERS
+    + """class Algorithm:
+    def __init__(self):
+        self.agent, self.rows = agent, []
+
+    def collect(self):
+        self.rows = []
+        for x in torch.randn(8, 3):
+            act, logp, _ = self.agent.judge(x)
+            self.rows.append((x, act, logp))
+
+    def learn(self):
+        for _ in range(2):
+            self.collect()
+            self.train()
+
+
+class PPO(Algorithm):
+    def train(self):
+        xs, acts, old = (torch.stack(column) for column in zip(*self.rows))
+        for _ in range(3):
+            _, new, value = self.agent.judge(xs, acts)
+            loss = -(new - old).exp().mean() + (value - 1).pow(2).mean()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+
+
+PPO().learn()
+"""
+)
+
+
+def test_a_base_class_acts_and_a_derived_one_trains(tmp_path: pathlib.Path) -> None:
+    """The method that acts goes without grad, not the one that trains through what a derived class adds."""
+    after = rewritten(tmp_path, "old_policy_without_grad", HEAD + TEMPLATE, "loss.backward()", message=SAID)
+    at = after.splitlines().index("    @torch.no_grad()")
+    assert after.splitlines()[at + 1] == "    def collect(self):"
+    assert len(diff_lines(HEAD + TEMPLATE, after)) == 1

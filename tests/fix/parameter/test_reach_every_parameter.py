@@ -61,6 +61,22 @@ model = Net()
 """,
         "",
     ),
+    "a comprehension that tests what it does not run": (
+        HEAD
+        + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("a", "b")})
+
+    def forward(self, x):
+        names = [name.upper() for name, head in self.heads.items() if name != "a"]
+        return {name: head(x) for name, head in self.heads.items()}, names
+
+
+model = DDP(Net())
+""",
+        "",
+    ),
     "a branch without layers": (
         HEAD
         + """class Net(nn.Module):
@@ -169,6 +185,31 @@ model = DDP(net, device_ids=None)
 """,
         "",
         ["model = DDP(net, device_ids=None, find_unused_parameters=True)"],
+    ),
+    "heads that a comprehension runs where the batch has their targets": (
+        HEAD
+        + """class Head(nn.Module):
+    def __init__(self, field):
+        super().__init__()
+        self.field, self.layer = field, nn.Linear(2, 2)
+
+    def losses(self, x):
+        return self.layer(x).sum()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({name: Head(name) for name in ("box", "seam")})
+
+    def forward(self, x, batch):
+        return {name: head.losses(x) for name, head in self.heads.items() if head.field in batch}
+
+
+model = DDP(Net())
+""",
+        "",
+        ["model = DDP(Net(), find_unused_parameters=True)"],
     ),
     "one expert of a list": (
         HEAD

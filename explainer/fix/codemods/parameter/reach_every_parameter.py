@@ -19,6 +19,7 @@ from explainer.fix.setting.mistyped_key import mistyped_keys
 from explainer.fix.setting.unused_search import searches
 from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
+from explainer.source.hook.reading import COMPREHENSIONS
 from explainer.source.loop.copied import copied_use
 from explainer.source.network.data_parallel import Wrapping, wrappings
 from explainer.source.network.layer_drop import dropped_parts
@@ -220,7 +221,10 @@ def _is_library_part(part: str, owners: list[tuple[SourceFile, ast.ClassDef]], c
 
 
 def _splits(node: ast.AST, parts: set[str]) -> bool:
-    """Whether a branch runs a layer that the other way does not run."""
+    """Whether a branch runs a layer that the other way does not run, or a comprehension runs those alone that pass a test."""
+    if isinstance(node, COMPREHENSIONS):
+        tested = [one for one in node.generators if one.ifs and _named(one.iter, parts)]
+        return any(_named(node, set(_elements(one))) for one in tested)
     if isinstance(node, ast.IfExp):
         return _named(node.body, parts) != _named(node.orelse, parts)
     if isinstance(node, ast.If):
@@ -234,10 +238,20 @@ def _splits(node: ast.AST, parts: set[str]) -> bool:
 def _walked(run: ast.FunctionDef, parts: set[str]) -> set[str]:
     """What the layers of a container are called in a loop over it: `head` of `for name, head in self.heads.items()`."""
     loops = [one for one in walk_scope(run) if isinstance(one, ast.For) and _named(one.iter, parts)]
-    return {node.id for one in loops for node in walk(one.target) if isinstance(node, ast.Name)}
+    return {name for one in loops for name in _elements(one)}
+
+
+def _elements(loop: ast.For | ast.comprehension) -> Iterator[str]:
+    """The names of a loop's elements, without the key of `.items()` and the number of `enumerate`."""
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    is_pair = getattr(called, "attr", getattr(called, "id", "")) in ("items", "enumerate")
+    target = loop.target.elts[-1] if is_pair and isinstance(loop.target, ast.Tuple) else loop.target
+    return (one.id for one in walk(target) if isinstance(one, ast.Name))
 
 
 def _named(node: ast.AST, parts: set[str]) -> set[str]:
-    """The layers that a node names, or runs by the name that a loop gives them."""
-    run = {one.func.id for one in walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
+    """The layers that a node names, or runs by the name that a loop gives them, themselves or a method of theirs."""
+    called = [one.func for one in walk(node) if isinstance(one, ast.Call)]
+    called += [one.value for one in called if isinstance(one, ast.Attribute)]
+    run = {one.id for one in called if isinstance(one, ast.Name)}
     return (run & parts) | {one.attr for one in walk(node) if isinstance(one, ast.Attribute) and one.attr in parts}
