@@ -3,6 +3,9 @@
 A form that cannot be read is replaced where the traceback shows that a segment was reentrant, and so is one that hangs on a setting
 of another name, which may switch more than the form.
 
+Where a graph was freed, only if that was found in a segment's own backward: the segment reads a tensor that it was not given, as one
+that a lambda closes over, and the reentrant form detaches arguments alone.
+
 Refused where the segment writes a saved tensor in place: the non-reentrant form does not notice that and can compute wrong
 gradients. With `options["part"] = "warned"` a call that leaves the form out counts as well.
 """
@@ -19,8 +22,12 @@ from explainer.fix.setting.edit import set_value
 from explainer.fix.text.rewrite import add_argument
 from explainer.model.patch import Edit
 from explainer.source.graph.segment import FORM, Segment, find_segments, writes_in_place
+from explainer.source.program import Program
 from explainer.source.setting.flow import members_behind, settings_behind
 from explainer.source.setting.setting import Code, Setting
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
+from explainer.source.value.callee import callees_of
+from explainer.source.value.provenance import provenance_of
 
 _WHY = "asks for the reentrant form, which runs the segment's first forward without a graph"
 _LEFT_OUT = "leaves out `use_reentrant`, which then is the reentrant form"
@@ -29,7 +36,7 @@ _INNER = "torch/utils/checkpoint.py"
 
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit that makes every checkpointed segment of the program non-reentrant."""
-    if not context.has_failed:
+    if not context.has_failed or (_has_freed(context) and not _has_reentered(context)):
         return
     found = [one for one in find_segments(context.program) if not _is_off(one.form)]
     if not found or any(writes_in_place(one, context.program) for one in found):
@@ -43,11 +50,31 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not edits:
         return
     first = next((one for one in guilty if _is_near(one, context)), guilty[0])
-    yield Proposal(
-        edits=tuple(edits),
-        culprit=culprit_of(first.file, first.form or first.node, _LEFT_OUT if _is_left_out(first) else _WHY),
-        belief=1.5 if not all(_is_left_out(one) for one in guilty) else 1.0,
-    )
+    why = _LEFT_OUT if _is_left_out(first) else _WHY
+    belief = 1.5 if not all(_is_left_out(one) for one in guilty) else 1.0
+    for segment in guilty if _has_freed(context) else ():
+        if held := _closed_over(segment, context.program):
+            first, why, belief = segment, f"runs back into the graph of `{held}`, which the segment closes over", 2.5
+            break
+    yield Proposal(edits=tuple(edits), culprit=culprit_of(first.file, first.form or first.node, why), belief=belief)
+
+
+def _has_freed(context: Context) -> bool:
+    return any("second time" in one.message for one in context.incident.exceptions)
+
+
+def _closed_over(segment: Segment, program: Program) -> str | None:
+    """A tensor with a graph that a checkpointed function reads from around it; None where there is none."""
+    for one in callees_of(segment.body, segment.file, program) if segment.body is not None else ():
+        scope = scope_of(one.function, one.file)
+        own = all_parameters(one.function) | {bound.name for bound in bounds_of(one.function)}
+        outer = {bound.name for bound in bounds_of(scope)} - own if not isinstance(scope, ast.Module) else set()
+        trace = provenance_of(program).trace
+        read = (node for node in walk_scope(one.function) if isinstance(node, ast.Name) and node.id in outer)
+        held = next((node.id for node in read if trace(Value(node, one.file)).live), None)
+        if held is not None:
+            return held
+    return None
 
 
 def _is_off(form: ast.expr | None) -> bool:
