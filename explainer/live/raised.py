@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from .frame import leave_no_frame
+from .imports import after_import
 from .last_losses import LastLosses
 
 MAX_OPERATIONS = 50
@@ -22,7 +23,8 @@ STOPS_REPLAY = (
 def watch(recorder: Any) -> ExitStack:
     """Put a wrapper round `torch.autograd.backward` and `grad`, through which every backward goes; closing takes it off.
 
-    And round the copy of a tensor, which is refused to one with a graph: what keeps the best model may go on without it.
+    And round the copy of a tensor, which is refused to one with a graph: what keeps the best model may go on without it. Of peft
+    round what puts adapters on a model: a program may go on with the model as it is.
     """
     import torch
 
@@ -32,7 +34,14 @@ def watch(recorder: Any) -> ExitStack:
         noted = _noted(function, recorder, recorder.last_losses if name == "backward" else None)
         setattr(owner, name, noted)
         undo.callback(_put_back, owner, name, noted, function)
+    after_import("peft.tuners.tuners_utils", lambda module: _watch_adapters(module.BaseTuner, recorder, undo))
     return undo
+
+
+def _watch_adapters(tuner: Any, recorder: Any, undo: ExitStack) -> None:
+    before = tuner.inject_adapter
+    tuner.inject_adapter = _noted(before, recorder, None)
+    undo.callback(_put_back, tuner, "inject_adapter", tuner.inject_adapter, before)
 
 
 def of_operations(recorder: Any) -> Callable[[Exception], None]:

@@ -23,6 +23,7 @@ from .rank import ALIVE, Place, now
 
 SCHEMA = "gradfix.live/1"
 STEPS = ".steps"
+MAX_BASES = 8
 MAX_TEXT = 20_000
 MAX_LOOKS = 3
 MAX_LAST = 5
@@ -217,6 +218,7 @@ class Recorder:
         failure = {
             "type": f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
             "message": str(error)[:MAX_TEXT],
+            "bases": [one.__name__ for one in type(error).__mro__[1:]][:MAX_BASES],
             "where": where,
             "steps": dict(self.parts.get("steps", {})),
             "seconds": round(time.monotonic() - self.started, 3),

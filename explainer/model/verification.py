@@ -178,7 +178,7 @@ class Failure:
 
     `where` is `raised`, `printed`, `uncaught`, `thread`, or `handled`: the program was dealing with it while it logged an
     error or called `sys.exit`, which need not be what ended it. `facts` are what the live objects said, by name:
-    `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ...
+    `live_moved_parameter`, `live_trainable`, `live_grad_enabled`, ... `bases` are the classes that its own derives from.
     """
 
     type: str
@@ -188,6 +188,12 @@ class Failure:
     steps: tuple[tuple[str, int], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)
+    bases: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The names of the classes by which a handler may take it."""
+        return frozenset((self.type.rpartition(".")[2], *self.bases))
 
     @property
     def is_handled(self) -> bool:

@@ -111,9 +111,9 @@ def _is_dropped(failure: Failure, root: str, *, of_all: bool = True) -> bool:
         return False  # what a library tries
     program = read_program(root, [one.file for one in frames if one.library is None])
     for frame in reversed(frames):
-        found = caught_by(frame, failure.type, program) if frame.library is None and frame.line else None
+        found = caught_by(frame, failure.kinds, program) if frame.library is None and frame.line else None
         if found is not None:
-            handlers = [one for one in found[1].handlers if _catches(one, failure.type)]
+            handlers = [one for one in found[1].handlers if _catches(one, failure.kinds)]
             if of_all:
                 return _takes_all(handlers[0]) and all(map(_says_so, handlers[0].body)) and not found[1].orelse
             return all(map(_gives_nothing, handlers[0].body))
@@ -158,7 +158,7 @@ def _is_given_up(failure: Failure, root: str) -> bool:
     frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
     program = read_program(root, [one.file for one in frames])
     for frame in reversed(frames):
-        found = caught_by(frame, failure.type, program)
+        found = caught_by(frame, failure.kinds, program)
         if found is not None:
             file, block = found
             return (
@@ -169,19 +169,19 @@ def _is_given_up(failure: Failure, root: str) -> bool:
     return False
 
 
-def caught_by(frame: Frame, kind: str, program: Program) -> tuple[SourceFile, ast.Try] | None:
-    """The `try` around a frame's line that catches an exception of a kind, or what `with suppress(...)` is written in its place."""
+def caught_by(frame: Frame, kinds: frozenset[str], program: Program) -> tuple[SourceFile, ast.Try] | None:
+    """The `try` around a frame's line that catches an exception of one of its classes, or what `with suppress(...)` is written in its place."""
     path = place_of(frame.file, program.root)
     below: ast.AST | None = program.at(path, frame.line, frame.mark) if path is not None and frame.line else None
     file = program.files.get(path) if path is not None else None
     while below is not None and file is not None and not isinstance(below, _DEFINITIONS):
         above = file.parents.get(below)
-        if isinstance(above, ast.Try) and below in above.body and any(_catches(one, kind) for one in above.handlers):
+        if isinstance(above, ast.Try) and below in above.body and any(_catches(one, kinds) for one in above.handlers):
             return file, above
         block = (
             _suppressing(above, program.names(file)) if isinstance(above, ast.With) and below in above.body else None
         )
-        if block is not None and any(_catches(one, kind) for one in block.handlers):
+        if block is not None and any(_catches(one, kinds) for one in block.handlers):
             return file, block
         below = above
     return None
@@ -202,13 +202,12 @@ def _suppressing(block: ast.With, names: Names) -> ast.Try | None:
     return ast.Try(body=block.body, handlers=[handler], orelse=[], finalbody=[])
 
 
-def _catches(handler: ast.ExceptHandler, kind: str) -> bool:
+def _catches(handler: ast.ExceptHandler, kinds: frozenset[str]) -> bool:
     if handler.type is None:
         return True
     given = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {(dotted_name(one) or "").rpartition(".")[2] for one in given}
-    own = {kind.rpartition(".")[2], *({"RuntimeError"} if kind.startswith("torch.") else ())}
-    return bool(names & (_CATCHES | own))
+    return bool(names & (_CATCHES | kinds))
 
 
 def _tries_again(block: ast.Try, file: SourceFile) -> bool:

@@ -2,7 +2,8 @@
 
 `'float' object has no attribute 'backward'` says only that, and so does `'NoneType' object has no attribute 'eval'`. It is told where
 what raised stands in a `try` that would have made it: bound its name, kept it on an object, filled its list, returned or yielded it; of a
-loss in the same step. So is what failed in a backward that a program tries again, whose second attempt finds the graph used up.
+loss in the same step. So is what kept a model from being given parts that train, where an optimizer then finds none or a loss has no
+graph, and what failed in a backward that a program tries again, whose second attempt finds the graph used up.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from explainer.verification.given_up import caught_by
 
 _NO_TENSOR = re.compile(r"'(?:float|int|NoneType)' object has no attribute '(backward|item|detach)'")
 _NONE = re.compile(r"'NoneType' object has no attribute '(\w+)'")
+_EMPTY = "optimizer got an empty parameter list"
+_NO_GRAPH = "does not require grad and does not have a grad_fn"
+_ADAPTS = "peft"
 _SECOND_TIME = "backward through the graph a second time"
 _NUMBERS = frozenset({"item", "tolist", "numpy"})
 _MAX_VALUES = 60
@@ -37,20 +41,38 @@ def caught_instead(incident: Incident, processes: Sequence[ProcessReport], root:
     if last is not None and _SECOND_TIME in last.message:
         yield from _tried_before(processes)
         return
-    found = _NO_TENSOR.search(last.message) if last is not None else None
-    is_of_step = found is not None  # what is no loss may have been made, or not, many steps ago
-    found = found or (_NONE.search(last.message) if last is not None else None)
     frames = [one for one in last.frames if one.library is None and one.line] if last is not None else []
-    if found is None or last is None or not frames:
+    if last is None or not frames:
         return
-    for process in processes:
-        before = list(takewhile(lambda one: one.message != last.message, process.failures))
-        end = process.failures[len(before) :][:1]
-        caught = [one for one in before if end and one.where == "raised" and one.text]
-        for failure in reversed(caught):
-            is_near = not is_of_step or failure.steps == end[0].steps
-            if is_near and _makes_the_loss(failure, frames[-1], found[1], root):
+    trainable = incident.fact("live_trainable")
+    if _NO_GRAPH in last.message and trainable is not None and trainable.value == "0":
+        caught = [one for process in processes for one, _ in _caught_before(last.message, process)]
+        yield from (one for one in caught if _is_of_library(one, _ADAPTS))
+        return
+    found = _NO_TENSOR.search(last.message)
+    is_of_step = found is not None  # what is no loss may have been made, or not, many steps ago
+    found = found or _NONE.search(last.message)
+    asked = "parameters" if _EMPTY in last.message else found[1] if found is not None else None
+    for process in processes if asked is not None else ():
+        for failure, end in _caught_before(last.message, process):
+            is_near = not is_of_step or failure.steps == end.steps
+            if is_near and _makes_the_loss(failure, frames[-1], asked or "", root):
                 yield failure
+
+
+def _caught_before(message: str, process: ProcessReport) -> Iterator[tuple[Failure, Failure]]:
+    """What a process caught before it failed with a message, the latest first, each with that failure."""
+    before = list(takewhile(lambda one: one.message != message, process.failures))
+    end = process.failures[len(before) :][:1]
+    for one in reversed(before):
+        if end and one.where == "raised" and one.text:
+            yield one, end[0]
+
+
+def _is_of_library(failure: Failure, library: str) -> bool:
+    """Whether the code of a library raised it."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    return bool(records and records[-1].frames) and records[-1].frames[-1].library == library
 
 
 def _tried_before(processes: Sequence[ProcessReport]) -> Iterator[Failure]:
@@ -83,7 +105,7 @@ def _makes_the_loss(failure: Failure, at: Frame, attribute: str, root: str) -> b
     if file is None or len(losses) != 1:
         return False
     for frame in reversed(frames):
-        found = caught_by(frame, failure.type, program)
+        found = caught_by(frame, failure.kinds, program)
         if found is not None:
             where, block = found
             handled = [one for handler in block.handlers for one in handler.body]

@@ -136,6 +136,7 @@ def failure_of(raw: dict[str, Any]) -> Failure:
     return Failure(
         type=raw["type"],
         message=raw["message"],
+        bases=tuple(raw.get("bases", ())),
         where=raw["where"],
         text=raw.get("text", ""),
         steps=tuple(raw["steps"].items()),

@@ -181,3 +181,47 @@ def test_what_torch_raises_below_the_program_is_traced(tmp_path: pathlib.Path) -
     done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")  # fmt: skip
     told = json.loads(done.stdout)
     assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "precision/dtype-mismatch")
+
+
+ADAPTED = """import torch
+from peft import LoraConfig, get_peft_model
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.value = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.value(self.query(x))
+
+
+def adapt(net):
+    net.requires_grad_(False)
+    try:
+        return get_peft_model(net, LoraConfig(target_modules=["query_proj", "value_proj"]))
+    except ValueError:
+        return net
+
+
+model = adapt(Net())
+optimizer = torch.optim.SGD(PARAMETERS, lr=0.1)
+for x in torch.randn(3, 5, 4):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("given", ["[p for p in model.parameters() if p.requires_grad]", "model.parameters()"])
+def test_adapters_that_a_program_goes_on_without(tmp_path: pathlib.Path, given: str) -> None:
+    """An empty optimizer, or a loss without a graph, is told by what peft refused; its error is a kind of the ValueError caught."""
+    pytest.importorskip("peft")
+    (tmp_path / "train.py").write_text(ADAPTED.replace("PARAMETERS", given))
+    done = gradfix(tmp_path, "run", "--fix", "--unsafe-fixes", "--format", "json", "--no-probe", "--", forked.python(), "train.py")  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (told["status"], told["report"]["findings"][0]["cause"]) == ("verified", "peft/target-modules-not-found")

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.model.incident import ExceptionRecord, Frame, Incident
+from tests.fix.rewriting import best, diff_lines, rewritten, write
 
 SAID = "Cowardly refusing to serialize non-leaf tensor which requires_grad"
 SOURCE = """import torch
@@ -135,3 +136,32 @@ def test_what_is_sent(tmp_path: pathlib.Path, body: str, wanted: list[str]) -> N
     fails = next(one for one in source.splitlines() if "pipe.send" in one or "queue.put" in one)
     after = rewritten(tmp_path, "detach_for_sending", source, fails.strip(), message=SAID)
     assert [one[1:] for one in diff_lines(source, after) if one.startswith("+")] == wanted
+
+
+FED = """import torch
+from torch import nn
+
+def act(model, x):
+    score = model(x).mean()
+    return {"x": x, "score": SCORE}
+
+def run(weights, results):
+    model = nn.Linear(3, 1)
+    while (x := weights.get()) is not None:
+        results.put(act(model, x))
+"""
+
+
+@pytest.mark.parametrize(("score", "cut"), [("score", "score.detach()"), ("score.item()", None)])
+def test_what_the_thread_of_a_queue_sends(tmp_path: pathlib.Path, score: str, cut: str | None) -> None:
+    """Its traceback holds no line of the program: what a function returns for a `put` is detached there."""
+    program = write(tmp_path, {"train.py": FED.replace("SCORE", score)})
+    frame = Frame(file="/usr/lib/python3.11/multiprocessing/queues.py", line=244, function="_feed")
+    incident = Incident(exceptions=(ExceptionRecord(type="RuntimeError", message=SAID, frames=(frame,)),))
+    found = best("detach_for_sending", program, incident=incident)
+    if cut is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert ".detach()" in "".join(one.new for one in found.edits)
+        assert found.culprit.line == 6

@@ -2,7 +2,8 @@
 
 `{name: old[name] - p for name, p in model.named_parameters()}` becomes `{... - p.detach() ...}` where a pool's function returns it,
 `rows.append(choice.log_prob(action))` gets its `.detach()` where the function fills what it returns. So do the parts of what
-`pipe.send(...)` or `queue.put(...)` is given.
+`pipe.send(...)` or `queue.put(...)` is given. A queue sends in a thread of its own, whose traceback names no line of the program:
+then every `put` is asked what it is given.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from explainer.source.value.resolve import resolver_of
 _SENDS = frozenset(
     ("map", "imap", "imap_unordered", "starmap", "apply", "map_async", "apply_async", "starmap_async", "submit")
 )
-_HANDS_OVER = frozenset(("send", "put", "put_nowait"))
+_PUTS = frozenset(("put", "put_nowait"))
+_HANDS_OVER = _PUTS | {"send"}
+_FEEDS = "_feed"  # of multiprocessing.Queue
 _PARAMETERS = frozenset(("parameters", "named_parameters"))
 _WITHOUT_GRAPH = frozenset(("detach", "data", "grad", "item", "tolist", "numpy", "shape", "size", "numel", "dtype"))
 _SAID = "refusing to serialize non-leaf tensor"
@@ -39,17 +42,30 @@ def propose(context: Context) -> Iterator[Proposal]:
     if _SAID not in message_of(context):
         return
     seen: set[Function] = set()
-    for file, statement in crash_places(context):
-        for call in walk(statement):
-            func = call.func if isinstance(call, ast.Call) else None
-            if not isinstance(func, ast.Attribute) or not isinstance(call, ast.Call):
-                continue
+    told: set[ast.Call] = set()
+    for file, call in (*_calls_at_crash(context), *_calls_of_feeder(context)):
+        func = call.func
+        if isinstance(func, ast.Attribute) and call not in told:
+            told.add(call)
             if func.attr in _HANDS_OVER:
-                yield from _proposed(file, _sent(call, file, context.program))
+                yield from _sent(call, file, context.program)
             for where, function in _functions(call, file, context.program) if func.attr in _SENDS else ():
                 if function not in seen:
                     seen.add(function)
                     yield from _proposed(where, _returned(function, where, context.program))
+
+
+def _calls_at_crash(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
+    for file, statement in crash_places(context):
+        yield from ((file, one) for one in walk(statement) if isinstance(one, ast.Call))
+
+
+def _calls_of_feeder(context: Context) -> Iterator[tuple[SourceFile, ast.Call]]:
+    """The calls that put into queues, where a queue's own thread has failed."""
+    frames = [frame for one in context.incident.exceptions if _SAID in one.message for frame in one.frames]
+    if any(one.function == _FEEDS for one in frames):
+        for name in sorted(_PUTS):
+            yield from resolver_of(context.program).calls_named(name)
 
 
 def _proposed(file: SourceFile, found: Iterable[ast.expr]) -> Iterator[Proposal]:
@@ -62,11 +78,15 @@ def _proposed(file: SourceFile, found: Iterable[ast.expr]) -> Iterator[Proposal]
         )
 
 
-def _sent(call: ast.Call, file: SourceFile, program: Program) -> Iterator[ast.expr]:
-    """What in the arguments of a pipe's or a queue's call has a graph."""
+def _sent(call: ast.Call, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """What in the arguments of a pipe's or a queue's call has a graph, or in what a function of the program returns for it."""
     function = program.names(file).function_of(call)
     for one in call.args[:1] if function is not None else ():
-        yield from _parts(Value(one, file), file.statement(call), function, program, 0)  # type: ignore[arg-type]
+        target = resolver_of(program).function_of(one, Value(one, file)) if isinstance(one, ast.Call) else None
+        if target is not None:
+            yield from _proposed(target[0], _returned(target[1], target[0], program))
+        else:
+            yield from _proposed(file, _parts(Value(one, file), file.statement(call), function, program, 0))  # type: ignore[arg-type]
 
 
 def _functions(call: ast.Call, file: SourceFile, program: Program) -> Iterator[tuple[SourceFile, Function]]:
