@@ -22,6 +22,7 @@ from .compare import compared
 from .finite import not_finite
 from .fraction import beyond_one, coarse, fractions, scores
 from .frame import is_ours
+from .frozen_optimizer import is_due_and_frozen
 from .idle_optimizer import idle_optimizer
 from .leaked_target import leaked_target
 from .made_steps import living, made_steps
@@ -83,8 +84,7 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
         facts["idle_optimizer"] = idle
     if loss is not None:
         facts["loss"] = _tensor(loss)
-        if not loss.requires_grad and (names_used := used_up([one for one in frames if _is_own(one)], torch)):
-            facts["used_up"] = ", ".join(names_used)
+        facts.update(_of_frozen(torch, frames, steps_of) if not loss.requires_grad else {})
         facts.update(graph.walk(loss))
         moved = {storage_of(one) for _, one, _ in graph.moved if isinstance(one, torch.Tensor)} - {None}
         if table := renormalised(names.roots, moved):
@@ -96,6 +96,13 @@ def look(error: BaseException, tracer: Any = None, steps_of: Callable[[Any], int
             loss, f"{type(error).__name__}: {error}", graph.moved, [one for one in frames if _is_own(one)]
         )
     return facts
+
+
+def _of_frozen(torch: Any, frames: list[FrameType], steps_of: Callable[[Any], int] | None) -> dict[str, Any]:
+    """What is frozen where a loss has no graph: an optimizer as a whole, and what was to thaw it."""
+    names = used_up([one for one in frames if _is_own(one)], torch)
+    told = {"used_up": ", ".join(names)} if names else {}
+    return {**told, "frozen_optimizer": "yes"} if is_due_and_frozen(torch, steps_of) else told
 
 
 def _told_of(error: BaseException, torch: Any, frames: list[FrameType]) -> dict[str, Any]:

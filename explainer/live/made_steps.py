@@ -11,7 +11,7 @@ _KEEPS = ("betas", "rho", "lr_decay", "etas", "alpha")
 
 def made_steps(torch: Any, optimizers: Iterable[Any]) -> int | None:
     """The steps of the one that made most; None where one of them, as SGD without momentum, keeps nothing that says it."""
-    made = [_made(torch, one) for one in optimizers if getattr(one, "param_groups", None)]
+    made = [steps_made(torch, one) for one in optimizers if getattr(one, "param_groups", None)]
     known = [one for one in made if one is not None]
     return max(known) if known and len(known) == len(made) else None
 
@@ -23,7 +23,8 @@ def living(torch: Any) -> Iterator[Any]:
     return (one for one in gc.get_objects() if issubclass(type(one), torch.optim.Optimizer))
 
 
-def _made(torch: Any, optimizer: Any) -> int | None:
+def steps_made(torch: Any, optimizer: Any) -> int | None:
+    """The steps that one optimizer has made; None where what it keeps does not say it."""
     kept = list(optimizer.state.values())
     if not kept:
         group = optimizer.param_groups[0]

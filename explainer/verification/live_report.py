@@ -118,7 +118,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
 
 # What was seen of the values in the frames, in words.
 _TOLD = (
-    "fractions", "scores", "target_beyond_one", "class_targets", "hot_rows", "leaked_target", "coarse", "refused_index", "refused_labels", "carried", "used_up", "exhausted", "nothing_summed", "unreduced", "frozen_since", "batch_key", "without_gradient", "bad_data",
+    "fractions", "scores", "target_beyond_one", "class_targets", "hot_rows", "leaked_target", "coarse", "refused_index", "refused_labels", "carried", "used_up", "frozen_optimizer", "exhausted", "nothing_summed", "unreduced", "frozen_since", "batch_key", "without_gradient", "bad_data",
     "bad_parameters", "all_finite", "renormalised", "shared_modules",
 )  # fmt: skip
 

@@ -69,8 +69,11 @@ def _is_autocast(node: ast.expr, file: SourceFile, program: Program) -> bool:
     return called.rpartition(".")[2] == "autocast"
 
 
-def is_module(node: ast.expr, file: SourceFile, program: Program) -> bool:
-    """Whether an expression is a module: a constructor of one, or a name that one was given to or that has parameters."""
+def is_module(node: ast.expr, file: SourceFile, program: Program, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression is a module: a constructor of one, or a name that one was given to or that has parameters.
+
+    `asked` are the names that were asked about on the way: `x = x.to(dtype)` says nothing of `x`.
+    """
     names = program.names(file)
     flow = flow_of(program)
     if isinstance(node, ast.Call):
@@ -80,17 +83,18 @@ def is_module(node: ast.expr, file: SourceFile, program: Program) -> bool:
         if called.endswith((".from_pretrained", ".from_config")):
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "train", "eval", "cpu"):
-            return is_module(node.func.value, file, program)
+            return is_module(node.func.value, file, program, asked)
         return program.find_class(called) is not None and called[:1].isupper()
     name = dotted_name(node)
-    if name is None:
+    if name is None or name in asked:
         return False
+    asked |= {name}
     made = flow.constructor_of(node, file)
-    if name in flow.modules or (made is not None and is_module(made, file, program)):
+    if name in flow.modules or (made is not None and is_module(made, file, program, asked)):
         return True
     bound = names.assignments(name, file.tree) if file.tree is not None and "." not in name else []
     given = [one.value for one in bound if isinstance(one, ast.Assign)]
     return any(
-        isinstance(one, ast.Call) and dotted_name(one.func) != f"{name}.half" and is_module(one, file, program)
+        isinstance(one, ast.Call) and dotted_name(one.func) != f"{name}.half" and is_module(one, file, program, asked)
         for one in given
     )

@@ -44,11 +44,9 @@ def dtypes_asked(expr: ast.expr, file: SourceFile, program: Program) -> Iterator
 
 def is_read_otherwise(asked: AskedDtype, program: Program) -> bool:
     """Whether autocast computes in what a place says too, or the program compares it with a word."""
-    for file, call in find_calls(program):
-        if (program.names(file).qualified(call.func) or "").endswith("autocast"):
-            given = [*call.args, *(one.value for one in call.keywords)]
-            if any(_is_same(one, asked) for part in given for one in dtypes_asked(part, file, program)):
-                return True
+    for file, part in _given_to_autocast(program):
+        if any(_is_same(one, asked) for one in dtypes_asked(part, file, program)):
+            return True
     key = asked.setting.path[-1] if asked.setting is not None else None
     return any(
         _names(part, key) and any(one.span == asked.span for one in settings_behind(part, file, program))
@@ -57,6 +55,28 @@ def is_read_otherwise(asked: AskedDtype, program: Program) -> bool:
         if key is not None and isinstance(node, ast.Compare)
         for part in (node.left, *node.comparators)
     )
+
+
+def autocast_word(asked: AskedDtype, program: Program) -> str | None:
+    """The word by which the same setting asks autocast for that dtype, out of a table: "amp" where "fp16" casts the weights.
+
+    None where autocast takes none from it, or one of several words.
+    """
+    found: set[str] = set()
+    for file, part in _given_to_autocast(program) if asked.setting is not None else ():
+        taken = _taken(part)
+        if taken is not None and any(one.span == asked.span for one in settings_behind(taken[1], file, program)):
+            found |= {word for word, dtype in _table(taken[0], file, program).items() if dtype == asked.dtype}
+    return found.pop() if len(found) == 1 else None
+
+
+def _given_to_autocast(program: Program) -> Iterator[tuple[SourceFile, ast.expr]]:
+    """What calls of autocast are given, also partial ones."""
+    for file, call in find_calls(program):
+        names = program.names(file)
+        func = call.args[0] if call.args and names.is_call(call, "functools.partial") else call.func
+        if (names.qualified(func) or "").endswith("autocast"):
+            yield from ((file, one) for one in (*call.args, *(one.value for one in call.keywords)) if one is not func)
 
 
 def dtype_name(node: ast.expr, names: Names) -> str | None:

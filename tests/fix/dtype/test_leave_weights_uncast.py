@@ -175,3 +175,49 @@ def test_an_option_that_casts(
     )
     before = "" if proposal is None else files[pathlib.Path(proposal.edits[0].file).name]
     assert [line for line in diff_lines(before, after or "") if line[0] == "+"] == wanted
+
+
+PRECISION = """import json
+from functools import partial
+
+import torch
+from torch import nn
+
+AMP = {"amp": torch.float16, "amp_bf16": torch.bfloat16}
+CAST = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def convert(model, dtype):
+    for p in model.parameters():
+        p.data = p.data.to(dtype)
+
+
+def create(precision):
+    model = nn.Linear(2, 2)
+    if precision in CAST:
+        convert(model, CAST[precision])
+    return model
+
+
+config = json.load(open("config.json"))
+model = create(config["precision"])
+images = torch.ones(2, 2)
+images = images.to(torch.float32)
+with AUTOCAST("cpu", dtype=AMP[config["precision"]]) if config["precision"] in AMP else torch.enable_grad():
+    model(images)
+"""
+
+
+@pytest.mark.parametrize(
+    ("autocast", "word"), [("torch.autocast", "amp"), ("partial(torch.autocast)", None), ("torch.device", None)]
+)
+def test_the_word_of_autocast(autocast: str, word: str | None, tmp_path: pathlib.Path) -> None:
+    """A configuration whose other words compute in float16 under autocast says such a word; weights cast one by one stay in the code."""
+    (tmp_path / "config.json").write_text('{"precision": "fp16"}\n')
+    program = write(tmp_path, {"train.py": PRECISION.replace("AUTOCAST", autocast)})
+    found = best("leave_weights_uncast", program, incident=failed({"train.py": 27}), **HALF)
+    if word is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert [edit.new for edit in found.edits] == [f'"{word}"']

@@ -23,6 +23,11 @@ RIGHT = {
         "f =",
         {},
     ),
+    "a batch behind others that were right": (
+        HEAD + "f = torch.linalg.cholesky(c)\n",
+        "f =",
+        {"facts": {"live_steps": "20"}},
+    ),
     "another operation": (HEAD + "f = torch.linalg.matrix_norm(c)\n", "f =", {}),
 }
 WRONG = {

@@ -70,3 +70,47 @@ def test_iterators_become_lists(tmp_path, body: str, wanted: str) -> None:
 def test_right_programs_stay(tmp_path, body: str) -> None:
     """What is walked once, made anew or no iterator of parameters."""
     assert rewritten(tmp_path, "list_what_is_thawed", HEAD + body) == HEAD + body
+
+
+SPARED = """import itertools
+from contextlib import contextmanager
+from torch import nn
+
+a, b = nn.Linear(2, 2), nn.Linear(2, 1)
+
+
+@contextmanager
+def frozen(params):
+    \"\"\"Spares the gradients.\"\"\"
+    for p in params:
+        p.requires_grad = False
+    try:
+        yield
+    finally:
+        for p in PASS:
+            p.requires_grad = True
+
+
+def parts():
+    return itertools.chain(a.parameters(), b.parameters())
+
+
+with frozen(GIVEN):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "walked", "wanted"),
+    [
+        ("parts()", "params", ["params = list(params)"]),
+        ("a.parameters()", "params", ["params = list(params)"]),
+        ("list(parts())", "params", []),
+        ("[a.weight]", "params", []),
+        ("parts()", "parts()", []),
+    ],
+)
+def test_what_a_manager_walks_twice(tmp_path, given: str, walked: str, wanted: list[str]) -> None:
+    """It keeps in a list what it is given, if a caller gives an iterator."""
+    source = SPARED.replace("GIVEN", given).replace("PASS", walked)
+    assert changed_lines(source, rewritten(tmp_path, "list_what_is_thawed", source)) == wanted

@@ -18,7 +18,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.network.precision import is_module
 from explainer.source.program import Program
-from explainer.source.setting.dtype import AskedDtype, dtypes_asked, is_read_otherwise
+from explainer.source.setting.dtype import AskedDtype, autocast_word, dtypes_asked, is_read_otherwise
 
 _LOADED = (".from_pretrained", ".from_config")
 _DTYPE_ARGUMENTS = ("torch_dtype", "dtype")
@@ -49,14 +49,15 @@ def _by_setting(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program
     """Where a setting says what the weights are cast to, `net.to(getattr(torch, cfg["dtype"]))`, it says float32.
 
     Of one that autocast computes in too, or that the program compares, the cast goes and the setting stays; so it does where
-    no dtype is right.
+    no dtype is right. Where it has a word by which autocast computes in float16, `precision: amp` beside `fp16`, that is said.
     """
     for cast in _casts(node, dtypes, file, program):
         for asked in dtypes_asked(cast, file, program):
             if asked.dtype not in dtypes:
                 continue
             is_kept = "float32" in dtypes or is_read_otherwise(asked, program)
-            written = None if is_kept else _float32_asked(asked)
+            word = autocast_word(asked, program) if asked.dtype == "float16" else None
+            written = _said(asked, word) if word is not None else None if is_kept else _float32_asked(asked)
             edit = written or _without_cast(node, cast, file, program)
             if edit is not None:
                 why = f"asks for weights in {asked.dtype}"
@@ -70,7 +71,11 @@ def _float32_asked(asked: AskedDtype) -> Edit | None:
         text = asked.file.text[start:end].rpartition(".")[0]
         return Edit(file=asked.file.path, start=start, end=end, new=f"{text}.float32") if text else None
     word = asked.words.get("float32") if asked.words else "float32"
-    written = set_value(asked.setting, word) if word is not None else None
+    return _said(asked, word) if word is not None else None
+
+
+def _said(asked: AskedDtype, word: str) -> Edit | None:
+    written = set_value(asked.setting, word) if asked.setting is not None else None
     return written if isinstance(written, Edit) else None
 
 
@@ -80,14 +85,24 @@ def _casts(node: ast.Call, dtypes: Sequence[str], file: SourceFile, program: Pro
     if called.endswith(_LOADED) and "float32" not in dtypes:
         return [one.value for one in node.keywords if one.arg in _DTYPE_ARGUMENTS]
     is_cast = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "type")
-    if not is_cast or not is_module(node.func.value, file, program):  # type: ignore[attr-defined]
+    if not is_cast or not (_is_data(node, file) or is_module(node.func.value, file, program)):  # type: ignore[attr-defined]
         return []
     return [*node.args, *(one.value for one in node.keywords)]
+
+
+def _is_data(node: ast.Call, file: SourceFile) -> bool:
+    """`layer.weight.data = layer.weight.data.to(dtype)`: the weights are cast one by one."""
+    above = file.parents.get(node)
+    name = dotted_name(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    is_put_back = isinstance(above, ast.Assign) and name is not None and dotted_name(above.targets[0]) == name
+    return is_put_back and name is not None and name.endswith(".data")
 
 
 def _without_cast(node: ast.Call, cast: ast.expr, file: SourceFile, program: Program) -> Edit | None:
     """A call without the dtype that it gives; one that loads weights is told float32."""
     names = program.names(file)
+    if _is_data(node, file):
+        return None  # others are cast in other lines
     if (names.qualified(node.func) or "").endswith(_LOADED):
         return edit_of(file, cast, spell(names, "torch.float32"))
     given = [*node.args, *(one.value for one in node.keywords)]

@@ -1,7 +1,8 @@
 """Keeps in a list the parameters that one pass freezes and another thaws: `list(itertools.chain(a.parameters(), b.parameters()))`.
 
 `chain`, `filter`, `map`, a generator expression and `parameters()` itself give their parameters once; the pass that is to switch
-them on again meets none of them.
+them on again meets none of them. So it is where a function walks what it is given twice, as a context manager that freezes does:
+`params = list(params)`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.text.used_up import listed
 from explainer.source.file import SourceFile
 from explainer.source.name import Names, dotted_name
 from explainer.source.network.freeze import flag_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value, bounds_of, scope_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.value.flow import arguments_of
 from explainer.source.value.resolve import resolver_of
 
@@ -42,6 +43,46 @@ def propose(context: Context) -> Iterator[Proposal]:
                         culprit=culprit_of(file, node.value, why),
                         belief=2.5,
                     )
+    yield from _walked_twice(context)
+
+
+def _walked_twice(context: Context) -> Iterator[Proposal]:
+    """An edit for each function that freezes and thaws what it is given, and that is given an iterator."""
+    program = context.program
+    is_frozen = context.incident.fact("live_frozen_optimizer") is not None
+    for file, function in program.functions():
+        loops = [one for one in walk_scope(function) if isinstance(one, ast.For)]
+        switching = [one for one in loops if any(flag_of(each) is not None for each in walk(one))]
+        name = dotted_name(switching[-1].iter) if len(switching) > 1 else None
+        walks = [one for one in loops if dotted_name(one.iter) == name]
+        is_bound = any(one.name == name for one in bounds_of(function))
+        if name is None or name not in all_parameters(function) or is_bound or len(walks) < 2:
+            continue
+        calls = resolver_of(program).calls_of(function, file)
+        given = [(value, where) for where, call in calls for key, value in arguments_of(call, function) if key == name]
+        if any(_gives_iterator(value, where, program) for value, where in given):
+            has_docstring = ast.get_docstring(function, clean=False) is not None
+            first = function.body[1 if has_docstring else 0]
+            yield Proposal(
+                edits=(insert_before(file, first, f"{name} = list({name})"),),
+                culprit=culprit_of(file, walks[-1], f"walks `{name}` again, of which the first pass has left nothing"),
+                belief=4.0 if is_frozen else 2.5,
+            )
+
+
+def _gives_iterator(node: ast.expr, file: SourceFile, program: Program) -> bool:
+    """Whether an expression is an iterator over parameters, or a function of the program returns or yields one."""
+    if _is_walked_once(node, program.names(file)):
+        return True
+    target = resolver_of(program).function_of(node, Value(node, file)) if isinstance(node, ast.Call) else None
+    if target is None:
+        return False
+    own = list(walk_scope(target[1]))
+    reads = any(isinstance(one, ast.Attribute) and one.attr in _LISTS for one in own)
+    returned = [one.value for one in own if isinstance(one, ast.Return) and one.value is not None]
+    names = program.names(target[0])
+    is_yielding = reads and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own)
+    return is_yielding or (bool(returned) and all(_is_walked_once(one, names) for one in returned))
 
 
 def _is_walked_once(node: ast.expr, names: Names) -> bool:
