@@ -491,4 +491,5 @@ class _Graph:
             held = self._names.of(tensor)
             told.update(shape=list(tensor.shape), held=[f"{kind} {what}" for kind, what in held])
             told["kind"] = held[0][0] if held else "activation"
+            told["writes"] = tensor._version  # noqa: SLF001 - what the messages of autograd name
         return told

@@ -19,8 +19,10 @@ def is_due_and_frozen(torch: Any, steps_of: Callable[[Any], int] | None) -> bool
     made: list[tuple[int, bool]] = []
     for one in living(torch):
         owned = [parameter for group in one.param_groups for parameter in group["params"]]
+        if not owned:
+            continue
         steps = steps_of(one) if steps_of is not None else steps_made(torch, one)
-        if owned and steps is not None:
+        if steps is not None:
             made.append((steps, not any(parameter.requires_grad for parameter in owned)))
     counts = [steps for steps, _ in made]
     if not counts or max(counts) - min(counts) > 1:  # stages of a training, not optimizers that take turns

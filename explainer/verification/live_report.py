@@ -207,6 +207,8 @@ def facts_of(seen: dict[str, Any]) -> Iterator[tuple[str, str]]:
         node = one["node"].rstrip("0123456789").removesuffix("Backward")
         held = one.get("held") or [f"activation saved by {node}"]
         yield f"live_moved_{one.get('kind', 'activation')}", held[0].partition(" ")[2]
+        if one.get("kind") == "buffer":
+            yield "live_moved_buffer_writes", str(one.get("writes", ""))
 
 
 def _idle(optimizer: dict[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,7 @@ _OTHERS = {
     ".pre-commit-config.yaml",
     "tokenizer_config.json",
 }
+_FOLDER = re.compile(r"(?:\.{1,2}/)?[A-Za-z_][\w-]{0,60}(?:/[\w-]{1,60}){0,3}/?")
 _MENTIONED = re.compile(r"[\w./\\-]+\.(?:ya?ml|json|toml|ini|cfg)\b")
 
 
@@ -105,9 +106,23 @@ def _named(sources: tuple[SourceFile, ...], root: str) -> Iterator[str]:
     for file in sources:
         for node in file.walk():
             name = names_file(node)
-            place = _place(name, [os.path.dirname(file.path), root], root) if name else None
+            folders = [os.path.dirname(file.path), root]
+            place = _place(name, folders, root) if name else None
             if place:
                 yield place
+            elif name is None and isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from _in_folder(node.value, folders, root)
+
+
+def _in_folder(name: str, folders: list[str], root: str) -> Iterator[str]:
+    """The files of YAML and TOML in a folder that a string literal names; data lies in JSON too."""
+    if not _FOLDER.fullmatch(name):
+        return
+    for path in dict.fromkeys(os.path.realpath(os.path.join(one, name)) for one in folders):
+        if is_inside(path, root) and path != root and os.path.isdir(path):
+            for one in _entries(path):
+                if _is_wanted(one) and one.endswith((".yaml", ".yml", ".toml")):
+                    yield from _real(os.path.join(path, one), root)
 
 
 def _place(name: str, folders: list[str], root: str) -> str | None:

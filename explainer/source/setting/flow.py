@@ -22,6 +22,7 @@ from explainer.source.setting.binding import (
     default_of,
     parameters_of,
 )
+from explainer.source.setting.by_name import settings_by_name
 from explainer.source.setting.config_parser import MAKERS, NUMBERS, TYPED, filling_calls, walked_parser
 from explainer.source.setting.file import names_file
 from explainer.source.setting.ini import DEFAULTS, place_of
@@ -82,7 +83,10 @@ def settings_behind(expr: ast.expr, file: SourceFile, program: Program) -> list[
 
     Example: for `cfg["act"]["inplace"]` with `cfg = json.load(open("config.json"))`, the entry `act.inplace` of that file.
     """
-    return _settings(_Flow(program).values(expr, file), program)
+    values = _Flow(program).values(expr, file)
+    written = [(one.node, one.file) for one in values if isinstance(one, _Written) and one.node is not expr]
+    named = [one for node, where in ((expr, file), *written) for one in settings_by_name(node, where, program)]
+    return named or _settings(values, program)
 
 
 def members_behind(mapping: ast.expr, name: str, file: SourceFile, program: Program) -> list[Setting]:
