@@ -111,6 +111,26 @@ def inside(pattern: str, within: Sequence[str], layers: Sequence[str]) -> str | 
     return new if all(re.fullmatch(new, one) for one in fits) else None
 
 
+def leaves(pattern: str, layers: Sequence[str], blocks: Sequence[str]) -> str | None:
+    r"""The pattern of blocks and all in them, as one of the layers in them: `(attn|mlp)\.(q_proj|up_proj)` for `(attn|mlp).*`.
+
+    None where it takes no block, or a layer that is not in one.
+    """
+    block = pattern.removesuffix("$").removesuffix(".*").removesuffix(_DOT)
+    try:
+        fits = [path for path in (one.replace("*", "0") for one in layers) if re.fullmatch(pattern, path)]
+        within = [re.fullmatch(rf"(?:{block})\.(?P<rest>[\w.]+)", path) for path in fits]
+        is_wide = any(re.fullmatch(pattern, one.replace("*", "0")) for one in blocks)
+    except re.error:
+        return None
+    names = list(dict.fromkeys(one["rest"] for one in within if one is not None))
+    if not is_wide or not names or None in within or len(names) > MAX_WITHIN:
+        return None
+    new = f"{block}{_DOT}({'|'.join(one.replace('.', _DOT) for one in names)})"
+    taken = [one.replace("*", "0") for one in (*layers, *blocks) if re.fullmatch(new, one.replace("*", "0"))]
+    return new if sorted(taken) == sorted(fits) else None
+
+
 def picked(pattern: str, layers: Sequence[str], numbered: Sequence[str]) -> str | None:
     r"""The pattern with the numbers of the layers in a container whose other children it takes as well: `ff\.[02]` for `ff\.\d+`.
 

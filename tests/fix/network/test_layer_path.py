@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explainer.fix.network.layer_path import entered, inside, layers_within, narrowed, repathed
+from explainer.fix.network.layer_path import entered, inside, layers_within, leaves, narrowed, repathed
 
 LLAVA = (
     "model.language_model.layers.*.self_attn.q_proj", "model.language_model.layers.*.self_attn.v_proj",
@@ -106,3 +106,23 @@ def test_names_of_blocks(
 ) -> None:
     """Told by the layers in them."""
     assert entered(names, within, layers, blocks) == wanted
+
+
+WIDE = ["model.layers.*.self_attn.q_proj", "model.layers.*.self_attn.o_proj", "model.layers.*.mlp.up_proj", "lm_head"]
+WIDE_BLOCKS = ["model", "model.layers.*", "model.layers.*.self_attn", "model.layers.*.mlp", "model.layers.*.mlp.act_fn"]
+IN_ALL = r".*layers\.\d+\.(self_attn|mlp)\.(q_proj|o_proj|up_proj)"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        (r".*layers\.\d+\.(self_attn|mlp).*", IN_ALL),
+        (r".*layers\.\d+\.(self_attn|mlp)\..*", IN_ALL),
+        (r".*self_attn.*", r".*self_attn\.(q_proj|o_proj)"),
+        (r".*self_attn\..*", None),  # no block
+        (r".*(self_attn|lm_head).*", None),  # the head is in no block
+        (r".*(self_attn", None),
+    ],
+)
+def test_the_layers_of_several_blocks(pattern: str, wanted: str | None) -> None:
+    assert leaves(pattern, WIDE, WIDE_BLOCKS) == wanted

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from explainer.fix.clue.crash import message_of
 from explainer.fix.codemod import Context, Proposal, culprit_at, culprit_of, edit_of
-from explainer.fix.network.layer_path import entered, inside, layers_within, narrowed, picked, repathed
+from explainer.fix.network.layer_path import entered, inside, layers_within, leaves, narrowed, picked, repathed
 from explainer.fix.network.projection import (
     architecture_of_class,
     architecture_of_release,
@@ -35,6 +35,7 @@ _TOWERS = re.compile(
 )  # a head that chooses one of several models
 _DEPTH = 4
 _TAKES_ALL = "takes every child of a container, also those that are no layers"
+_TAKES_BLOCKS = "fits a block, beside the layers in it"
 _LATER = 0.4  # a second answer for the same list
 
 
@@ -68,11 +69,11 @@ def _in_a_file(setting: Setting, context: Context) -> Iterator[Proposal]:
             set_value(setting, value.replace(*moved, 1)), setting, "spells a path that this model does not have"
         )
         return
-    elif isinstance(value, str) and (numbers := _picked(value, context)) is not None:
-        edit = set_value(setting, numbers)
+    elif isinstance(value, str) and (told := _picked(value, context) or _leaves(value, context)) is not None:
+        edit = set_value(setting, told)
         if isinstance(edit, Edit) and value in setting.raw:  # in its own quotes
-            edit = Edit(file=edit.file, start=edit.start, end=edit.end, new=setting.raw.replace(value, numbers))
-        yield from _placed(edit, setting, _TAKES_ALL)
+            edit = Edit(file=edit.file, start=edit.start, end=edit.end, new=setting.raw.replace(value, told))
+        yield from _placed(edit, setting, _TAKES_ALL if _picked(value, context) else _TAKES_BLOCKS)
         return
     else:
         return
@@ -91,6 +92,13 @@ def _picked(text: str, context: Context) -> str | None:
     if "is not supported" not in message_of(context):
         return None
     return picked(text, _live("live_layers", context) or (), _live("live_numbered", context) or ())
+
+
+def _leaves(text: str, context: Context) -> str | None:
+    """A pattern of blocks as one of the layers in them, as the live model has them."""
+    if "is not supported" not in message_of(context):
+        return None
+    return leaves(text, _live("live_layers", context) or (), _live("live_blocks", context) or ())
 
 
 def _live(name: str, context: Context) -> list[str] | None:
@@ -169,6 +177,7 @@ def _string(
             inside(text, layers_within(message_of(context)), _live("live_layers", context) or ()),
             file.segment(node),
         )
+        inner = inner or _leaves(text, context)
         numbers = _picked(text, context)
         if numbers is not None and raw.startswith(("r", "R")):
             yield Proposal(
@@ -179,7 +188,7 @@ def _string(
         elif inner is not None and raw.startswith(("r", "R")):
             yield Proposal(
                 edits=(edit_of(file, node, f"{raw[:2]}{inner}{raw[-1]}"),),
-                culprit=culprit_of(file, node, "fits a block, beside the layers in it"),
+                culprit=culprit_of(file, node, _TAKES_BLOCKS),
                 belief=2.0,
             )
     elif (edit := _moved(node, text, file, context) or _opened(node, text, file)) is not None:
