@@ -25,7 +25,7 @@ from explainer.source.graph.alias import has_two_meanings, writes_entries
 from explainer.verification.against import used_by, verify_meant, verify_with_twin
 from explainer.verification.command import OnOutput
 from explainer.verification.difference import changed_of_trained, compare_runs
-from explainer.verification.given_up import dropped, given_up, left_out_of_loss
+from explainer.verification.given_up import caught_in_steps, left_out_of_loss
 from explainer.verification.stream import OnStep
 from explainer.verification.traced_line import SILENT, lines_of
 from explainer.verification.unowned import PARTS, unowned_of
@@ -360,7 +360,7 @@ def _without_silence(
         for line in lines_of(one.traced)
         if line.kind in kinds and (own is None or (os.path.relpath(line.file, job.root), line.line) in own)
     ]
-    caught = (*given_up(traced.processes, job.root), *dropped(traced.processes, job.root, is_always=True))
+    caught = caught_in_steps(traced.processes, job.root)
     left_out = tuple(one.says for one in caught) if target.is_silent else ()
     if not seen and not left_out:
         return proof

@@ -41,7 +41,7 @@ from explainer.source.setting.setting import kind_of
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.departures import departures_told
-from explainer.verification.given_up import GivenUp, dropped, given_up, left_out_of_loss
+from explainer.verification.given_up import GivenUp, caught_in_steps, dropped, given_up, left_out_of_loss
 from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
@@ -401,8 +401,7 @@ def seen_without_a_word(processes: Sequence[ProcessReport], root: str) -> Iterat
         elif one.traced.get("stepless"):
             yield from _swallowed(one)
         else:
-            for each in (*given_up([one], root), *dropped([one], root, is_always=True)):
-                yield _left_out(each)
+            yield from map(_left_out, caught_in_steps([one], root))
 
 
 def _caught_before(processes: Sequence[ProcessReport], root: str) -> Iterator[Incident]:

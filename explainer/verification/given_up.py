@@ -31,6 +31,8 @@ _SAYS = re.compile(
 )
 # What a program tries out to see what the machine has.
 _PROBE = re.compile(r"\b(?:CUDA|NVIDIA|HIP|XPU|MPS|driver)\b|not compiled|not available|not implemented", re.IGNORECASE)
+_OWN_FAULT = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
+_EXPECTS = frozenset({"detach", "numpy"})
 _ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -40,13 +42,15 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 class GivenUp:
     """An exception for which a program left out `count` batches of training while it made `steps` steps.
 
-    `is_beside` where the steps were made, and something that belongs to them was left out.
+    `is_beside` where the steps were made, and something that belongs to them was left out; `is_elsewhere` where the handler did
+    something else for it.
     """
 
     failure: Failure
     count: int
     steps: int
     is_beside: bool = False
+    is_elsewhere: bool = False
 
     @property
     def says(self) -> str:
@@ -61,7 +65,18 @@ class GivenUp:
 
     @property
     def _left(self) -> str:
+        if self.is_elsewhere:
+            return "did something else in its place"
         return "did nothing in its place" if self.is_beside else "left these batches out"
+
+
+def caught_in_steps(processes: Sequence[ProcessReport], root: str) -> tuple[GivenUp, ...]:
+    """What processes that make steps do not do in them, for an exception that they catch."""
+    return (
+        *given_up(processes, root),
+        *dropped(processes, root, is_always=True),
+        *done_otherwise(processes, root),
+    )
 
 
 def given_up(processes: Sequence[ProcessReport], root: str, *, stepless: bool = False) -> Iterator[GivenUp]:
@@ -88,6 +103,31 @@ def dropped(
                 failure, root, of_all=of_all
             ):
                 yield GivenUp(failure=failure, count=count, steps=steps, is_beside=True)
+
+
+def done_otherwise(processes: Sequence[ProcessReport], root: str) -> Iterator[GivenUp]:
+    """What traced processes catch again and again that no data and no machine brings about, and do something else for.
+
+    A tensor with a graph is refused to NumPy whatever its values are; a handler that expects it detaches the tensor.
+    """
+    for process in processes:
+        steps = sum(count for _, count in process.steps)
+        for failure, count in _raised(process) if steps else ():
+            if count >= max(MANY, min(steps, ENOUGH)) and _OWN_FAULT.search(failure.message):
+                block = _caught(failure, root)
+                handled = [each for one in (block.handlers if block is not None else ()) for each in walk(one)]
+                knows = any(isinstance(one, ast.Raise) or getattr(one, "attr", "") in _EXPECTS for one in handled)
+                if handled and not knows:
+                    yield GivenUp(failure=failure, count=count, steps=steps, is_elsewhere=True)
+
+
+def _caught(failure: Failure, root: str) -> ast.Try | None:
+    """The `try` of the program that caught an exception."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
+    program = read_program(root, [one.file for one in frames])
+    found = (caught_by(frame, failure.kinds, program) for frame in reversed(frames))
+    return next((one[1] for one in found if one is not None), None)
 
 
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:

@@ -9,7 +9,7 @@ import pytest
 
 from explainer.model.incident import CAUGHT
 from explainer.model.verification import Failure, ProcessReport
-from explainer.verification.given_up import dropped, given_up, left_out_of_loss
+from explainer.verification.given_up import done_otherwise, dropped, given_up, left_out_of_loss
 from tests import forked
 from tests.fix.rewriting import line_of
 from tests.verification.programs import gradfix
@@ -249,3 +249,21 @@ def test_what_is_missing_from_a_loss(tmp_path: pathlib.Path, body: str, is_missi
     assert bool(list(left_out_of_loss(failed(tmp_path, body, 1), str(tmp_path)))) is is_missing
     probe = failed(tmp_path, body, 1, "Torch not compiled with CUDA enabled", "AssertionError")
     assert not list(left_out_of_loss(probe, str(tmp_path)))
+
+
+REFUSED = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+OTHERWISE = {
+    "another way": ("for x in batches:\n    try:\n        path = align(x.numpy())  # fails\n    except RuntimeError as why:\n        path = straight(x)\n", 6, True),
+    "once a while": ("for x in batches:\n    try:\n        path = align(x.numpy())  # fails\n    except RuntimeError as why:\n        path = straight(x)\n", 2, False),
+    "what expects it": ("for x in batches:\n    try:\n        path = align(x.numpy())  # fails\n    except RuntimeError:\n        path = align(x.detach().numpy())\n", 6, False),
+    "what hands it on": ("for x in batches:\n    try:\n        path = align(x.numpy())  # fails\n    except RuntimeError as why:\n        raise ValueError(x) from why\n", 6, False),
+    "another error": ("for x in batches:\n    try:\n        path = align(x.numpy())  # fails\n    except ValueError as why:\n        path = straight(x)\n", 6, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "count", "expected"), OTHERWISE.values(), ids=OTHERWISE)
+def test_what_is_done_another_way_in_each_step(tmp_path: pathlib.Path, body: str, count: int, expected: bool) -> None:
+    """What no data brings about is a fault of the program, whatever its handler does instead; another exception may be met by data."""
+    found = [one.says for one in done_otherwise([failed(tmp_path, body, count, REFUSED)], str(tmp_path))]
+    assert [("did something else in its place" in one) for one in found] == [True] * expected
+    assert not list(done_otherwise([failed(tmp_path, body, count)], str(tmp_path)))
