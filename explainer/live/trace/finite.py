@@ -6,6 +6,7 @@ import functools
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -101,7 +102,8 @@ class Finite:
         self._torch = torch
         self._flow = flow
         self._below = torch._C._AutoDispatchBelowAutograd  # noqa: SLF001 - a sum that leaves no node behind
-        self._functorch = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - its tensors must not outlive a transform
+        self._functorch = torch._C._functorch  # noqa: SLF001 - its tensors must not outlive a transform
+        self._outside = torch._C._DisableFuncTorch  # noqa: SLF001
         self._flags: deque[tuple[bool, int, Any]] = deque(maxlen=MAX_FLAGS)
         self._narrow: set[int] = set()  # what float16 holds ends at 65504
         self._seen: set[int] = set()  # watched in this step, by themselves or by what they are views of
@@ -129,13 +131,15 @@ class Finite:
             self._seen.add(number)
             self._views.add(number)
             return
-        if not self._is_plain(output):
+        is_inside = self._functorch.peek_interpreter_stack() is not None
+        if not self._is_plain(output := self._under(output) if is_inside else output, is_inside=is_inside):
             return
-        self._note(number, output, is_gradient=False)
+        with self._outside() if is_inside else nullcontext():
+            self._note(number, output, is_gradient=False)
         self._seen.add(number)
         if output.dtype is self._torch.float16:
             self._narrow.add(number)
-        if output.requires_grad and node_of(output) is not None:
+        if not is_inside and output.requires_grad and node_of(output) is not None:
             output.register_hook(functools.partial(self._take, number))
 
     def _is_partial(self, name: str, inputs: tuple[int, ...]) -> bool:
@@ -160,11 +164,19 @@ class Finite:
             with self._torch._C.DisableTorchFunction(), self._below():  # noqa: SLF001
                 self._divisors[number] = by.min()
 
-    def _is_plain(self, tensor: Any) -> bool:
-        """Whether a tensor is one whose floating-point values can be read as they are, here and now."""
+    def _under(self, tensor: Any) -> Any:
+        """The plain tensor with the values of one that transforms of torch.func wrap: it outlives them."""
+        while self._functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = self._functorch.get_unwrapped(tensor)
+        return tensor
+
+    def _is_plain(self, tensor: Any, *, is_inside: bool = False) -> bool:
+        """Whether a tensor is one whose floating-point values can be read as they are, here and now; `is_inside` of one from under a transform."""
         if type(tensor) not in self._types or tensor.is_meta or not tensor.is_floating_point():
             return False
-        if tensor.layout is not self._torch.strided or self._functorch() is not None or not tensor.numel():
+        if not is_inside and self._functorch.peek_interpreter_stack() is not None:
+            return False
+        if tensor.layout is not self._torch.strided or not tensor.numel():
             return False
         return not (tensor.is_cuda and self._torch.cuda.is_current_stream_capturing())
 
