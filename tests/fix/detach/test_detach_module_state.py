@@ -63,6 +63,41 @@ for x in torch.randn(3, 2, 5, 3):
 """,
         "loss = net",
     ),
+    "a module that is replaced by an adapted one": (
+        """import torch
+from torch import nn
+
+
+class Learner(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)
+
+    def updates(self, gradients):
+        return [-0.1 * one for one in gradients]
+
+    def adapt(self, loss):
+        gradients = torch.autograd.grad(loss, list(self.module.parameters()), create_graph=True)
+        self.module = updated(self.module, self.updates(gradients))
+
+
+def updated(module, updates):
+    for name, one in zip(("weight", "bias"), updates):
+        module._parameters[name] = module._parameters[name] + one
+    return module
+
+
+learner = Learner(nn.Linear(2, 1))
+for x in torch.ones(3, 4, 2):
+    learner.adapt(learner(x).mean())
+    loss = learner(x).mean()
+    loss.backward()
+""",
+        "loss.backward()",
+    ),
     "a fresh state in each call": (
         """import torch
 from torch import nn, optim

@@ -118,8 +118,8 @@ def _states(program: Program) -> Iterator[State]:
             or method not in owner.body
         ):
             continue
-        known: set[str] = set()
-        first: dict[str, ast.stmt] = {}
+        known = {name for node in walk(owner) if isinstance(node, ast.Call) and (name := dotted_name(node.func))}
+        first: dict[str, ast.stmt] = {}  # what is called is a module or a function, no tensor
         for one in statements_of(method):
             value = value_of(one)
             for name in reads(value) - known if value is not None or isinstance(one, ast.Return) else ():
