@@ -106,7 +106,8 @@ def _tell_unsaid(ranks: Sequence[_Rank], differing: Told | None, printed: Sequen
             ranks, vanished, "left no report: killed from outside (SIGKILL), as where host memory ran out"
         )
     if victims and left:
-        return _tell_gone(ranks, left, "had ended without an error")
+        gone = _tell_gone(ranks, left, "had ended without an error")
+        return replace(gone, line=f"{SEEN}the ranks took different paths: {gone.story.says[0]}")
     raised = [one for one in victims if one.failure is not None]
     told = _tell_awaited(ranks, victims)
     if told is not None or not victims:

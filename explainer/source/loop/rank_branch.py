@@ -20,7 +20,7 @@ _MAIN = frozenset(
 )  # fmt: skip
 # What tells ranks to wait for each other, and what hands a result to them.
 _WAITS = ("torch.distributed.barrier", "torch.distributed.monitored_barrier", ".wait_for_everyone", ".barrier")
-_EXCHANGES = tuple(
+EXCHANGES = tuple(
     f"torch.distributed.{one}"
     for one in ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "broadcast", "reduce", "reduce_scatter")
 )  # fmt: skip
@@ -70,7 +70,7 @@ def _collective(statement: ast.stmt, names: Names) -> ast.Call | None:
 
 
 def _is_collective(node: ast.AST, names: Names) -> bool:
-    return isinstance(node, ast.Call) and names.is_call(node, *_WAITS, *_EXCHANGES)
+    return isinstance(node, ast.Call) and names.is_call(node, *_WAITS, *EXCHANGES)
 
 
 def _asks_for_rank(test: ast.expr) -> bool:
