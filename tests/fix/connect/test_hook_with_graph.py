@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -63,3 +65,39 @@ def test_training_that_has_no_graph_is_not_silenced(tmp_path: pathlib.Path) -> N
     assert rewritten(tmp_path, SOURCE, "net(x).mean().backward()") == []
     off = SOURCE.replace("def evaluate(x)", "def step(x)").replace("evaluate(torch", "step(torch")
     assert rewritten(tmp_path, off, "return net(x).mean()") == []
+
+
+STEPPED = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.head = nn.Linear(2, 2), nn.Linear(2, 1)
+    def reversed(self, h):
+        h.register_hook(lambda grad: -grad)
+        return h
+    def forward(self, x):
+        return self.head(self.reversed(self.features(x)))
+net = Net()
+optimizer = torch.optim.Adam(net.parameters())
+@torch.no_grad()
+def evaluate(x):
+    return net(x).mean()
+net(torch.ones(4, 2)).mean().backward()
+STEP
+evaluate(torch.ones(4, 2))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("step", "cause"), [("optimizer.step()", "backward/hook-contract"), ("pass", "no-graph/grad-mode-off")]
+)
+def test_steps_that_went_well_tell_that_the_hook_is_the_fault(tmp_path: pathlib.Path, step: str, cause: str) -> None:
+    """Before any step grad mode may be what is wrong."""
+    pytest.importorskip("torch")
+    path = tmp_path / "train.py"
+    path.write_text(STEPPED.replace("STEP", step))
+    asked = f"import runpy, gradfix\ntry:\n    runpy.run_path({str(path)!r})\nexcept RuntimeError as error:\n    print(gradfix.explain(error).findings[0].cause)"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == cause

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
-from tests.fix.rewriting import diff_lines, rewritten
+from explainer.model.incident import WarningRecord
+from tests.fix.rewriting import best, diff_lines, failed, rewritten, write
 
 RIGHT = {
     "cloned already": (
@@ -152,3 +154,40 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "clone_expanded", after, still) == after
+
+
+CONTEXT = """import torch
+
+
+def initial(v, n):
+    return v.mean(-2, keepdim=True).expand(-1, n, -1)
+
+
+def update(context, rows, new):
+    context[:, rows] = new
+    return context
+
+
+def attend(v, rows, new):
+    context = initial(v, 4)
+    return update(context, rows, new)
+
+
+loss = attend(v, rows, new).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("line", [9, 10, None])
+def test_a_write_that_a_warning_names(tmp_path: pathlib.Path, line: int | None) -> None:
+    """The backward fails, far from the write; what a function returns is given memory where it is made."""
+    program = write(tmp_path, {"train.py": CONTEXT})
+    warned = WarningRecord(
+        category="UserWarning",
+        message="Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor",
+        file="train.py",
+        line=line,
+    )
+    incident = replace(failed({"train.py": 19}), warnings=(warned,))
+    found = best("clone_expanded", program, incident=incident)
+    assert (found.culprit.line if found is not None else None) == (5 if line == 9 else None)

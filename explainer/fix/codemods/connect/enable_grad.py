@@ -36,12 +36,15 @@ _DECORATED = "decorate_context"
 # Where torch itself runs a program's code without grad mode, and another edit is right.
 _OWN_MODES = ("torch/utils/checkpoint.py", "torch/autograd/function.py")
 _LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+_HOOK = "cannot register a hook on a tensor"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit round the computation whose gradient is asked for, and one for each switch that is left off."""
-    if not context.has_failed:
-        return
+    steps = context.incident.fact("live_steps")
+    is_hook = any(_HOOK in one.message for one in context.incident.exceptions)
+    if not context.has_failed or (is_hook and steps is not None and steps.value != "0"):
+        return  # in training a hook that a forward registers was taken
     provenance = provenance_of(context.program)
     if _is_seen_off(context) or all(provenance.trace(one).live for one in backward_roots(context)):
         yield from _under_callers(context)

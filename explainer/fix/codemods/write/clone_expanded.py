@@ -12,12 +12,14 @@ from explainer.fix.text.rewrite import put_method
 from explainer.model.trace import EXPANDED
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.place import place_of
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, all_parameters
 from explainer.source.value.lineage import binds, changes, definitions, root_of, scope_of, value_of
 from explainer.source.value.resolve import resolver_of
 
+_WARNED = "on expanded tensors is deprecated"
 _DEPTH = 3
 _SHARING = ("expand", "expand_as", "broadcast_to")
 
@@ -32,13 +34,22 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
     if not context.has_failed:
         return
-    for file, statement in crash_places(context):
+    for file, statement in (*_warned(context), *crash_places(context)):
         names = changes(statement) or ({name} if (name := _written(statement)) else set())
         for name in names:
             yield from _expanded(name, statement, file, context.program)
             yield from _handed_in(name, statement, file, context.program)
             yield from _own_part(name, statement, file)
         return
+
+
+def _warned(context: Context) -> Iterator[tuple[SourceFile, ast.stmt]]:
+    """The write by index that the forward lets through with a warning, where a backward is what fails."""
+    for one in context.incident.warnings:
+        path = place_of(one.file, context.program.root) if one.file and _WARNED in one.message else None
+        statement = context.program.at(path, one.line) if path is not None and one.line else None
+        if path is not None and statement is not None:
+            yield context.program.files[path], statement
 
 
 def _written(statement: ast.stmt) -> str | None:
@@ -88,8 +99,11 @@ def _handed_in(name: str, at: ast.stmt, file: SourceFile, program: Program) -> I
 
 def _made_by_callers(value: Value, program: Program, depth: int) -> Iterator[Value]:
     for one in resolver_of(program).behind(value):
+        target = resolver_of(program).function_of(one.node, one) if isinstance(one.node, ast.Call) else None
         if isinstance(one.node, ast.Name) and depth < _DEPTH:
             yield from _made_by_callers(one, program, depth + 1)
+        elif target is not None and isinstance(one.node, ast.Call) and one.pick is None:
+            yield from resolver_of(program).returns_of(target, one.node, one)
         elif isinstance(one.node, ast.expr) and one.pick is None:
             yield one
 
