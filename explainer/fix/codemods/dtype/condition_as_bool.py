@@ -66,4 +66,4 @@ def _is_turned_round(mask: ast.expr, file: SourceFile, program: Program) -> bool
     """Whether a name stands for what was turned round as a number."""
     behind = [one.node for one in resolver_of(program).behind(Value(mask, file))]
     inside = [mask.operand] if isinstance(mask, ast.UnaryOp) else [mask, *behind]
-    return any(isinstance(node, ast.Invert) for one in inside for node in ast.walk(one))
+    return any(isinstance(node, ast.Invert) for one in inside for node in walk(one))
