@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from explainer.fix.clue.crash import is_crash
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
@@ -25,20 +26,20 @@ _TENSOR = frozenset({"stft", "istft"})  # also methods
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for all calls of the function that was refused; the line is that of the failing call, else of the first."""
     messages = [one.message for one in context.incident.exceptions]
-    said = next((name for name, (sign, _) in _EDITS.items() if any(sign in one for one in messages)), None)
+    said = next((name for name, now in _NOW.items() if any(now.sign in one for one in messages)), None)
     if said is None:
         return
     found: list[tuple[SourceFile, ast.Call, tuple[Edit, ...]]] = []
     for file, call in find_calls(context.program):
         names = context.program.names(file)
         if names.qualified(call.func) == f"torch.{said}" or (said in _TENSOR and _is_method(call, said, names)):
-            edits = tuple(_EDITS[said][1](call, file, names))
+            edits = tuple(_NOW[said].edits(call, file, names))
             found += [(file, call, edits)] if edits else []
     if found:
         file, call, _ = next((one for one in found if is_crash(one[0], one[1], context)), found[0])
         edits = tuple(edit for _, _, each in found for edit in each)
         culprit = culprit_of(file, call, f"calls `{said}` as earlier releases of torch took it")
-        yield Proposal(edits=edits, culprit=culprit, belief=2.0)
+        yield Proposal(edits=edits, culprit=culprit, belief=2.0, title=_NOW[said].title)
 
 
 def _is_method(call: ast.Call, name: str, names: Names) -> bool:
@@ -108,12 +109,28 @@ def _solve(call: ast.Call, file: SourceFile, names: Names) -> Iterator[Edit]:
         yield edit_of(file, call, new)
 
 
-_Edits = Callable[[ast.Call, SourceFile, Names], Iterator[Edit]]
-# By the name of the function: what the message says, and the edits of a call.
-_EDITS: Mapping[str, tuple[str, _Edits]] = {
-    "istft": ("istft requires a complex-valued input", _istft),
-    "stft": ("stft requires the return_complex parameter", _stft),
-    "symeig": ("L, V = torch.symeig(A", _symeig),
-    "solve": ("X = torch.solve(B, A)", _solve),
-    "matrix_rank": ("`torch.linalg.matrix_rank` function instead", _matrix_rank),
+class _Now(NamedTuple):
+    """What the message of a refused function says, the edits of a call, and what the call is to be."""
+
+    sign: str
+    edits: Callable[[ast.Call, SourceFile, Names], Iterator[Edit]]
+    title: str
+
+
+_NOW: Mapping[str, _Now] = {
+    "istft": _Now(
+        "istft requires a complex-valued input",
+        _istft,
+        "Give `istft` complex numbers: `torch.view_as_complex(spectrum)`",
+    ),
+    "stft": _Now(
+        "stft requires the return_complex parameter",
+        _stft,
+        "Ask `stft` for complex numbers and take them as pairs: `torch.view_as_real(torch.stft(..., return_complex=True))`",
+    ),
+    "symeig": _Now("L, V = torch.symeig(A", _symeig, 'Call `torch.linalg.eigh(a, UPLO="U")` for `torch.symeig`'),
+    "solve": _Now("X = torch.solve(B, A)", _solve, "Call `torch.linalg.solve(a, b)` for `torch.solve(b, a)`"),
+    "matrix_rank": _Now(
+        "`torch.linalg.matrix_rank` function instead", _matrix_rank, "Call `torch.linalg.matrix_rank` by its new place"
+    ),
 }
