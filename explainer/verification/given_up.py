@@ -114,20 +114,20 @@ def done_otherwise(processes: Sequence[ProcessReport], root: str) -> Iterator[Gi
         steps = sum(count for _, count in process.steps)
         for failure, count in _raised(process) if steps else ():
             if count >= max(MANY, min(steps, ENOUGH)) and _OWN_FAULT.search(failure.message):
-                block = _caught(failure, root)
-                handled = [each for one in (block.handlers if block is not None else ()) for each in walk(one)]
+                caught = _caught(failure, root)
+                handled = [each for one in (caught[1].handlers if caught is not None else ()) for each in walk(one)]
                 knows = any(isinstance(one, ast.Raise) or getattr(one, "attr", "") in _EXPECTS for one in handled)
                 if handled and not knows:
                     yield GivenUp(failure=failure, count=count, steps=steps, is_elsewhere=True)
 
 
-def _caught(failure: Failure, root: str) -> ast.Try | None:
-    """The `try` of the program that caught an exception."""
+def _caught(failure: Failure, root: str) -> tuple[SourceFile, ast.Try, Program] | None:
+    """The `try` of the program that caught an exception, with its file and the program."""
     records = [record for one in read_text(failure.text) for record in one.exceptions]
     frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
     program = read_program(root, [one.file for one in frames])
     found = (caught_by(frame, failure.kinds, program) for frame in reversed(frames))
-    return next((one[1] for one in found if one is not None), None)
+    return next(((*one, program) for one in found if one is not None), None)
 
 
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
@@ -194,19 +194,15 @@ def _is_memory(failure: Failure) -> bool:
 
 def _is_given_up(failure: Failure, root: str) -> bool:
     """Whether what caught an exception had a whole training step in its `try`, and makes no other one."""
-    records = [record for one in read_text(failure.text) for record in one.exceptions]
-    frames = [one for one in records[-1].frames if one.library is None and one.line] if records else []
-    program = read_program(root, [one.file for one in frames])
-    for frame in reversed(frames):
-        found = caught_by(frame, failure.kinds, program)
-        if found is not None:
-            file, block = found
-            return (
-                any(trains(one, file, program) for one in block.body)
-                and not any(trains(one, file, program) for handler in block.handlers for one in handler.body)
-                and not _tries_again(block, file)
-            )
-    return False
+    found = _caught(failure, root)
+    if found is None:
+        return False
+    file, block, program = found
+    return (
+        any(trains(one, file, program) for one in block.body)
+        and not any(trains(one, file, program) for handler in block.handlers for one in handler.body)
+        and not _tries_again(block, file)
+    )
 
 
 def caught_by(frame: Frame, kinds: frozenset[str], program: Program) -> tuple[SourceFile, ast.Try] | None:

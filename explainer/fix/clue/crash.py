@@ -66,6 +66,12 @@ def _at(
             return
 
 
+def has_stepped(context: Context) -> bool:
+    """Whether the live optimizers had made a step before the failure; False where nobody saw them."""
+    steps = context.incident.fact("live_steps")
+    return steps is not None and steps.value != "0"
+
+
 def is_crash(file: SourceFile, node: ast.AST, context: Context) -> bool:
     """Whether the innermost frame of the user's own code stands on a node."""
     for where, statement in crash_places(context):

@@ -42,8 +42,9 @@ OWN = "model.eval().score()"
         (OWN, "stopping.update(value)", "it failed", []),
         ("dist.all_reduce(model.score())", "stopping.update(value)", LOST, []),
         (OWN, "epoch > 5", LOST, []),
+        (OWN, "epoch == len(batches)", LOST, []),
     ],
-    ids=["its own value", "another failure", "a value of all", "a count of rounds"],
+    ids=["its own value", "another failure", "a value of all", "a count of rounds", "a length"],
 )
 def test_early_stopping(tmp_path: pathlib.Path, score: str, test: str, message: str, wanted: list[str]) -> None:
     source = SOURCE.replace("SCORE", score).replace("TEST", test)

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from explainer.fix.clue.crash import has_stepped
 from explainer.fix.clue.failure import backward_roots, failing_statements, statements_at
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
 from explainer.fix.graph.differentiated import Part, asks_for_gradient, find_part, reaches_backward
@@ -41,9 +42,8 @@ _HOOK = "cannot register a hook on a tensor"
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit round the computation whose gradient is asked for, and one for each switch that is left off."""
-    steps = context.incident.fact("live_steps")
     is_hook = any(_HOOK in one.message for one in context.incident.exceptions)
-    if not context.has_failed or (is_hook and steps is not None and steps.value != "0"):
+    if not context.has_failed or (is_hook and has_stepped(context)):
         return  # in training a hook that a forward registers was taken
     provenance = provenance_of(context.program)
     if _is_seen_off(context) or all(provenance.trace(one).live for one in backward_roots(context)):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from explainer.fix.clue.blame import anomaly_node, crash_frames, nearness
+from explainer.fix.clue.crash import has_stepped
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
 from explainer.fix.text.rewrite import operand, spell
 from explainer.source.file import SourceFile
@@ -36,8 +37,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     flow = flow_of(context.program)
-    steps = context.incident.fact("live_steps")
-    is_late = steps is not None and steps.value != "0"
+    is_late = has_stepped(context)
     for file in context.program.parsed():
         names = context.program.names(file)
         for node in file.walk():

@@ -16,7 +16,7 @@ from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.loop.rank_branch import EXCHANGES
-from explainer.source.name import Names
+from explainer.source.name import Names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, scope_of
@@ -24,6 +24,7 @@ from explainer.source.value.resolve import resolver_of
 
 _LOST = re.compile(r"Connection closed by peer|reset by peer|[Tt]imed? ?out|Broken pipe|Application timeout")
 _DISTRIBUTED = "torch.distributed"
+_COUNTS = ("len", "min", "max", "int", "abs", "isinstance", "hasattr")  # the same on all ranks for the same values
 _FREE = ("stop", "stops", "leaves")
 
 
@@ -56,7 +57,7 @@ def _leaving(loop: ast.For | ast.While) -> Iterator[ast.If]:
 
 def _is_own(test: ast.expr, file: SourceFile, program: Program) -> bool:
     """Whether a condition asks for what is computed in each round, and no collective has made it the same on all ranks."""
-    calls = [node for node in walk(test) if isinstance(node, ast.Call)]
+    calls = [node for node in walk(test) if isinstance(node, ast.Call) and dotted_name(node.func) not in _COUNTS]
     asked = {node.id for node in walk(test) if isinstance(node, ast.Name)}
     scope = scope_of(test, file)
     shared = [node for node in walk(scope) if isinstance(node, ast.Call) and _is_collective(node, file, program)]
