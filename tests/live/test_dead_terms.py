@@ -33,6 +33,12 @@ def slope(layer: torch.nn.Linear, x: torch.Tensor, *, keep: bool) -> torch.Tenso
     return (gradient.norm(dim=1) - 1).square().mean()
 
 
+def slope_of_each(layer: torch.nn.Linear, x: torch.Tensor, *, keep: bool) -> torch.Tensor:
+    mixed = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(layer(mixed).sum(), mixed, create_graph=keep, retain_graph=True)
+    return gradient.square().sum(1)
+
+
 def accuracy(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return (layer(x).argmax(1) == 0).float().mean()
 
@@ -60,6 +66,9 @@ DEAD = {
     "a number that a helper reads": ("item", lambda layer, x: layer(x).mean() + 0.1 * tracked(layer.weight)),
     "a residual of a detached place": ("grad", lambda layer, x: layer(x).mean() + residual(layer, x)),
     "a penalty without create_graph": ("grad", lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=False)),
+    "a penalty of each sample": (
+        "grad", lambda layer, x: (layer(x)[:, 0] + 10 * slope_of_each(layer, x, keep=False)).mean().mul(2)
+    ),
     "a penalty in a list": (
         "grad", lambda layer, x: torch.stack([layer(x).mean(), slope(layer, x, keep=False)]).sum()
     ),
@@ -227,6 +236,9 @@ ALIVE = {
     "one less a loss that a helper logs of another": lambda layer, x: 1 - logged_of_another(layer, x),
     "a constant beside what is logged": lambda layer, x: logged(layer, x) + 1.0,
     "a penalty": lambda layer, x: layer(x).mean() + 10 * slope(layer, x, keep=True),
+    "a penalty of each sample": lambda layer, x: (layer(x)[:, 0] + slope_of_each(layer, x, keep=True)).mean(),
+    "a step along a gradient": lambda layer, x: layer(x - 0.1 * slope_of_each(layer, x, keep=False)[:, None]).mean(),
+    "a gradient as a target": lambda layer, x: (layer(x)[:, 0] - slope_of_each(layer, x, keep=False)).square().mean(),
     "a term that is detached in so many words": lambda layer, x: layer(x).mean() + layer.weight.norm().detach(),
     "a distance from what was": lambda layer, x: layer(x).mean() + (layer.weight - layer.weight.data * 0.9).norm(),
     "a factor": lambda layer, x: layer(x).mean() * layer.weight.norm().item(),

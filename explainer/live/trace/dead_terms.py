@@ -67,6 +67,7 @@ class DeadTerms:
         number = self._flow.maker(root) if root.numel() == 1 and len(self._found) < MAX_KEPT else None
         if number is not None:
             self._look(number)
+            self._look_by_sample(number)
         self._left.clear()  # what an earlier round has read is part of no sum of a later one
         self._given.clear()
         self._taken.clear()
@@ -83,6 +84,26 @@ class DeadTerms:
                     seen.add(one)
                     queue.append(one)
         self._look_at_given(seen)
+
+    def _look_by_sample(self, number: int) -> None:
+        """A penalty from `autograd.grad` that is added sample by sample, before the mean: `(loss + gamma * penalty).mean()`.
+
+        What else is constant there may be a target; a gradient that is added to a loss is none.
+        """
+        queue, seen = [number], {number}
+        while queue and len(seen) < MAX_LOOKED_AT:
+            operation = self._flow.get(queue.pop())
+            if operation is None or operation.name not in _SUMS | _SCALED | _REDUCED:
+                continue
+            for one in operation.inputs:
+                below = self._flow.get(one)
+                if below is not None and below.gave_grad and one not in seen:
+                    seen.add(one)
+                    queue.append(one)
+                elif below is not None and not below.gave_grad and operation.name in _ADDS:
+                    cuts = list(self._cuts_behind(one))
+                    if cuts and all(each.name == "grad" for each in cuts):
+                        self._keep(cuts, is_added=True)
 
     def _look_at_given(self, looked_at: set[int]) -> None:
         """Numbers that are added further down than they were read, as 0-dim tensors or as they are."""
