@@ -146,6 +146,37 @@ def test_a_buffer_that_moved_is_read_as_a_copy(tmp_path: pathlib.Path) -> None:
     ]
 
 
+QUEUE = """
+import torch
+from torch import nn
+
+
+class Queue(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bank", torch.randn(8, 4))
+
+    @property
+    def negatives(self):
+        return self.bank.detach().t()
+
+    @torch.no_grad()
+    def enqueue(self, keys):
+        self.bank[:2] = keys
+"""
+
+
+def test_a_method_that_hands_out_a_buffer_hands_out_a_copy(tmp_path: pathlib.Path) -> None:
+    """Who multiplies by it stands elsewhere, and a detached tensor has the memory of the buffer."""
+    program = write(tmp_path, {"train.py": QUEUE})
+    proposal = best("copy_what_is_saved", program, incident=moved("queue.bank"))
+    assert proposal is not None
+    assert diff_lines(QUEUE, splice(QUEUE, proposal.edits)) == [
+        "-        return self.bank.detach().t()",
+        "+        return self.bank.detach().t().clone()",
+    ]
+
+
 @pytest.mark.parametrize("incident", [failed(), moved("vq.other"), Incident()], ids=["untold", "another", "no failure"])
 def test_nothing_without_a_fact(incident: Incident, tmp_path: pathlib.Path) -> None:
     """The source alone does not say what autograd saved."""

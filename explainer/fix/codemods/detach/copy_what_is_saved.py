@@ -203,16 +203,32 @@ def _ends_with(node: ast.AST, names: frozenset[str]) -> bool:
 
 
 def _reads_of_buffer(context: Context) -> Iterator[tuple[SourceFile, ast.expr]]:
-    """Where a forward computes with a buffer that moved."""
+    """Where a forward computes with a buffer that moved; else where a method hands out its memory: `return self.bank.detach()`."""
     buffers = _buffers(context)
     if not buffers:
         return
+    read, given = [], []
     for file, function in context.program.functions():
         if context.program.names(file).class_of(function) is None or function.name == "__init__":
             continue
         for node in walk(function):
             if _ends_with(node, buffers) and isinstance(node, ast.expr) and _is_operand(node, file, context.program):
-                yield file, node
+                read.append((file, node))
+            elif isinstance(node, ast.Return) and node.value is not None:
+                value = _memory_of(node.value)
+                if isinstance(value, ast.Attribute) and _ends_with(value, buffers):
+                    given.append((file, node.value))
+    yield from read or given
+
+
+def _memory_of(value: ast.expr) -> ast.expr:
+    """`self.bank` of `self.bank.detach()[:, :n].t()`: a detached tensor has the same memory, and the same count of its writes."""
+    while isinstance(value, (ast.Call, ast.Subscript)):
+        method = value.func if isinstance(value, ast.Call) else None
+        if not seen_through(value)[1] and not (isinstance(method, ast.Attribute) and method.attr == "detach"):
+            break
+        value = method.value if isinstance(method, ast.Attribute) else value.value  # type: ignore[union-attr]
+    return value
 
 
 def _is_operand(node: ast.expr, file: SourceFile, program: Program) -> bool:
