@@ -17,6 +17,7 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "no-graph/all-parameters-frozen/frozen-for-the-other": "that it was thawed before only a run tells",
     "trainer/api-version/override-under-accumulation": "that the batches' losses are summed is seen once the parameter is there",
     "shape/operand-mismatch/label-among-features": "that the label is among the features is seen in the live batch",
     "precision/target-dtype/rows-of-several-classes": "how many classes a row names is seen in the live target",

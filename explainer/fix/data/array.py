@@ -12,11 +12,12 @@ from explainer.fix.clue.failure import statements_at
 from explainer.fix.codemod import Context
 from explainer.model.incident import Frame
 from explainer.source.data.kept import DATA_SETS
-from explainer.source.data.loader import find_loaders, worked_by
+from explainer.source.data.loader import find_loaders, loops_over, worked_by
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.module import inherits_module, is_module
 from explainer.source.network.never_trained import is_never_trained
+from explainer.source.network.trained_apart import is_trained_apart
 from explainer.source.program import Program
 from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.value.provenance import provenance_of
@@ -52,7 +53,11 @@ def data_arrays(operands: Sequence[ast.expr], file: SourceFile, context: Context
     live = [one for one in given if provenance.trace(one).live]
     rows = [one for one in _rows(operands, file, context.program) if provenance.trace(one).live] if not live else []
     ran = list(dict.fromkeys(one for value in live or rows for one in _modules(value, context.program)))
-    if not all(is_never_trained(Value(module, where), context.program) for where, _, module in ran):
+    loops = _loops(operands[0], file, context.program)
+    if not all(
+        is_never_trained(one, context.program) or (loops and is_trained_apart(one, loops, context.program))
+        for one in (Value(module, where) for where, _, module in ran)
+    ):
         return []
     outputs: list[Place] = [(where, call) for where, call, _ in ran]
     is_known = bool(ran) and all(is_data_code(call, where, context) for where, call in outputs)
@@ -102,6 +107,18 @@ def _rows(operands: Sequence[ast.expr], file: SourceFile, program: Program) -> I
             for part in walk_scope(one.function) if not one.is_batch else ():
                 if isinstance(part, (ast.Return, ast.Yield)) and part.value is not None:
                     yield Value(part.value, one.file)
+
+
+def _loops(node: ast.AST, file: SourceFile, program: Program) -> list[ast.For]:
+    """The loops over the batches that the function around a node makes; none where others take them too."""
+    function, found = file.enclosing(node, *_FUNCTIONS), list[ast.For]()
+    for loader in find_loaders(program):
+        if any(one.function is function for one in worked_by(loader, program)):
+            loops = loops_over(loader, program)
+            if loops is None:
+                return []
+            found.extend(loop for _, loop, _ in loops)
+    return found
 
 
 def _behind_loader(frames: Sequence[Frame]) -> Sequence[Frame]:

@@ -182,19 +182,32 @@ class Account:
         return any(bool(is_refused(one[1:])) and not bool(is_refused(one[:1])) for one in new)
 
     def cuts(self, loss: Any) -> list[dict[str, Any]]:
-        """The operations on the way to a loss that took what required grad and gave what does not, nearest first."""
+        """The operations on the way to a loss that took what required grad and gave what does not, nearest first.
+
+        Nothing is told where all of them were there when an earlier backward of this very loss went well: then something else is.
+        """
         number = self._flow.maker(loss)
         if number is None:
             return []
         found: list[dict[str, Any]] = []
         picked: set[int] = set()
+        known = self._cut_before(self._graphs.went_before())
+        is_new = False
         for each, one in self._flow.upstream(number):
             is_cut = one.took_grad and (not one.gave_grad or each in picked)
             if is_cut and (one.grad_mode or not one.in_segment):
+                is_new = is_new or (one.place, one.name) not in known
                 found.append({**operation_told(one), "kind": "cut", "off": describe(one.off) if one.off else None})
             if not one.took_grad:  # of what gives values and indices, `topk`, it took the indices
                 picked.update(one.inputs)
+        if found and not is_new:
+            return []
         return found[:MAX_TOLD] or self._conversions()
+
+    def _cut_before(self, number: int) -> set[tuple[Place | None, str]]:
+        """The lines and operations that took what required grad and gave what does not, before an operation."""
+        older = (one for each, one in self._flow.since(0) if each < number) if number else ()
+        return {(one.place, one.name) for one in older if one.took_grad and not one.gave_grad}
 
     def _is_behind(self, operation: Operation) -> bool:
         """Whether an operation stands behind the failing backward in its function: in a loop, it ran in the round before."""

@@ -118,6 +118,16 @@ class Graphs:
         last = self.passes[-1]
         return all(one.stack != last.stack or one.made != last.made for one in list(self.passes)[:-1])
 
+    def went_before(self) -> int:
+        """The operation before which a backward went through a loss of the same line, asked for by the same lines; 0 without one."""
+        if not self.passes:
+            return 0
+        last = self.passes[-1]
+        earlier = (
+            one.at for one in reversed(list(self.passes)[:-1]) if (one.stack, one.made) == (last.stack, last.made)
+        )
+        return next(earlier, 0)
+
     def began(self) -> int:
         """The operation with which the round of the last backward began: the first behind the backward of the round before."""
         earlier = (one.at for one in reversed(list(self.passes)[:-1]) if one.stack == self.passes[-1].stack)

@@ -14,7 +14,7 @@ from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, find_calls
 from explainer.source.value.resolve import Resolver, resolver_of
 
-_LISTS = frozenset({"parameters", "named_parameters"})
+PARAMETERS = frozenset({"parameters", "named_parameters"})
 _TRAINS = re.compile(r"Trainer$|^(?:fit|prepare|setup|initialize)$")
 _LOOKS = frozenset({"numel", "nelement", "size", "shape", "dtype", "device", "grad", "requires_grad"})
 _DEPTH = 6
@@ -38,7 +38,7 @@ def _trained(program: Program) -> Iterator[ast.AST]:
             if isinstance(root, ast.Name) and root.id == "self":
                 owner = names.class_of(root)
                 yield from _held_by_class(file, owner, resolver, seen, 0) if owner is not None else ()
-            elif getattr(call.func, "attr", "") in _LISTS or is_module(Value(root, file), program):
+            elif getattr(call.func, "attr", "") in PARAMETERS or is_module(Value(root, file), program):
                 yield from _held(Value(root, file), resolver, seen, 0)
 
 
@@ -48,7 +48,7 @@ def _roots(call: ast.Call, file: SourceFile, names: Names) -> list[ast.expr]:
     `next(model.parameters())` asks for a device or a dtype; `sum(p.numel() for p in model.parameters())` counts.
     """
     func, above = call.func, file.parents.get(call)
-    if isinstance(func, ast.Attribute) and func.attr in _LISTS:
+    if isinstance(func, ast.Attribute) and func.attr in PARAMETERS:
         is_asked = isinstance(above, ast.Call) and getattr(above.func, "id", "") == "next"
         return [] if is_asked or _is_looked_at(call, file) else [func.value]
     called = str(names.qualified(func) or getattr(func, "attr", "")).rpartition(".")[2]

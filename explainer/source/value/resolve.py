@@ -23,6 +23,7 @@ from explainer.source.value.binding import (
     scope_of,
 )
 from explainer.source.value.fields import fields_of, given_field
+from explainer.source.value.from_outside import assignments_from_outside
 from explainer.source.value.registry import calls_out_of_tables, members_of
 
 DEPTH = 14
@@ -231,6 +232,8 @@ class Resolver:
         assigned = list(self._assigned(attribute, owner, value.file)) or list(self._fields(attribute, owner, value))
         for file, one in self._derived(owner) if not assigned else ():
             assigned += self._assigned(attribute, one, file)
+        if assigned and "." not in attribute and all(_is_none(one.node) for one in assigned):
+            assigned += self._hung_on(attribute, owner)
         if "." in attribute and not assigned and not found:
             yield from self._member(value)  # `self.loss.penalty`: what the class of `self.loss` assigns
         yield from assigned
@@ -251,6 +254,12 @@ class Resolver:
                 above = self.find_class(base, file)
                 if above is not None:
                     yield from self._assigned(attribute, above[1], above[0], depth + 1)
+
+    def _hung_on(self, attribute: str, owner: ast.ClassDef) -> Iterator[Value]:
+        """What others assign to an attribute that the class itself leaves None: `data.teacher = teacher`."""
+        for file, target, statement in assignments_from_outside(self.program).get(attribute, ()):
+            if any(one is owner for _, one in self.classes_of(Value(target.value, file))):
+                yield Value(statement.value, file, statement=statement)
 
     def _of_class(self, attribute: str, owner: ast.ClassDef, file: SourceFile) -> Iterator[Value]:
         """What the body of a class binds an attribute to, where no method and no call does: also the default of a field."""
@@ -555,6 +564,10 @@ def _picked(value: Value, pick: int | str | None) -> Value:
 
 def _bare(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Starred) else node
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_straight(statement: ast.AST, scope: ast.AST, file: SourceFile) -> bool:

@@ -195,6 +195,47 @@ DATA["two modules"] = (
     DATA["two modules"][0].replace("self.waves, self.bank = waves, Bank()", "self.waves, self.bank, self.other = waves, Bank(), Bank()"),
     *DATA["two modules"][1:],
 )  # fmt: skip
+TAUGHT = (
+    HEAD
+    + """class Taught(Dataset):
+    def __init__(self, waves):
+        self.waves, self.teacher = waves, None
+
+    def __len__(self):
+        return len(self.waves)
+
+    def __getitem__(self, i):
+        return self.teacher(self.waves[i]).numpy()
+
+
+def taught(waves):
+    bank = Bank()
+    opt = torch.optim.Adam(bank.parameters())
+    for wave in waves:
+        opt.zero_grad()
+        bank(wave).mean().backward()
+        opt.step()
+    return bank
+
+
+def main():
+    waves = torch.randn(6, 1, 9)
+    data = Taught(waves)
+    data.teacher = taught(waves)
+    opt = torch.optim.Adam(net.parameters())
+    for batch in DataLoader(data):
+        net(batch).mean().backward()
+        opt.step()
+"""
+)
+STILL_TAUGHT = {
+    "by an optimizer that is returned": TAUGHT.replace("return bank", "return bank, opt").replace(
+        "data.teacher =", "data.teacher, _ ="
+    ),
+    "beside the network": TAUGHT.replace(
+        "Adam(net.parameters())", "Adam([*net.parameters(), *data.teacher.parameters()])"
+    ),
+}
 TRANSFORM = (
     HEAD
     + """class LogBands:
@@ -223,6 +264,17 @@ def test_data_is_detached(tmp_path, source: str, at: str, wanted: list[str]) -> 
     after = rewritten(tmp_path, "detach_for_numpy", source, at)
     assert changed_lines(source, after) == wanted
     assert rewritten(tmp_path, "detach_for_numpy", after, at if at in after else None) == after
+
+
+def test_a_teacher_whose_training_is_over(tmp_path) -> None:
+    """It hangs on the data set from outside, and the optimizer that trained it is a name of the function that did."""
+    after = rewritten(tmp_path, "detach_for_numpy", TAUGHT, "self.teacher(self.waves")
+    assert changed_lines(TAUGHT, after) == ["return self.teacher(self.waves[i]).detach().numpy()"]
+
+
+@pytest.mark.parametrize("source", STILL_TAUGHT.values(), ids=STILL_TAUGHT)
+def test_a_teacher_that_may_train_on(tmp_path, source: str) -> None:
+    assert rewritten(tmp_path, "detach_for_numpy", source, "self.teacher(self.waves") == source
 
 
 def test_frames_below_a_loader_are_data(tmp_path) -> None:
