@@ -34,6 +34,22 @@ def test_what_is_frozen_stays_bare(source: str, at: str, wanted: str, tmp_path) 
     assert changed_lines(source, after) == [wanted]
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "wanted"),
+    [
+        ("teacher = DDP(teacher)", ["bare = teacher"]),
+        ("wrapped = DDP(teacher)", ["wrapped = teacher", "bare = wrapped"]),
+    ],
+    ids=["under its name", "under another"],
+)
+def test_what_the_wrapper_held_is_the_network(wrapped: str, wanted: list[str], tmp_path) -> None:
+    """`teacher.module` of a bare network is nothing."""
+    bare = wrapped.partition(" ")[0]
+    source = f"{HEAD}student = DDP(student)\n{wrapped}\nbare = {bare}.module\n"
+    after = rewritten(tmp_path, "leave_frozen_unwrapped", source, "DDP(teacher)", **GIVEN)
+    assert changed_lines(source, after) == wanted
+
+
 @pytest.mark.parametrize(("source", "at"), [(ALONE, "DDP(net)"), (ONCE, "DDP(m)")], ids=["alone", "one call"])
 def test_one_network_is_frozen_by_mistake(source: str, at: str, tmp_path) -> None:
     """Nothing would train: the line stays, and another cause is looked for."""

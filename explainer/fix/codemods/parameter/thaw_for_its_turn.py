@@ -6,7 +6,7 @@ Told where the optimizer whose turn it is has made steps and is frozen as a whol
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
@@ -44,7 +44,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 )
 
 
-def _due(statement: ast.stmt, block: list[ast.stmt], file: SourceFile, context: Context) -> frozenset[str]:
+def _due(statement: ast.stmt, block: Sequence[ast.stmt], file: SourceFile, context: Context) -> frozenset[str]:
     """The modules of the optimizer that steps next behind a backward; none where that is not known."""
     behind = block[block.index(statement) :] if statement in block else []
     for call in (node for one in behind for node in walk(one) if isinstance(node, ast.Call)):
