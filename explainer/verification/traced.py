@@ -97,7 +97,9 @@ _KEYS_AND_VALUES = (
     {"key_states", "value_states"},
     {"new_k", "new_v"},
     {"k_new", "v_new"},
+    {"k_val", "v_val"},
 )
+_WRITES = frozenset({"__setitem__", "copy_", "index_copy_", "index_put_", "index_add_", "scatter_", "slice_scatter"})
 _CACHE = re.compile(r"cache(?!d)|(?<![a-z])(?:kv|past_?key)", re.IGNORECASE)
 
 
@@ -107,10 +109,14 @@ def _facts_of_writes(lines: Iterable[TracedLine]) -> Iterator[tuple[str, str]]:
         code, name = linecache.getline(one.file, one.line), os.path.basename(one.file)
         if ".load_state_dict(" in code:
             yield "traced_loaded", f"{name}:{one.line}"
-        given = parameters_at(one.file, one.line)
-        is_filled = _SLICE.match(code) and any(pair <= given for pair in _KEYS_AND_VALUES) and not given & _QUERIES
-        if is_filled or _CACHE.search(f"{name} {one.function} {code}"):
+        if _fills_cache(one.file, one.line, one.function):
             yield "traced_cache", f"{name}:{one.line}"
+
+
+def _fills_cache(file: str, line: int, function: str | None) -> bool:
+    code, given = linecache.getline(file, line), parameters_at(file, line)
+    is_filled = _SLICE.match(code) and any(pair <= given for pair in _KEYS_AND_VALUES) and not given & _QUERIES
+    return bool(is_filled or _CACHE.search(f"{os.path.basename(file)} {function} {code}"))
 
 
 def _facts_of_carried(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -119,6 +125,8 @@ def _facts_of_carried(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield f"traced_{kind}", one["operation"]
     if kind == "once" and one.get("is_waiting"):
         yield ONCE_IN_STEP, one["operation"]
+    if one["operation"] in _WRITES and one.get("file") and _fills_cache(one["file"], one["line"], one.get("function")):
+        yield "traced_cache", f"{os.path.basename(one['file'])}:{one['line']}"
 
 
 def _facts_of_freed(freed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

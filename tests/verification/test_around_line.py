@@ -8,7 +8,7 @@ import pytest
 
 from explainer.model.trace import TracedLine
 from explainer.verification.around_line import is_memoised, parameters_at
-from explainer.verification.traced import _facts_of_writes
+from explainer.verification.traced import _facts_of_carried, _facts_of_writes
 from tests.fix.rewriting import line_of
 
 SOURCE = """import functools
@@ -101,3 +101,12 @@ def test_a_buffer_of_keys_and_values_is_a_cache(tmp_path: pathlib.Path, words: s
     path.write_text(HISTORY)
     line = TracedLine(kind="write", operation="__setitem__", file=str(path), line=line_of(HISTORY, f"# {words}"))
     assert ("traced_cache" in dict(_facts_of_writes([line]))) is is_cache
+
+
+@pytest.mark.parametrize(("operation", "is_cache"), [("__setitem__", True), ("mul", False)])
+def test_what_a_cache_carries_on_is_written_into_it(tmp_path: pathlib.Path, operation: str, is_cache: bool) -> None:
+    """A second step that goes back through what the first one filled."""
+    path = tmp_path / "history.py"
+    path.write_text(HISTORY)
+    carried = {"operation": operation, "file": str(path), "line": line_of(HISTORY, "# fills"), "function": "fill"}
+    assert ("traced_cache" in dict(_facts_of_carried(carried))) is is_cache

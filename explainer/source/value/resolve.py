@@ -232,7 +232,10 @@ class Resolver:
         assigned = list(self._assigned(attribute, owner, value.file)) or list(self._fields(attribute, owner, value))
         for file, one in self._derived(owner) if not assigned else ():
             assigned += self._assigned(attribute, one, file)
-        if assigned and "." not in attribute and all(_is_none(one.node) for one in assigned):
+        held = [
+            one for one in assigned if not isinstance(one.statement, (ast.Call, ast.AugAssign))
+        ]  # no more than filled
+        if held and "." not in attribute and all(_is_none(one.node) for one in held):
             assigned += self._hung_on(attribute, owner)
         if "." in attribute and not assigned and not found:
             yield from self._member(value)  # `self.loss.penalty`: what the class of `self.loss` assigns

@@ -27,7 +27,8 @@ def propose(context: Context) -> Iterator[Proposal]:
         calls = [
             one
             for one in walk(statement)
-            if isinstance(one, ast.Call) and (context.program.names(file).qualified(one.func) or "").startswith("torch.")
+            if isinstance(one, ast.Call)
+            and (context.program.names(file).qualified(one.func) or "").startswith("torch.")
         ]
         for call in calls if len(calls) == 1 else ():
             given = [*call.args, *(one.value for one in call.keywords)]
