@@ -418,6 +418,55 @@ def test_a_library_that_evaluates(frame: Frame, seen: str, acts: bool, tmp_path:
     assert changed_lines(source, after) == (FORWARDS["a force"][1] if acts else [])
 
 
+ADJOINT = """import torch
+from torch import nn
+
+
+class Adjoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, net, x, *weights):
+        ctx.net = net
+        ctx.save_for_backward(x, *weights)
+        return net(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_(True)
+        y = ctx.net(x)
+        dx, *dw = torch.autograd.grad(y, (x, *weights), grad)
+        return None, dx, *dw
+
+
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+x = torch.randn(4, 3, requires_grad=True)
+
+
+def step():
+    Adjoint.apply(net, x, *net.parameters()).square().sum().backward()
+
+
+step()
+out = [one.grad for one in (x, *net.parameters())]
+"""
+
+
+def test_a_backward_of_a_function_that_differentiates(tmp_path: pathlib.Path) -> None:
+    """Autograd runs it without grad mode: what it computes once more gets the block."""
+    after = after_edit(ADJOINT, frames_with_grad_off(ADJOINT, tmp_path), tmp_path)
+    assert changed_lines(ADJOINT, after)[0] == "with torch.enable_grad():"
+    space: dict[str, object] = {}
+    exec(compile(after, "after", "exec"), space)  # noqa: S102
+    plain: dict[str, object] = {}
+    exec(compile(ADJOINT.replace("Adjoint.apply(net, x, *net.parameters())", "net(x)"), "plain", "exec"), plain)  # noqa: S102
+    assert all(map(torch_close, space["out"], plain["out"]))  # type: ignore[call-overload]
+
+
+def frames_with_grad_off(source: str, folder: pathlib.Path) -> Incident:
+    return replace(frames_of(source, folder / "train.py"), facts=(Fact(name="live_grad_enabled", value="no"),))
+
+
 def test_lightning_without_inference_mode(tmp_path: pathlib.Path) -> None:
     """Under `no_grad` the model switches it on for itself."""
     source = BY_LIBRARY + "options = dict(inference_mode=False)\n"

@@ -36,6 +36,7 @@ _EVALUATES = re.compile(
 _DECORATED = "decorate_context"
 # Where torch itself runs a program's code without grad mode, and another edit is right.
 _OWN_MODES = ("torch/utils/checkpoint.py", "torch/autograd/function.py")
+_BACKWARD = ("backward", "vjp")  # of a custom Function: what it differentiates is computed there once more
 _LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 _HOOK = "cannot register a hook on a tensor"
 
@@ -130,7 +131,7 @@ def _inside_library(context: Context) -> tuple[list[tuple[SourceFile, ast.stmt]]
     """
     records = [one for one in context.incident.exceptions if any(frame.library is None for frame in one.frames)]
     frames = records[-1].frames if records else ()
-    if any(one.file.replace("\\", "/").endswith(_OWN_MODES) for one in frames) or _is_inference(frames, context):
+    if _is_own_mode(frames) or _is_inference(frames, context):
         return [], False
     others = [at for at, one in enumerate(frames) if one.library not in (None, "torch", "python")]
     evaluating = [at for at in others if _EVALUATES.fullmatch(frames[at].function or "")]
@@ -139,6 +140,12 @@ def _inside_library(context: Context) -> tuple[list[tuple[SourceFile, ast.stmt]]
         return [], False
     last = max(evaluating or others, default=-1)
     return statements_at([one for one in frames[last + 1 :] if one.library is None], context), bool(evaluating)
+
+
+def _is_own_mode(frames: Sequence[Frame]) -> bool:
+    """Whether torch runs the program's code without grad mode, and not as the backward of a custom Function."""
+    inside = [at for at, one in enumerate(frames) if one.file.replace("\\", "/").endswith(_OWN_MODES)]
+    return any(getattr(next(iter(frames[at + 1 :]), None), "function", None) not in _BACKWARD for at in inside)
 
 
 def _is_inference(frames: Sequence[Frame], context: Context) -> bool:
