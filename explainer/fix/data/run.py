@@ -62,6 +62,7 @@ def runs_behind(value: Value, program: Program, depth: int = 0) -> list[Run] | N
             shared.add(target[1])
             modules = tuple(one for one in _given(source) if is_module(Value(one, file), program))
         else:
+            source = _runs(source, file, program)
             modules = tuple(modules_run(source, file, program))
         if not modules and (target is None or target[1] in shared):
             return None
@@ -70,6 +71,14 @@ def runs_behind(value: Value, program: Program, depth: int = 0) -> list[Run] | N
             return None
         found += [Run(file=file, call=source, modules=modules), *before] if modules else []
     return found
+
+
+def _runs(call: ast.Call, file: SourceFile, program: Program) -> ast.Call:
+    """The call that runs a module among those of a chain: `vae.encode(x)` of `vae.encode(x).mode()`."""
+    inner: ast.expr = call
+    while isinstance(inner, ast.Call) and not any(True for _ in modules_run(inner, file, program)):
+        inner = inner.func.value if isinstance(inner.func, ast.Attribute) else inner.func
+    return inner if isinstance(inner, ast.Call) else call
 
 
 def _before(

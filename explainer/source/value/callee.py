@@ -129,7 +129,7 @@ def _returned(node: ast.Call, value: Value, resolver: Resolver, depth: int) -> I
             yield replace(one, given=one.given + len(node.args) - 1)
         return
     owner = resolver.find_class(node.func, value.file)
-    owners = [owner] if owner is not None else resolver.classes_in_table(node.func, value.file)
+    owners = [owner] if owner is not None else resolver.classes_in_table(node.func, value)
     if owners:
         found = [resolver.method(one, "__call__", file) for file, one in owners]
         yield from (Callee(file=one[0], function=one[1]) for one in found if one is not None)

@@ -22,6 +22,7 @@ from explainer.source.value.binding import (
     reaching,
     scope_of,
 )
+from explainer.source.value.by_target import classes_by_target
 from explainer.source.value.fields import fields_of, given_field
 from explainer.source.value.from_outside import assignments_from_outside
 from explainer.source.value.registry import calls_out_of_tables, members_of
@@ -321,13 +322,14 @@ class Resolver:
         for made in self.constructors_of(value, depth):
             if isinstance(made.node, ast.Call):
                 one = self.find_class(made.node.func, made.file)
-                found += [one] if one is not None else self.classes_in_table(made.node.func, made.file)
+                found += [one] if one is not None else self.classes_in_table(made.node.func, made)
         return found
 
-    def classes_in_table(self, func: ast.expr, file: SourceFile) -> list[tuple[SourceFile, ast.ClassDef]]:
-        """The classes of which a call makes one whose class it takes out of a table."""
-        found = members_of(func, file, self.program)
-        return [(where, one) for where, one in found if isinstance(one, ast.ClassDef)]
+    def classes_in_table(self, func: ast.expr, near: Value) -> list[tuple[SourceFile, ast.ClassDef]]:
+        """The classes of which a call makes one whose class it takes out of a table, or by its name in a configuration."""
+        found = members_of(func, near.file, self.program)
+        classes = [(where, one) for where, one in found if isinstance(one, ast.ClassDef)]
+        return classes or classes_by_target(func, near.file, near.arguments, self)
 
     def constructors_of(self, value: Value, depth: int = 0) -> list[Value]:
         """The calls that made the object behind an expression, seen through wrappers, `.to(device)` and factories."""
@@ -363,7 +365,7 @@ class Resolver:
     def _constructed(self, node: ast.Call, value: Value, depth: int) -> list[Value]:
         called = self.program.names(value.file).qualified(node.func) or ""
         last = called.rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
-        if self.find_class(node.func, value.file) is not None or self.classes_in_table(node.func, value.file):
+        if self.find_class(node.func, value.file) is not None or self.classes_in_table(node.func, value):
             return [value]
         function = self.function_of(node, value)
         if function is not None:

@@ -26,6 +26,14 @@ class Encoder(nn.Module):
         return self.layers(x)
 
 
+class Gaussian:
+    def __init__(self, mean):
+        self.mean = mean
+
+    def mean_of(self):
+        return self.mean
+
+
 def embed(model, batches):
     rows = []
     for batch, _ in batches:
@@ -117,10 +125,20 @@ STREAM = """class Stream(IterableDataset):
         for clip, tag in zip(self.clips, self.tags):
             yield self.encoder(clip).squeeze(0), tag
 """
+ENCODE = """    def encode(self, x):
+        return Gaussian(self.layers(x))
+
+    def forward"""
 GIVEN = {
     "a tensor of `__init__`": (
         program_of(IN_INIT, "Clips(encoder, clips, tags)"),
         ["with torch.no_grad():", "self.features = torch.cat([encoder(part) for part in clips.split(4)])"],
+    ),
+    "the mean of what an encoder gives": (
+        program_of(IN_INIT.replace("encoder(part)", "encoder.encode(part).mean_of()"), "Clips(encoder, clips, tags)").replace(
+            "    def forward", ENCODE
+        ),
+        ["with torch.no_grad():", "self.features = torch.cat([encoder.encode(part).mean_of() for part in clips.split(4)])"],
     ),
     "a list of a method": (program_of(BUILT, "Rooms(encoder, clips, tags)"), ["with torch.no_grad():", "h = self.net(picture)"]),
     "a dictionary that rows fill": (

@@ -114,7 +114,7 @@ def _kind(node: ast.expr, file: SourceFile, context: Context) -> str:
         if isinstance(made.node, ast.Call):
             called = context.program.names(made.file).qualified(made.node.func) or ""
             own = resolver.find_class(made.node.func, made.file)
-            found = [own] if own is not None else resolver.classes_in_table(made.node.func, made.file)
+            found = [own] if own is not None else resolver.classes_in_table(made.node.func, made)
             is_layer = called.startswith("torch.nn.") and called.rpartition(".")[2][:1].isupper()
             are_own = bool(found) and all(inherits_module(one, where, context.program) for where, one in found)
             is_module = is_layer or are_own
