@@ -118,6 +118,22 @@ for _ in range(3):
             "+        delta.clamp_(-0.2, 0.2)",
         ],
     ),
+    "rows of a parameter that is got by its name": (
+        """import torch
+net = torch.nn.Linear(3, 4)
+def grow(model, saved):
+    for name, old in saved.items():
+        model.get_parameter(name)[:len(old)] = old
+    return len(saved)
+grow(net, {"weight": torch.zeros(2, 3)})
+""",
+        "model.get_parameter",
+        [
+            "-        model.get_parameter(name)[:len(old)] = old",
+            "+        with torch.no_grad():",
+            "+            model.get_parameter(name)[:len(old)] = old",
+        ],
+    ),
     "the step of an optimizer": (LION, "p.mul_", ["+    @torch.no_grad()"]),
     "a step whose closure needs grad mode": (
         LION.replace("            with torch.enable_grad():\n                loss", "            loss"),

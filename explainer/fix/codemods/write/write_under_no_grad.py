@@ -146,6 +146,8 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
     node = _target(statement)
     for _ in range(6):
         while isinstance(node, (ast.Subscript, ast.Call)):
+            if _is_got_by_name(node):
+                return f"`{file.segment(node)}`"
             node = _viewed(node, file, program)
         if isinstance(node, ast.Attribute) and node.attr in ("weight", "bias"):
             return f"`{file.segment(node)}`"
@@ -163,6 +165,11 @@ def _leaf(statement: ast.stmt, file: SourceFile, program: Program) -> str | None
             return f"`{name}`"
         node = value
     return None
+
+
+def _is_got_by_name(node: ast.expr) -> bool:
+    """`model.get_parameter("head.weight")`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_parameter"
 
 
 def _is_held_weakly(value: ast.expr, file: SourceFile, program: Program) -> bool:
