@@ -31,8 +31,17 @@ _SAYS = re.compile(
 )
 # What a program tries out to see what the machine has.
 _PROBE = re.compile(r"\b(?:CUDA|NVIDIA|HIP|XPU|MPS|driver)\b|not compiled|not available|not implemented", re.IGNORECASE)
-_OWN_FAULT = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
-_EXPECTS = frozenset({"detach", "numpy"})
+# What torch refuses whatever the values are, with what a handler does that expects it.
+_OWN_FAULTS = (
+    (re.compile(r"Can't call numpy\(\) on Tensor that requires grad"), frozenset({"detach", "numpy"})),
+    (
+        re.compile(
+            r"(?:differentiated Tensors?|element \d+ of tensors) does not require grad|not have been used in the graph"
+            r"|through the graph a second time|modified by an inplace operation|leaf Variable that requires grad"
+        ),
+        frozenset({"requires_grad_", "requires_grad", "enable_grad", "set_grad_enabled", "no_grad", "clone"}),
+    ),
+)
 _ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -108,15 +117,17 @@ def dropped(
 def done_otherwise(processes: Sequence[ProcessReport], root: str) -> Iterator[GivenUp]:
     """What traced processes catch again and again that no data and no machine brings about, and do something else for.
 
-    A tensor with a graph is refused to NumPy whatever its values are; a handler that expects it detaches the tensor.
+    A tensor with a graph is refused to NumPy whatever its values are, and a gradient where there is no way to it; a handler that
+    expects that detaches the tensor, or sets its flag.
     """
     for process in processes:
         steps = sum(count for _, count in process.steps)
         for failure, count in _raised(process) if steps else ():
-            if count >= max(MANY, min(steps, ENOUGH)) and _OWN_FAULT.search(failure.message):
+            expected = next((words for message, words in _OWN_FAULTS if message.search(failure.message)), None)
+            if count >= max(MANY, min(steps, ENOUGH)) and expected is not None:
                 caught = _caught(failure, root)
                 handled = [each for one in (caught[1].handlers if caught is not None else ()) for each in walk(one)]
-                knows = any(isinstance(one, ast.Raise) or getattr(one, "attr", "") in _EXPECTS for one in handled)
+                knows = any(isinstance(one, ast.Raise) or getattr(one, "attr", "") in expected for one in handled)
                 if handled and not knows:
                     yield GivenUp(failure=failure, count=count, steps=steps, is_elsewhere=True)
 

@@ -267,3 +267,16 @@ def test_what_is_done_another_way_in_each_step(tmp_path: pathlib.Path, body: str
     found = [one.says for one in done_otherwise([failed(tmp_path, body, count, REFUSED)], str(tmp_path))]
     assert [("did something else in its place" in one) for one in found] == [True] * expected
     assert not list(done_otherwise([failed(tmp_path, body, count)], str(tmp_path)))
+
+
+NO_WAY = "One of the differentiated Tensors does not require grad"
+WALKS = {
+    "another sample": ("for x in batches:\n    try:\n        x = walk(x)  # fails\n    except RuntimeError as why:\n        x = x.detach()\n", True),
+    "what sets the flag": ("for x in batches:\n    try:\n        x = walk(x)  # fails\n    except RuntimeError:\n        x = walk(x.detach().requires_grad_())\n", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), WALKS.values(), ids=WALKS)
+def test_a_gradient_to_which_there_is_no_way(tmp_path: pathlib.Path, body: str, expected: bool) -> None:
+    """A sampler that falls back in each step never samples."""
+    assert bool(list(done_otherwise([failed(tmp_path, body, 4, NO_WAY)], str(tmp_path)))) is expected

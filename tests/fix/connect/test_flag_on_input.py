@@ -36,6 +36,15 @@ g = torch.autograd.grad(out, [p for p in net.parameters() if p.requires_grad])
 """,
         "autograd.grad",
     ),
+    "a walk that flags each point": (
+        HEAD
+        + """for _ in range(3):
+    x.requires_grad_(True)
+    (slope,) = torch.autograd.grad(net(x).sum(), x)
+    x = (x - 0.1 * slope).detach()
+""",
+        "autograd.grad",
+    ),
     "another function of that name": (
         HEAD
         + """def grad(out, x):
@@ -49,6 +58,30 @@ grad(net(mixed), mixed)
     ),
 }
 WRONG = {
+    "a walk that detaches": (
+        HEAD
+        + """def walk(x):
+    x.requires_grad_(True)
+    for _ in range(3):
+        (slope,) = torch.autograd.grad(net(x).sum(), x)
+        x = (x - 0.1 * slope).detach()
+    return x
+walk(x)
+""",
+        "autograd.grad",
+        ["x.requires_grad_(True)"],
+    ),
+    "a walk whose first point is flagged where it is made": (
+        HEAD
+        + """x = torch.randn(2, 4, requires_grad=True)
+while x.norm() > 1:
+    energy = net(x).sum()
+    (slope,) = torch.autograd.grad(energy, x)
+    x = x.detach() - 0.1 * slope
+""",
+        "autograd.grad",
+        ["x.requires_grad_(True)"],
+    ),
     "an interpolation": (
         HEAD
         + """mixed = 0.5 * x + 0.5 * torch.rand_like(x)

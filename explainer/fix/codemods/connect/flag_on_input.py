@@ -11,16 +11,18 @@ import builtins
 from collections.abc import Iterator
 
 from explainer.fix.clue.failure import failing_statements
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, remove_statement
 from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
-from explainer.source.name import dotted_name
+from explainer.source.name import bound_names, dotted_name
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
+from explainer.source.value.lineage import block_of, loops_of
 from explainer.source.value.provenance import provenance_of
 from explainer.source.value.resolve import resolver_of
 
 _GRADS = ("torch.autograd.grad",)
+_CUTS = frozenset({"detach", "detach_", "data"})
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -72,6 +74,10 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
     if name is None or "." in name or depth > 4:
         return
     scope = _scope_of_name(name, wanted.node, file)
+    loop = next(iter(loops_of(wanted.node, file)), None)
+    if loop is not None and (cuts := _cuts(name, loop)):
+        yield from _each_round(name, wanted.node, loop, cuts[0], file)
+        return
     bound = [one for one in bounds_of(scope) if one.name == name and one.statement.lineno <= wanted.node.lineno]  # type: ignore[attr-defined]
     only = bound[0] if len(bound) == 1 else None
     handed = _handed_on(wanted, output, context) if not bound else None
@@ -95,6 +101,38 @@ def _flagged(wanted: Value, output: Value, context: Context, depth: int = 0) -> 
                 culprit=culprit_of(file, first, _why(name)),
                 belief=1.8,
             )
+
+
+def _cuts(name: str, loop: ast.For | ast.While) -> list[ast.Assign]:
+    """What binds a name anew in a loop, without the graph: `x = (x - step * slope).detach()`."""
+    bound = [one for one in walk(loop) if isinstance(one, ast.Assign) and name in bound_names(one)]
+    return [one for one in bound if any(getattr(part, "attr", "") in _CUTS for part in walk(one.value))]
+
+
+def _each_round(
+    name: str, node: ast.expr, loop: ast.For | ast.While, cut: ast.Assign, file: SourceFile
+) -> Iterator[Proposal]:
+    """The flag at the begin of a loop that walks, unless the loop flags the name itself."""
+    flags = (one for one in walk(loop) if isinstance(one, ast.Attribute))
+    reads = (one for one in loop.body if any(isinstance(part, ast.Name) and part.id == name for part in walk(one)))
+    first = next(reads, None)
+    if any(one.attr in ("requires_grad_", "requires_grad") for one in flags):
+        return
+    if first is None or first is cut or first.lineno > node.lineno:
+        return
+    why = f"leaves `{name}` without its flag for the next round"
+    block = block_of(loop, file)
+    before = block[block.index(loop) - 1] if loop in block[1:] else None
+    call = before.value if isinstance(before, ast.Expr) else None
+    is_moved = isinstance(call, ast.Call) and dotted_name(call.func) == f"{name}.requires_grad_"
+    yield Proposal(
+        edits=(
+            *((remove_statement(file, before),) if is_moved and before is not None else ()),
+            insert_before(file, first, f"{name}.requires_grad_(True)"),
+        ),
+        culprit=culprit_of(file, cut, why),
+        belief=2.2,
+    )
 
 
 def _scope_of_name(name: str, node: ast.expr, file: SourceFile) -> ast.AST:
