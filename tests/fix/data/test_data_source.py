@@ -41,6 +41,13 @@ def test_what_the_live_program_holds(tmp_path: pathlib.Path) -> None:
     assert lines(tmp_path, replace(failed(), facts=(Fact(name="live_bad_data", value="x in fit"),))) == [5]
 
 
+def test_what_was_finite_when_it_was_read(tmp_path: pathlib.Path) -> None:
+    """An operation of the program made it: a logarithm of negative numbers in a transform."""
+    facts = (Fact(name="live_bad_data", value="x in fit"), Fact(name="traced_nan_without_graph", value="log1p"))
+    assert lines(tmp_path, replace(failed(), facts=facts)) == []
+    assert lines(tmp_path, replace(failed(), facts=(*facts, *TRACED))) == [5]
+
+
 def test_settings_that_a_function_reads_and_data_that_settings_name(tmp_path: pathlib.Path) -> None:
     """What reads a table reads data, wherever its name comes from; a function named for settings reads settings."""
     source = """import json, pathlib

@@ -16,6 +16,8 @@ from explainer.model.trace import BAD_INPUT, OF_DATA
 from explainer.source.file import SourceFile
 
 _ANYTHING = ("torch.load", "json.load", "pickle.load", "numpy.load")  # which read settings and checkpoints as well
+# What a trace says where an operation of the program made it, of data that were finite.
+_MADE = ("traced_nan_without_graph", "traced_nan_of_finite", "traced_infinity_of_finite")
 _SETTINGS = ("config", "settings", "args", "options", "params", "checkpoint", "state", "ckpt", "yaml")
 
 
@@ -24,6 +26,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     traced = any(one.name == BAD_INPUT and one.value in OF_DATA for one in context.incident.facts)
     if not traced and context.incident.fact("live_bad_data") is None:
         return
+    if not traced and any(context.incident.fact(name) is not None for name in _MADE):
+        return  # what was read was finite
     yield from cells(context)
     for one in find_heard(context):
         why = f"makes what is not finite of the data: {one.words}"
