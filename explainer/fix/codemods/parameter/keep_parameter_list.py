@@ -17,6 +17,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.network.freeze import owner_of
 from explainer.source.network.module import head_of, parts_of
+from explainer.source.network.walked_once import gives_parameters_once
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bounds_of, scope_of, walk_scope
 from explainer.source.value.resolve import resolver_of
@@ -33,7 +34,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         for node in file.walk():
             if isinstance(node, ast.Assign) and (
-                _is_generator(node.value, file, context) or _is_seen(node, exhausted, file, context)
+                gives_parameters_once(node.value, file, context.program) or _is_seen(node, exhausted, file, context)
             ):
                 yield from _used_up(node, file)
             elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
@@ -46,30 +47,6 @@ def _is_seen(node: ast.Assign, exhausted: frozenset[str], file: SourceFile, cont
         return False
     scope = scope_of(node, file)
     return any(one is file and scope_of(at, one) is scope for one, at in crash_places(context))
-
-
-def _is_generator(node: ast.expr, file: SourceFile, context: Context) -> bool:
-    """Whether an expression hands out parameters once: of a module, of several, of a function that yields or returns such."""
-    if isinstance(node, ast.GeneratorExp):
-        return owner_of(node.generators[0].iter) is not None
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Name) and node.func.id == "filter" and len(node.args) == 2:
-        return owner_of(node.args[1]) is not None
-    if isinstance(node.func, ast.Attribute) and node.func.attr in ("parameters", "named_parameters"):
-        return True
-    names = context.program.names(file)
-    if names.is_call(node, "itertools.chain", "itertools.chain.from_iterable"):
-        return any(isinstance(one, ast.Attribute) and one.attr == "parameters" for one in walk(node))
-    target = resolver_of(context.program).function_of(node, Value(node, file))
-    if target is None or not any(
-        isinstance(one, ast.Attribute) and one.attr in ("parameters", "named_parameters") for one in walk(target[1])
-    ):
-        return False
-    own = list(walk_scope(target[1]))
-    returned = [one.value for one in own if isinstance(one, ast.Return) and one.value is not None]
-    is_yielding = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own)
-    return is_yielding or (bool(returned) and all(isinstance(one, ast.GeneratorExp) for one in returned))
 
 
 def _used_up(node: ast.Assign, file: SourceFile) -> Iterator[Proposal]:

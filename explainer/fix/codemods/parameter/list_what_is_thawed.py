@@ -13,17 +13,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before
 from explainer.fix.text.used_up import listed
 from explainer.source.file import SourceFile
-from explainer.source.name import Names, dotted_name
+from explainer.source.name import dotted_name
 from explainer.source.network.freeze import flag_of
+from explainer.source.network.walked_once import gives_parameters_once, is_walked_once
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of, walk_scope
 from explainer.source.value.flow import arguments_of
 from explainer.source.value.resolve import resolver_of
-
-_ONCE = ("itertools.chain", "itertools.chain.from_iterable")
-_BUILT_IN = ("filter", "map")
-_LISTS = ("parameters", "named_parameters")
 
 
 def propose(context: Context) -> Iterator[Proposal]:
@@ -33,7 +30,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     for file in context.program.parsed():
         names = context.program.names(file)
         for node in file.walk():
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_walked_once(node.value, names):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and is_walked_once(node.value, names):
                 name = dotted_name(node.targets[0])
                 walks = _walks(name, node, file, context.program) if name is not None else []
                 if len(walks) > 1 and any(_sets_flags(one, where, context.program) for one, where in walks):
@@ -60,7 +57,7 @@ def _walked_twice(context: Context) -> Iterator[Proposal]:
             continue
         calls = resolver_of(program).calls_of(function, file)
         given = [(value, where) for where, call in calls for key, value in arguments_of(call, function) if key == name]
-        if any(_gives_iterator(value, where, program) for value, where in given):
+        if any(gives_parameters_once(value, where, program) for value, where in given):
             has_docstring = ast.get_docstring(function, clean=False) is not None
             first = function.body[1 if has_docstring else 0]
             yield Proposal(
@@ -68,33 +65,6 @@ def _walked_twice(context: Context) -> Iterator[Proposal]:
                 culprit=culprit_of(file, walks[-1], f"walks `{name}` again, of which the first pass has left nothing"),
                 belief=4.0 if is_frozen else 2.5,
             )
-
-
-def _gives_iterator(node: ast.expr, file: SourceFile, program: Program) -> bool:
-    """Whether an expression is an iterator over parameters, or a function of the program returns or yields one."""
-    if _is_walked_once(node, program.names(file)):
-        return True
-    target = resolver_of(program).function_of(node, Value(node, file)) if isinstance(node, ast.Call) else None
-    if target is None:
-        return False
-    own = list(walk_scope(target[1]))
-    reads = any(isinstance(one, ast.Attribute) and one.attr in _LISTS for one in own)
-    returned = [one.value for one in own if isinstance(one, ast.Return) and one.value is not None]
-    names = program.names(target[0])
-    is_yielding = reads and any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own)
-    return is_yielding or (bool(returned) and all(_is_walked_once(one, names) for one in returned))
-
-
-def _is_walked_once(node: ast.expr, names: Names) -> bool:
-    """Whether an expression is an iterator over parameters."""
-    if isinstance(node, ast.Call):
-        is_list = isinstance(node.func, ast.Attribute) and node.func.attr in _LISTS
-        is_once = names.is_call(node, *_ONCE) or (isinstance(node.func, ast.Name) and node.func.id in _BUILT_IN)
-        if not is_list and not is_once:
-            return False
-    elif not isinstance(node, ast.GeneratorExp):
-        return False
-    return any(isinstance(one, ast.Attribute) and one.attr in _LISTS for one in walk(node))
 
 
 def _walks(name: str, made: ast.Assign, file: SourceFile, program: Program) -> list[tuple[ast.expr, SourceFile]]:
