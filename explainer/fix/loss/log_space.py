@@ -39,8 +39,8 @@ _REPEATABLE = _MOVES | {
 class Log:
     """The text of a logarithm.
 
-    `scores` are the exponentials that it does without, `names` those that it sees through. `bound` are exponentials with a name
-    whose scores have none: the text reads these by the name that is given here.
+    `scores` are the exponentials that it does without, `names` those that it sees through. `bound` are exponentials, or a softmax,
+    with a name whose scores have none: the text reads these by the name that is given here.
     """
 
     text: str
@@ -91,11 +91,17 @@ class LogSpace:
                 found.names.add(node.id)
                 return found
         made = definition_of(node, self._file, self._program)
-        if not isinstance(made, ast.Call) or argument_of(made, self._names, "exp") is None:
-            return None
         scope = self._names.function_of(node) or self._file.tree
-        name = free_name(f"log_{node.id}", scope) if scope is not None else node.id
-        return Log(name, True, [made], {node.id}, {name: made})  # noqa: FBT003
+        if not isinstance(made, ast.Call) or scope is None:
+            return None
+        if argument_of(made, self._names, "exp") is not None:
+            name = free_name(f"log_{node.id}", scope)
+            return Log(name, True, [made], {node.id}, {name: made})  # noqa: FBT003
+        inner = argument_of(made, self._names, "softmax")
+        rest = self._dimensions(made, inner) if inner is not None else None
+        name = free_name(f"{node.id}_scores", scope)
+        text = f"{spell(self._names, 'torch.log_softmax')}({name}, {rest})"
+        return Log(text, True, [made], {node.id}, {name: made}) if rest else None  # noqa: FBT003
 
     def _of_operator(self, node: ast.BinOp, depth: int) -> Log | None:
         if isinstance(node.op, ast.Pow):

@@ -89,7 +89,9 @@ def propose(context: Context) -> Iterator[Proposal]:
             _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
         is_proved = is_proved or _is_share(hazard, context)
-        if hazard.kind == LOG and _is_of_exponentials(hazard, context.program):
+        if hazard.kind == LOG and _is_of_exponentials(
+            hazard, context.program, is_zero=hazard.file.statement(hazard.node) in traced
+        ):
             continue
         if hazard.kind in (LOG, ROOT) and is_nan_of_finite and _is_of_negative(hazard, traced):
             continue
@@ -120,11 +122,14 @@ def _place_of(hazard: Hazard, program: Program) -> tuple[ast.AST | None, str]:
     return program.names(hazard.file).function_of(hazard.node), ast.dump(hazard.argument)
 
 
-def _is_of_exponentials(hazard: Hazard, program: Program) -> bool:
-    """Whether a logarithm is of exponentials that round to 0: a floor would leave no gradient, and their scores have one."""
+def _is_of_exponentials(hazard: Hazard, program: Program, *, is_zero: bool) -> bool:
+    """Whether a logarithm is of exponentials that round to 0: a floor would leave no gradient, and their scores have one.
+
+    Of a softmax or a sigmoid where a trace saw that `is_zero`.
+    """
     names = program.names(hazard.file)
     found = LogSpace(hazard.node, hazard.file, program).log(hazard.argument)
-    return found is not None and any(argument_of(one, names, "exp") is not None for one in found.scores)
+    return found is not None and (is_zero or any(argument_of(one, names, "exp") is not None for one in found.scores))
 
 
 def _is_of_negative(hazard: Hazard, traced: Sequence[ast.stmt]) -> bool:

@@ -17,6 +17,7 @@ from explainer.fix.text.rewrite import replace_whole
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
 from explainer.source.file import SourceFile
+from explainer.source.name import Names
 from explainer.source.tree import walk
 from explainer.source.value.flow import Reach, flow_of
 from explainer.source.value.lineage import Scope, scope_of
@@ -44,7 +45,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 continue
             guilty = next((one for _, log in logs for one in log.scores), logs[0][0])
             yield Proposal(
-                edits=tuple(_edits(logs, scope, file)),
+                edits=tuple(_edits(logs, scope, file, context.program.names(file))),
                 culprit=culprit_of(file, guilty, _WHY),
                 belief=_belief(reach, context) + max(nearness(file, one, context) for one in parts),
             )
@@ -66,19 +67,20 @@ def _belief(reach: Reach, context: Context) -> float:
     return (1.0 if reach == Reach.SURE else 0.0) + (1.5 if node in _NODES else -0.3 if node else 0.0)
 
 
-def _edits(logs: list[tuple[ast.Call, Log]], scope: Scope, file: SourceFile) -> Iterator[Edit]:
+def _edits(logs: list[tuple[ast.Call, Log]], scope: Scope, file: SourceFile, names: Names) -> Iterator[Edit]:
     replaced: list[ast.AST] = [node for node, _ in logs]
     for node, log in logs:
         text = log.text if _is_alone(node, file) else log.operand
         yield replace_whole(file, node, text)
     seen = {name for _, log in logs for name in log.names}
-    bound: dict[ast.expr, str] = {made: name for _, log in logs for name, made in log.bound.items()}
+    bound: dict[ast.Call, str] = {made: name for _, log in logs for name, made in log.bound.items()}
     for unread in _unread(seen, replaced, scope):
         if unread.value not in bound:
             yield remove_statement(file, unread)
     for made, name in bound.items():
         statement = file.statement(made)
-        score = made.args[0] if made.args else made.func.value  # type: ignore[attr-defined]
+        score = argument_of(made, names, "exp") or argument_of(made, names, "softmax")
+        assert score is not None
         if statement in replaced:
             assert isinstance(statement, ast.Assign)
             yield edit_of(file, statement.targets[0], name)
