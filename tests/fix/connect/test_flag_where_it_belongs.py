@@ -71,6 +71,19 @@ loss = (h + net(x)).sum()
         "h.requires_grad",
         ["h = h.detach()"],
     ),
+    "a helper that puts the flag back": (
+        HEAD
+        + """def slope(f, z):
+    z.requires_grad_(True)
+    (g,) = torch.autograd.grad(f(z).sum(), z, create_graph=True)
+    z.requires_grad_(False)
+    return g
+h = net(x)
+loss = (slope(torch.tanh, h) + h).sum()
+""",
+        "z.requires_grad_(False)",
+        ["if z.is_leaf:", "z.requires_grad_(False)"],
+    ),
     "a pruned weight": (
         HEAD
         + """from torch.nn.utils import prune

@@ -3,6 +3,7 @@
 `hidden.requires_grad = True` goes (`hidden.retain_grad()` where its gradient is read); `layer.weight.requires_grad = False` of a
 pruned layer becomes `layer.weight_orig...`; a tensor that should get no gradient is detached, where a helper flags what it is given
 by the one who calls it: `features = {key: value.detach() for key, value in features.items()}` for `freeze(features.values())`.
+A helper that has switched the flag on for a derivative puts it back for leaves alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _COMPUTED = {
 }
 
 Place = tuple[SourceFile, ast.stmt]
+_INDENT = "    "
+_PUT_BACK = "Put the flag back for leaves alone: `if x.is_leaf: x.requires_grad_(False)`"
 _EACH = "[one.detach() for one in {name}]"
 _VALUES = "{{key: value.detach() for key, value in {name}.items()}}"
 
@@ -38,7 +41,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         return
     for file, statement in failing_statements(context)[:1]:
         owner, state = _flag(statement)
-        if owner is None or state is None:
+        if owner is None or state is None or _asks_for_leaf(file.parents.get(statement)):
             continue
         computed = _leaf_behind(owner, file, context)
         name = file.segment(owner)
@@ -47,6 +50,16 @@ def propose(context: Context) -> Iterator[Proposal]:
                 edits=(edit_of(file, owner, computed),),
                 culprit=culprit_of(file, statement, f"sets the flag on `{name}`, which is computed from `{computed}`"),
                 belief=2.0,
+            )
+        elif not state and _is_put_back(owner, statement, file):
+            block = f"if {name}.is_leaf:\n{' ' * statement.col_offset}{_INDENT}{file.segment(statement)}"
+            yield Proposal(
+                edits=(edit_of(file, statement, block),),
+                culprit=culprit_of(
+                    file, statement, f"puts the flag of `{name}` back, which may be the result of layers"
+                ),
+                belief=2.2,
+                title=_PUT_BACK,
             )
         elif state and _is_read(owner, file):
             yield Proposal(
@@ -75,6 +88,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             )
 
 
+def _asks_for_leaf(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.If) and any(getattr(one, "attr", "") == "is_leaf" for one in walk(node.test))
+
+
 def _flag(statement: ast.stmt) -> tuple[ast.expr | None, bool | None]:
     """The tensor whose flag a statement sets, and the state."""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
@@ -87,6 +104,14 @@ def _flag(statement: ast.stmt) -> tuple[ast.expr | None, bool | None]:
             first = statement.value.args[0] if statement.value.args else None
             return func.value, not (isinstance(first, ast.Constant) and first.value is False)
     return None, None
+
+
+def _is_put_back(owner: ast.expr, statement: ast.stmt, file: SourceFile) -> bool:
+    """Whether the same function has switched the flag on before: for a derivative, and not to end the graph here."""
+    name = dotted_name(owner)
+    before = (one for one in walk(scope_of(owner, file)) if isinstance(one, ast.stmt) and one.lineno < statement.lineno)
+    flagged = (_flag(one) for one in before)
+    return name is not None and any(one is not None and state and dotted_name(one) == name for one, state in flagged)
 
 
 def _detached(
