@@ -31,6 +31,7 @@ _SAYS = re.compile(
 )
 # What a program tries out to see what the machine has.
 _PROBE = re.compile(r"\b(?:CUDA|NVIDIA|HIP|XPU|MPS|driver)\b|not compiled|not available|not implemented", re.IGNORECASE)
+_ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 # What torch refuses whatever the values are, with what a handler does that expects it.
 _OWN_FAULTS = (
     (re.compile(r"Can't call numpy\(\) on Tensor that requires grad"), frozenset({"detach", "numpy"})),
@@ -39,10 +40,9 @@ _OWN_FAULTS = (
             r"(?:differentiated Tensors?|element \d+ of tensors) does not require grad|not have been used in the graph"
             r"|through the graph a second time|modified by an inplace operation|leaf Variable that requires grad"
         ),
-        frozenset({"requires_grad_", "requires_grad", "enable_grad", "set_grad_enabled", "no_grad", "clone"}),
+        frozenset({"requires_grad_", "requires_grad", "enable_grad", "set_grad_enabled", "no_grad", "clone"}) | _ZEROS,
     ),
 )
-_ZEROS = frozenset({"zeros", "new_zeros", "zeros_like"})
 _CATCHES = frozenset({"Exception", "BaseException"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

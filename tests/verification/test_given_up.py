@@ -272,6 +272,7 @@ def test_what_is_done_another_way_in_each_step(tmp_path: pathlib.Path, body: str
 NO_WAY = "One of the differentiated Tensors does not require grad"
 WALKS = {
     "another sample": ("for x in batches:\n    try:\n        x = walk(x)  # fails\n    except RuntimeError as why:\n        x = x.detach()\n", True),
+    "no slope": ("for x in batches:\n    try:\n        slope = walk(x)  # fails\n    except RuntimeError:\n        slope = torch.zeros_like(x)\n", False),
     "what sets the flag": ("for x in batches:\n    try:\n        x = walk(x)  # fails\n    except RuntimeError:\n        x = walk(x.detach().requires_grad_())\n", False),
 }  # fmt: skip
 
