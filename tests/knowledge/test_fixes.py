@@ -17,6 +17,9 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "inplace/cache-updated-in-training/filled-in-training": "which line fills the cache only a trace tells",
+    "precision/dtype-mismatch/sampled-beside-autocast": "the dtypes of the operands are seen in the live program",
+    "shape/index-out-of-range/classes-of-a-part": "which class was refused, of how many, the live program says",
     "no-graph/all-parameters-frozen/frozen-for-the-other": "that it was thawed before only a run tells",
     "trainer/api-version/override-under-accumulation": "that the batches' losses are summed is seen once the parameter is there",
     "shape/operand-mismatch/label-among-features": "that the label is among the features is seen in the live batch",
