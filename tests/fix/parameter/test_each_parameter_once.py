@@ -275,3 +275,42 @@ def test_a_group_that_has_a_name(tmp_path: pathlib.Path) -> None:
     space: dict = {}
     exec(after, space)  # noqa: S102 - the program of a test
     assert [len(one["params"]) for one in space["phased"].sgd.param_groups] == [2, 2]
+
+
+IN_STAGES = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+for stage in [net[0]]:
+    stage.requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def thaw(optimizer, stage):
+    stage.requires_grad_(True)
+    optimizer.add_param_group({"params": list(stage.parameters()), "lr": 0.01})
+
+
+for epoch in range(2):
+    if epoch == 1:
+        thaw(opt, net[0])
+    loss = net(torch.ones(3, 4)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.torch
+def test_a_stage_that_is_added_with_a_rate_of_its_own(tmp_path: pathlib.Path) -> None:
+    """What the optimizer had already would never get that rate: it is given what trains at first."""
+    pytest.importorskip("torch")
+    at = "optimizer.add_param_group"
+    after = rewritten(tmp_path, "each_parameter_once", IN_STAGES, at, message=TWICE)
+    assert changed_lines(IN_STAGES, after) == [
+        "opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)"
+    ]
+    names: dict[str, object] = {}
+    exec(compile(after, "train.py", "exec"), names)  # noqa: S102
+    assert [(one["lr"], len(one["params"])) for one in names["opt"].param_groups] == [(0.1, 2), (0.01, 2)]

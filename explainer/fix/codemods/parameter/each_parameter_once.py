@@ -3,7 +3,8 @@
 Of a model and a part of it, the part keeps what it lists: it is there for options of its own. Of two parts that share a
 weight (an embedding and the head tied to it) the one that is listed first keeps it where both have the same options; of two
 that differ in weight decay alone, the one without: it lists by name or kind what is not to decay, the other all the rest.
-Whose learning rate it gets is the author's to say; but what is added to an optimizer later takes only what that does not have yet.
+Whose learning rate it gets is the author's to say; but what is added to an optimizer later takes only what that does not have yet,
+and an optimizer of a model that is frozen in part is given what trains.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from explainer.fix.text.rewrite import free_name, operand
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
+from explainer.source.network.freeze import find_freezes
 from explainer.source.program import Program
 from explainer.source.tree import end_of, start_of, walk
 from explainer.source.value.binding import Bound, Value, bounds_of, scope_of
@@ -50,6 +52,11 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         pair = _pair(groups, program)
         added = next((one for node in walk(statement) for one in _added(node, file)), None)
+        whole = next((one for one in groups if one.owner and one.node not in set(walk(statement))), None)
+        if added is not None and whole is not None and any(not one.is_on for one in find_freezes(program)):
+            yield _that_train(whole)
+            if any(one.options for one in groups if one is not whole):
+                return  # what the optimizer has already would get none of the options
         if pair is None:
             yield from _tied(program) if added is None else (added,)
             continue
@@ -69,6 +76,18 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
                 applicability=applicability,
             )
+
+
+def _that_train(group: _Group) -> Proposal:
+    """Of a model that is frozen in part the optimizer gets what trains, so that the rest can be added when it is thawed."""
+    listed = f"[p for p in {group.file.segment(group.node)} if p.requires_grad]"
+    why = "lists frozen parameters too, which are added once more when they are thawed"
+    return Proposal(
+        edits=(edit_of(group.file, group.node, listed),),
+        culprit=culprit_of(group.file, group.node, why),
+        belief=2.4,
+        is_origin=True,
+    )
 
 
 def _added(node: ast.AST, file: SourceFile) -> Iterator[Proposal]:
