@@ -41,7 +41,7 @@ from explainer.source.setting.setting import kind_of
 from explainer.source.setting.word import NO
 from explainer.verification.command import Ended, OnOutput, run_command
 from explainer.verification.departures import departures_told
-from explainer.verification.given_up import GivenUp, caught_in_steps, dropped, given_up, left_out_of_loss
+from explainer.verification.given_up import GivenUp, caught_in_steps, caught_last, dropped, given_up, left_out_of_loss
 from explainer.verification.idle_schedule import with_idle_schedules
 from explainer.verification.judge import ends_unseen, place_of, silent_faults
 from explainer.verification.left_over import caught_instead
@@ -122,6 +122,7 @@ def run_program(job: Job, on_output: OnOutput, *, is_shown: bool = True, on_step
 
 
 MIN_MESSAGE, MAX_MESSAGE = 20, 200  # characters of a message by which it is known in a line
+_EXITS = frozenset({"Exit", "SystemExit", "Abort"})  # by which a command line ends, after what it has caught
 _HANDED_ON = re.compile(r"Caught \w+ in \w+")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 LATE = 124  # what `timeout` of coreutils ends with
@@ -474,19 +475,29 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         if run.report is not None and run.report.findings:
             return None
         beside = map(_left_out, dropped(processes, root, of_all=False))
-        return next(_caught_before(processes, root), None) or next(beside, None)
+        caught = next(_caught_before(processes, root), None) or next(beside, None)
+        is_exit = incident.exceptions[-1].type.rpartition(".")[2] in _EXITS
+        return caught or (_ended_by(processes) if is_exit else None)
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised
     if incident is None:
-        return next(seen_without_a_word(processes, root), None)
+        return next(seen_without_a_word(processes, root), None) or (_ended_by(processes) if run.status else None)
     kinds = {CROSSED} if run.report is not None and run.report.findings and _warns_elsewhere(run.report) else None
     seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
     if seen is not None:
         return with_trace(incident, seen)
     # What a program printed of batches that it left out need not be a word of why.
     is_open = run.status != 0 and (run.report is None or not run.report.findings)
-    return next(seen_without_a_word(processes, root), None) if is_open else None
+    return next(seen_without_a_word(processes, root), None) or _ended_by(processes) if is_open else None
+
+
+def _ended_by(processes: Sequence[ProcessReport]) -> Incident | None:
+    """What a program caught last before it ended with a status of its own: `except Exception: sys.exit(1)`."""
+    last = next(caught_last(processes), None)
+    if last is None:
+        return None
+    return _with_fact(_of_failure(last), CAUGHT, "the program caught this, made no further step, and ended")
 
 
 def _tells(traced: Mapping[str, Any], kinds: Collection[str] | None) -> bool:

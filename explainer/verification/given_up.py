@@ -141,6 +141,20 @@ def _caught(failure: Failure, root: str) -> tuple[SourceFile, ast.Try, Program] 
     return next(((*one, program) for one in found if one is not None), None)
 
 
+def caught_last(processes: Sequence[ProcessReport]) -> Iterator[Failure]:
+    """What traced processes caught last, with no step behind it, or again and again and nothing else.
+
+    Not a want of memory, and not what tries out the machine.
+    """
+    for process in processes:
+        made = sum(count for _, count in process.steps)
+        told = [one for one in process.failures if one.where == "raised" and one.text]
+        told = [one for one in told if not _is_memory(one) and not _is_probe(one)]
+        is_one = len(told) >= MANY and len({(one.type, one.message) for one in told}) == 1
+        if told and (is_one or sum(count for _, count in told[-1].steps) == made):
+            yield told[-1]
+
+
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
     """What a process caught while it put a loss together, with a handler that says so at most: the term is not in the sum."""
     told = (failure for failure, _ in _raised(process) if not _is_probe(failure))

@@ -281,3 +281,44 @@ WALKS = {
 def test_a_gradient_to_which_there_is_no_way(tmp_path: pathlib.Path, body: str, expected: bool) -> None:
     """A sampler that falls back in each step never samples."""
     assert bool(list(done_otherwise([failed(tmp_path, body, 4, NO_WAY)], str(tmp_path)))) is expected
+
+
+ENDS = """import sys
+import torch
+from torch import nn
+
+model = nn.Linear(6, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+
+def stage(labels):
+    for x in torch.randn(2, 5, 6):
+        loss = nn.functional.cross_entropy(model(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+failed = False
+for labels in (torch.zeros(5, dtype=torch.long), torch.zeros(5)):
+    try:
+        stage(labels)
+    except Exception as error:
+        print("stopped:", type(error).__name__)
+        failed = True
+sys.exit(1 if failed else 0)
+"""
+
+
+@pytest.mark.torch
+def test_what_a_program_caught_before_it_ended(tmp_path: pathlib.Path) -> None:
+    """Steps were made, one exception was caught, and only its type was printed."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(ENDS)
+    done = gradfix(tmp_path, "run", "--trace", "--format", "json", "--no-probe", "--", forked.python(), "train.py")
+    told = json.loads(done.stdout)
+    report = told.get("report", told)
+    assert report["findings"][0]["cause"] == "precision/target-dtype"
+    assert any(
+        one["name"] == "live_caught" or "caught this" in str(one["value"]) for one in report["incident"]["facts"]
+    )

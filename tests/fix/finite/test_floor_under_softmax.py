@@ -50,3 +50,29 @@ def test_where_a_floor_goes(source: str, is_floored: bool, tmp_path: pathlib.Pat
     given = context_of(tmp_path, source)
     proposal = best("guard_argument", options={"kinds": ["log"]}, **given)  # type: ignore[arg-type]
     assert (proposal is not None and bool(proposal.edits)) is is_floored
+
+
+BY_HAND = """import torch
+from torch import nn
+
+net = nn.Linear(3, 4)
+weight = torch.exp(-net(torch.randn(8, 3)).square() / temperature)
+share = weight / weight.sum(-1, keepdim=True)
+share.square().sum().backward()
+"""
+
+
+def test_a_softmax_by_hand_gets_no_floor(tmp_path: pathlib.Path) -> None:
+    """Where all exponentials round to 0 a floor makes nothing of what a softmax makes one; scores with a name are read by it."""
+    source = BY_HAND.replace("weight =", "scores = -net(torch.randn(8, 3)).square()\nweight =").replace(
+        "-net(torch.randn(8, 3)).square() / temperature)", "scores)"
+    )
+    line = TracedLine(
+        kind=NOT_FINITE, operation="div", file="train.py", line=line_of(source, "share ="), node="DivBackward0"
+    )
+    given = {"program": write(tmp_path, {"train.py": source}), "incident": replace(failed(), traced=(line,))}
+    assert best("guard_argument", options={"kinds": ["quotient"]}, **given) is None  # type: ignore[arg-type]
+    proposal = best("stable_form", **given)  # type: ignore[arg-type]
+    assert proposal is not None
+    after = splice(source, proposal.edits) or ""
+    assert changed_lines(source, after) == ["share = torch.softmax(scores, dim=-1)"]

@@ -14,6 +14,7 @@ from explainer.fix.clue.blame import blame
 from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after
 from explainer.fix.loss.log_space import LogSpace, argument_of
+from explainer.fix.loss.written_out import softmax_written_out
 from explainer.fix.text.rewrite import operand, put_method, spell
 from explainer.model.patch import Edit
 from explainer.model.trace import NOT_FINITE
@@ -89,9 +90,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             _is_by_count(hazard, context) or (is_nan_of_finite and _is_weighted_mean(hazard, context))
         )
         is_proved = is_proved or _is_share(hazard, context)
-        if hazard.kind == LOG and _is_of_exponentials(
-            hazard, context.program, is_zero=hazard.file.statement(hazard.node) in traced
-        ):
+        if _has_another_form(hazard, traced, context.program):
             continue
         if hazard.kind in (LOG, ROOT) and is_nan_of_finite and _is_of_negative(hazard, traced):
             continue
@@ -122,6 +121,14 @@ def _place_of(hazard: Hazard, program: Program) -> tuple[ast.AST | None, str]:
     return program.names(hazard.file).function_of(hazard.node), ast.dump(hazard.argument)
 
 
+def _has_another_form(hazard: Hazard, traced: Sequence[ast.stmt], program: Program) -> bool:
+    """Whether a logarithm or a quotient is computed from the scores of its exponentials, with no floor."""
+    if hazard.kind == QUOTIENT:
+        return _is_softmax(hazard, program)
+    is_zero = hazard.file.statement(hazard.node) in traced
+    return hazard.kind == LOG and _is_of_exponentials(hazard, program, is_zero=is_zero)
+
+
 def _is_of_exponentials(hazard: Hazard, program: Program, *, is_zero: bool) -> bool:
     """Whether a logarithm is of exponentials that round to 0: a floor would leave no gradient, and their scores have one.
 
@@ -130,6 +137,13 @@ def _is_of_exponentials(hazard: Hazard, program: Program, *, is_zero: bool) -> b
     names = program.names(hazard.file)
     found = LogSpace(hazard.node, hazard.file, program).log(hazard.argument)
     return found is not None and (is_zero or any(argument_of(one, names, "exp") is not None for one in found.scores))
+
+
+def _is_softmax(hazard: Hazard, program: Program) -> bool:
+    """Whether exponentials are divided by their sum: a floor would make nothing of what a softmax makes one."""
+    nodes = (hazard.node, *hazard.file.around(hazard.node))
+    quotients = (one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div))
+    return any(softmax_written_out(one, hazard.file, program) is not None for one in quotients)
 
 
 def _is_of_negative(hazard: Hazard, traced: Sequence[ast.stmt]) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from explainer.fix.clue.blame import anomaly_node, nearness
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.loss.log_space import FUNCTIONAL, argument_of, called_with, followed
+from explainer.fix.loss.written_out import softmax_written_out
 from explainer.fix.text.rewrite import operand, replace_whole, spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
@@ -63,7 +64,7 @@ def _proposal(file: SourceFile, forms: list[Stable], context: Context, reach: Re
 def _form(node: ast.Call | ast.BinOp, file: SourceFile, program: Program) -> Stable | None:
     names = program.names(file)
     if isinstance(node, ast.BinOp):
-        return _quotient(node, file, names) if isinstance(node.op, ast.Div) else None
+        return _quotient(node, file, program) if isinstance(node.op, ast.Div) else None
     argument = argument_of(node, names, "log")
     if argument is not None:
         return _logarithm(node, argument, file, program)
@@ -134,20 +135,12 @@ def _softplus(node: ast.expr, inner: ast.expr, file: SourceFile, names: Names) -
     return Stable(node, text, "adds 1 to an exponential, which overflows above 88", ("Exp", "Log", "Log1P", "Add"))
 
 
-def _quotient(node: ast.BinOp, file: SourceFile, names: Names) -> Stable | None:
+def _quotient(node: ast.BinOp, file: SourceFile, program: Program) -> Stable | None:
     """A softmax or a sigmoid written out."""
-    top = called_with(node.left, names, "exp")
-    if top is not None and isinstance(node.right, ast.Call):
-        summed = argument_of(node.right, names, "sum")
-        below = called_with(summed, names, "exp")
-        if below is None or ast.dump(below) != ast.dump(top):
-            return None
-        dims = [file.segment(one) for one in node.right.args if one is not summed]
-        dims += [file.segment(one.value) for one in node.right.keywords if one.arg in ("dim", "axis")]
-        if len(dims) != 1 or not any(one.arg == "keepdim" for one in node.right.keywords):
-            return None
-        text = f"{spell(names, 'torch.softmax')}({file.segment(top)}, dim={dims[0]})"
-        return Stable(node, text, "divides exponentials, which overflow above 88", ("Exp", "Div"))
+    names, softmax = program.names(file), softmax_written_out(node, file, program)
+    if softmax is not None:
+        why = "divides exponentials, which overflow above 88 and round to 0 below -103"
+        return Stable(node, softmax, why, ("Exp", "Div"))
     if (
         number_of(node.left, names) != 1.0
         or not isinstance(node.right, ast.BinOp)
