@@ -477,24 +477,24 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
         beside = map(_left_out, dropped(processes, root, of_all=False))
         caught = next(_caught_before(processes, root), None) or next(beside, None)
         is_exit = incident.exceptions[-1].type.rpartition(".")[2] in _EXITS
-        return caught or (_ended_by(processes) if is_exit else None)
+        return caught or (_ended_by(processes, root) if is_exit else None)
     raised = _raised(incident, processes) if incident is not None else None
     if raised is not None:
         return raised
     if incident is None:
-        return next(seen_without_a_word(processes, root), None) or (_ended_by(processes) if run.status else None)
+        return next(seen_without_a_word(processes, root), None) or (_ended_by(processes, root) if run.status else None)
     kinds = {CROSSED} if run.report is not None and run.report.findings and _warns_elsewhere(run.report) else None
     seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
     if seen is not None:
         return with_trace(incident, seen)
     # What a program printed of batches that it left out need not be a word of why.
     is_open = run.status != 0 and (run.report is None or not run.report.findings)
-    return next(seen_without_a_word(processes, root), None) or _ended_by(processes) if is_open else None
+    return next(seen_without_a_word(processes, root), None) or _ended_by(processes, root) if is_open else None
 
 
-def _ended_by(processes: Sequence[ProcessReport]) -> Incident | None:
+def _ended_by(processes: Sequence[ProcessReport], root: str) -> Incident | None:
     """What a program caught last before it ended with a status of its own: `except Exception: sys.exit(1)`."""
-    last = next(caught_last(processes), None)
+    last = next(caught_last(processes, root), None)
     if last is None:
         return None
     return _with_fact(_of_failure(last), CAUGHT, "the program caught this, made no further step, and ended")

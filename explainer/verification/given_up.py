@@ -141,18 +141,26 @@ def _caught(failure: Failure, root: str) -> tuple[SourceFile, ast.Try, Program] 
     return next(((*one, program) for one in found if one is not None), None)
 
 
-def caught_last(processes: Sequence[ProcessReport]) -> Iterator[Failure]:
+def caught_last(processes: Sequence[ProcessReport], root: str) -> Iterator[Failure]:
     """What traced processes caught last, with no step behind it, or again and again and nothing else.
 
-    Not a want of memory, and not what tries out the machine.
+    Not a want of memory, not what tries out the machine, and not what a library asked torch for and caught itself.
     """
     for process in processes:
         made = sum(count for _, count in process.steps)
         told = [one for one in process.failures if one.where == "raised" and one.text]
         told = [one for one in told if not _is_memory(one) and not _is_probe(one)]
         is_one = len(told) >= MANY and len({(one.type, one.message) for one in told}) == 1
-        if told and (is_one or sum(count for _, count in told[-1].steps) == made):
+        is_last = bool(told) and (is_one or sum(count for _, count in told[-1].steps) == made)
+        if is_last and (_is_asked_for(told[-1]) or _caught(told[-1], root) is not None):
             yield told[-1]
+
+
+def _is_asked_for(failure: Failure) -> bool:
+    """Whether a line of the program's own called what torch refused."""
+    records = [record for one in read_text(failure.text) for record in one.exceptions]
+    frames = [one for one in (records[-1].frames if records else ()) if one.library not in ("torch", "python")]
+    return bool(frames) and frames[-1].library is None
 
 
 def left_out_of_loss(process: ProcessReport, root: str) -> Iterator[Failure]:
