@@ -17,7 +17,6 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
-    "distributed/collective-timeout/stops-by-its-own-score": "that the ranks took different paths a run tells",
     "inplace/cache-updated-in-training/filled-in-training": "which line fills the cache only a trace tells",
     "precision/dtype-mismatch/sampled-beside-autocast": "the dtypes of the operands are seen in the live program",
     "shape/index-out-of-range/classes-of-a-part": "which class was refused, of how many, the live program says",
