@@ -497,7 +497,7 @@ def _ended_by(processes: Sequence[ProcessReport], root: str) -> Incident | None:
     last = next(caught_last(processes, root), None)
     if last is None:
         return None
-    return _with_fact(_of_failure(last), CAUGHT, "the program caught this, made no further step, and ended")
+    return _with_fact(_of_failure(last), CAUGHT, "the program caught this, and ended with a status of its own")
 
 
 def _tells(traced: Mapping[str, Any], kinds: Collection[str] | None) -> bool:

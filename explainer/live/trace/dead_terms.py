@@ -27,6 +27,7 @@ _SCALED = frozenset(
 )
 # What they reduce is a list of terms only where it was stacked: in `(new - old).mean()` what is old is meant to be a constant.
 _REDUCED = frozenset(("sum", "mean"))
+_LINEAR = _SUMS | _SCALED | _REDUCED
 # What a program cuts in so many words is meant; but a term that is computed from `.data` of weights alone can mean nothing.
 _ON_PURPOSE = frozenset(("detach", "detach_", "data"))
 
@@ -93,7 +94,7 @@ class DeadTerms:
         queue, seen = [number], {number}
         while queue and len(seen) < MAX_LOOKED_AT:
             operation = self._flow.get(queue.pop())
-            if operation is None or operation.name not in _SUMS | _SCALED | _REDUCED:
+            if operation is None or operation.name not in _LINEAR:
                 continue
             for one in operation.inputs:
                 below = self._flow.get(one)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from explainer.source.file import SourceFile
 from explainer.source.name import Function
 from explainer.source.program import Program
-from explainer.source.setting.setting import read_document
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value, bind_call, reaching
 
@@ -131,8 +130,8 @@ def _words(value: Value, resolver: Resolver, depth: int) -> Iterator[str]:
 
 def _targets(program: Program) -> Iterator[Target]:
     """The entries of configuration files that are the dotted name of one of the program's classes."""
-    for text in program.texts:
-        for one in read_document(text).settings if any(word in text.text for word in _TARGETS) else ():
+    for document in program.documents():
+        for one in document.settings if any(word in document.file.text for word in _TARGETS) else ():
             if isinstance(one.value, str) and _DOTTED.fullmatch(one.value):
                 found = program.find_class(one.value)
                 if found is not None and _is_there(one.value, found[0], program):

@@ -26,6 +26,8 @@ _CACHE = re.compile(r"cache|past_?key|(?<![a-z])kv(?![a-z])", re.IGNORECASE)
 
 def propose(context: Context) -> Iterator[Proposal]:
     """One edit for each condition under which a traced write fills a cache."""
+    if not context.has_failed:
+        return
     program = context.program
     writes = [
         (line.says, file, statement)
@@ -33,9 +35,7 @@ def propose(context: Context) -> Iterator[Proposal]:
         for line, file, statement in traced_statements(kind, context, guesses=True)
     ]
     written: set[ast.AST] = {statement for _, _, statement in writes} | {scope_of(one, file) for _, file, one in writes}
-    if not context.has_failed or not writes:
-        return
-    for file in program.parsed():
+    for file in program.parsed() if writes else ():
         for node in file.walk():
             if not isinstance(node, ast.If) or node.orelse or not _asks_for_cache(node.test):
                 continue

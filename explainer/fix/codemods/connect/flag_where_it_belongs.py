@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, remove_statement
+from explainer.fix.text.rewrite import in_block
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
@@ -29,7 +30,6 @@ _COMPUTED = {
 }
 
 Place = tuple[SourceFile, ast.stmt]
-_INDENT = "    "
 _PUT_BACK = "Put the flag back for leaves alone: `if x.is_leaf: x.requires_grad_(False)`"
 _EACH = "[one.detach() for one in {name}]"
 _VALUES = "{{key: value.detach() for key, value in {name}.items()}}"
@@ -52,9 +52,8 @@ def propose(context: Context) -> Iterator[Proposal]:
                 belief=2.0,
             )
         elif not state and _is_put_back(owner, statement, file):
-            block = f"if {name}.is_leaf:\n{' ' * statement.col_offset}{_INDENT}{file.segment(statement)}"
             yield Proposal(
-                edits=(edit_of(file, statement, block),),
+                edits=in_block(file, [statement], f"if {name}.is_leaf:"),
                 culprit=culprit_of(
                     file, statement, f"puts the flag of `{name}` back, which may be the result of layers"
                 ),
