@@ -336,7 +336,9 @@ def sharpen(job: Job, run: Run, tell: Callable[[str], None], on_output: OnOutput
     if run.is_asked or (run.report is not None and run.report.findings and not _is_traceable(run.report)):
         return run
     tell("tracing: the same command again, each operation watched")
-    watch = replace(job.watch, past=steps_so_far(run.processes) if run.status else first_steps(run, job), trace=True)
+    is_open = run.report is None or not run.report.findings
+    past = steps_so_far(run.processes) if run.status else first_steps(run, job)
+    watch = replace(job.watch, past=past, trace=True, caught=is_open)
     proof = verify_command(job.command, job.root, watch, on_output)
     incident = _traced(run, proof.processes, job.root)
     if incident is None:

@@ -20,6 +20,10 @@ def start() -> None:
     recorder = record.Recorder(options)
     recorder.install()
     after_import("torch", lambda _: arm(recorder, options))
+    if options.get("caught"):
+        from . import caught
+
+        caught.watch(lambda error: recorder.note(error, "raised"))
 
 
 def arm(recorder: Any, options: dict[str, Any]) -> None:

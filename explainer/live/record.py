@@ -40,7 +40,9 @@ def _text(error: BaseException, *, is_whole: bool) -> str:
     if is_bare and not is_whole and error.__cause__ is None and error.__context__ is None:
         text = _HEADING + text
     if not is_whole and text.startswith(_HEADING):
-        stack = traceback.extract_stack(sys._getframe(1))  # noqa: SLF001 - the only way to the running frames
+        # Of the running frames those above the first one that it has come to.
+        outer = trace.tb_frame.f_back if trace is not None else None
+        stack = traceback.extract_stack(outer or sys._getframe(1))  # noqa: SLF001 - the only way to the running frames
         above = [one for one in stack if not is_ours(one.filename)]
         text = _HEADING + "".join(traceback.format_list(above)) + text.removeprefix(_HEADING)
     return text[-MAX_TEXT:]

@@ -40,6 +40,7 @@ class Watch:
 
     With `trace` each operation is traced too, and compiled code runs eagerly. A twin runs eagerly, without activation
     checkpointing, on copies of saved tensors; `exact` has compiled code draw the random numbers that eager code draws.
+    With `caught` also what the program catches by a handler for everything is noted, whoever raised it.
     `first_backward` keeps the gradients that the first backward leaves, which is before the first step. With `run_on` the
     program goes on for that many seconds once it has made its steps, unless it ends before. `place` are variables that choose
     the devices; `is_silent` that the program had ended well: a whole run is past any failure, and may have fewer steps where it
@@ -55,6 +56,7 @@ class Watch:
     is_twin: bool = False
     exact: bool = False
     trace: bool = False
+    caught: bool = False
     first_backward: bool = False
     run_on: float = 0.0
     is_stopped: IsStopped | None = None
@@ -85,7 +87,7 @@ def verify_command(
 
     options = {
         "folder": folder, "mode": "trace" if watch.trace else "verify", "steps": watch.steps, "past": dict(watch.past),
-        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact, "first_backward": watch.first_backward, "run_on": watch.run_on, "told": on_step is not None,
+        "scratch": folder, "guarded": root if guard is not None and guard.why_not is None else "", "quiet": not watch.allow_writes, "seed": not watch.trace, "twin": watch.is_twin, "exact": watch.exact, "first_backward": watch.first_backward, "caught": watch.caught, "run_on": watch.run_on, "told": on_step is not None,
     }  # fmt: skip
     base = {"PYTHONHASHSEED": "0", **os.environ, **dict(watch.place)}
     base.update({} if watch.allow_writes else _QUIET)
