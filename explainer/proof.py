@@ -49,9 +49,9 @@ SAVED = frozenset(
 )  # fmt: skip
 # Fixes that take a cut away. What trained beside it, on the same values, has the gradients that it had, or the cut was meant for it.
 RECONNECTS = frozenset({"keep-the-tensor", "keep-what-was-traced", "compute-in-torch"})
-# What a ratio of new to old probabilities takes as the old ones is a constant. With its graph the first step, where both are the
-# same, had the derivatives of both, which cancel: its loss was right, and its gradients were not.
-OLD_POLICY = frozenset({"act-without-grad", "detach-the-old-policy"})
+# What a ratio of new to old probabilities takes as the old ones is a constant, and so is what a network is held against of what it
+# said before. With its graph the first step had the derivatives of both: its loss was right, and its gradients were not.
+OF_THE_PAST = frozenset({"act-without-grad", "detach-the-old-policy", "detach-own-responses"})
 # What rounds to 0 has no gradient behind a floor either.
 _UNDERFLOWS = frozenset({"nan/log-of-zero", "nan/exp-overflow"})
 _SAME_LOSS = 1e-4
@@ -245,7 +245,7 @@ def prove(
         proof = replace(proof, verdict=RED, reasons=(why,))
     # The non-reentrant form lets a segment without a graph pass: what starves behind it fell silent by that.
     is_quiet = target.is_silent or choice.finding.cause.startswith("inplace/") or _chooses_form(choice.fix)
-    is_compared = _is_compared(target.before, proof) and not _is_of_old_policy(choice.fix)
+    is_compared = _is_compared(target.before, proof) and not _is_of_the_past(choice.fix)
     # At the first step, which is compared, what is carried had no gradient yet.
     is_compared = is_compared and not (choice.finding.cause == CARRIED and any(_never_given(proof)))
     if proof.verdict == GREEN and (is_quiet or (cuts_graph(choice.fix) and not is_compared)):
@@ -274,8 +274,8 @@ def _never_given(proof: Verification) -> Iterator[bool]:
     return (not one.given for each in proof.processes for one in each.parameters if one.trains)
 
 
-def _is_of_old_policy(fix: Fix) -> bool:
-    return fix.id.partition("~")[0] in OLD_POLICY
+def _is_of_the_past(fix: Fix) -> bool:
+    return fix.id.partition("~")[0] in OF_THE_PAST
 
 
 def _warned_of(target: Target, cause: str, job: Job, proof: Verification) -> str | None:
@@ -311,7 +311,7 @@ def _worse_than_before(target: Target, choice: Choice, root: str, proof: Verific
     pair = _first_losses(target.before or (), proof.processes) if _may_mean_another(target, choice) else None
     if pair is not None and not math.isclose(*pair, rel_tol=_SAME_FORWARD, abs_tol=_SAME_FORWARD):
         return f"the first loss is {pair[1]:.6g}, and was {pair[0]:.6g}: another name meant what was written"
-    if _is_of_old_policy(choice.fix):
+    if _is_of_the_past(choice.fix):
         meant, loss = compare_runs("", target.before or (), proof.processes).loss
         if meant is not None and loss is not None and not math.isclose(meant, loss, rel_tol=_SAME_LOSS):
             return f"the loss of the first step is {loss:.6g}, and was {meant:.6g}: the edit changes more than what is derived"

@@ -49,7 +49,8 @@ def plan_fixes(finding: Finding, cause: Cause, context: Context, faults: list[st
             fixes.append(_fix(rule, proposal, patch, [one.id for one in fixes]))
     seen = _witnessed(cause, context, faults)
     if evidence is None:
-        told = traced_first({(one.file, one.line): one for one in finding.culprits}, finding.cause, context)
+        told = {(one.file, one.line): one for one in finding.culprits}
+        told = traced_first(told, finding.cause, context, is_open=True)
         return replace(
             finding,
             culprits=tuple(told.values())[:MAX_CULPRITS],

@@ -30,6 +30,7 @@ COUNTED = "counted"
 AGAIN = "again"
 REDRAWN = "redrawn"
 ONCE = "once"
+ONCE_MADE = "once-made"
 REPLAYED = "replayed"
 EXPANDED = "expanded"
 JOINED = "joined"
@@ -91,7 +92,7 @@ class TracedLine:
     - `not-finite` (the first such value), `freed` (the backward that used the graph up), `parted` (where a checkpoint's
       replay differs)
     - `carried` (made what a later step took up with its graph, and nothing before), `taken` (took it up), `constant` (made a
-      loss of no tensor at all), `once` (takes up in each step what was made once, with its graph)
+      loss of no tensor at all), `once` (takes up in each step what was made once, with its graph), `once-made` (made that)
     - `joined` (takes up, for a loss, the graph of another network's, which is over), `held` (what a name, `operation`, holds of
       that graph in a running function; `node` is its form, `dict[tensor]`, the line that of the backward in this function)
     - `early` (reads a tensor before it requires grad, whose gradient is asked for), `made` (makes that tensor)

@@ -34,6 +34,7 @@ from explainer.model.trace import (
     MADE,
     NOT_FINITE,
     ONCE,
+    ONCE_MADE,
     PARTED,
     READ,
     REDRAWN,
@@ -316,6 +317,8 @@ def _carried(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
         if is_once(one):
             says = f"`{one['by']}` takes up in each step what was made once, at line {one['line']}, with its graph"
             yield from _line(ONCE, {"operation": one["by"], **taken}, says)
+            says = f"`{one['operation']}` makes once what each step takes up with its graph, at line {taken['line']}"
+            yield from _line(ONCE_MADE, {**one, "guess": True}, says)
         if is_once(one) or one.get("is_shared"):
             continue
         # Where its own step computed with it too, the line is right: what keeps the result for later is to be found from it.

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from explainer.model.finding import Fix
-from explainer.proof import OLD_POLICY, RECONNECTS, cuts_graph, written_lines
+from explainer.proof import OF_THE_PAST, RECONNECTS, cuts_graph, written_lines
 from tests import forked
 from tests.verification.programs import gradfix
 
@@ -45,7 +45,7 @@ def repaired(folder: pathlib.Path, text: str) -> tuple[dict, str]:
 def test_the_edits_are_those_of_the_rules(catalog) -> None:
     """A fix that is renamed would be held to nothing, in silence."""
     known = {rule.id for name in catalog.cause_ids for rule in catalog.cause(name).fixes}
-    assert known >= RECONNECTS | OLD_POLICY
+    assert known >= RECONNECTS | OF_THE_PAST
 
 
 @pytest.mark.parametrize(

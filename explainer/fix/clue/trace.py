@@ -29,6 +29,7 @@ from explainer.model.trace import (
     LOST_LEAF,
     NOT_FINITE,
     OF_DATA,
+    ONCE_MADE,
     PARTED,
     REPLAYED,
     STARVING_CUT,
@@ -46,7 +47,7 @@ from explainer.source.place import place_of
 _SPEAKS = {
     "inplace": (WRITE, HIDDEN_WRITE, EXPANDED),
     "checkpoint": (PARTED, REPLAYED),
-    "backward": (CARRIED, JOINED, STRAYED),
+    "backward": (CARRIED, JOINED, STRAYED, ONCE_MADE),
     "no-graph": (
         GRAD_OFF,
         CUT,
@@ -75,6 +76,7 @@ _OF_ONE = {
     CONSTANT: "no-graph/loss-not-from-model",
     DATA_TERM: "no-graph/loss-not-from-model",
     CARRIED: "backward/state-carried-across-steps",
+    ONCE_MADE: "backward/graph-built-outside-loop",
     JOINED: "backward/shared-graph-two-losses",
     STRAYED: "backward/shared-graph-two-losses",
     EXPANDED: "inplace/overlapping-memory",
@@ -93,6 +95,8 @@ def traced_belief(proposal: Proposal, cause: str, context: Context) -> float:
     """How much a proposal gains because its line, or one of its edits, is what the tracer saw."""
     gained = 0.0
     for one, path in _lines(cause, context):
+        if one.kind == ONCE_MADE:
+            continue  # where to make it anew, or to cut it, is another question
         if proposal.culprit.file == path and proposal.culprit.line == one.line:
             return _BELIEF
         for edit in proposal.edits:
@@ -106,19 +110,22 @@ def traced_belief(proposal: Proposal, cause: str, context: Context) -> float:
     return gained
 
 
-def traced_first(culprits: Culprits, cause: str, context: Context, *, is_cured: bool = False) -> Culprits:
+def traced_first(
+    culprits: Culprits, cause: str, context: Context, *, is_cured: bool = False, is_open: bool = False
+) -> Culprits:
     """The guilty lines with those that the tracer saw before all others; the expression of a line that is known stays marked.
 
     Where an edit cures the lookup of a refused index, its line leads, and the line that made the index follows. So does one
     that counts positions: there is nothing wrong with them, but with the table or the length. So does the line that adds the
-    number which another one read, where an edit cures that.
+    number which another one read, where an edit cures that. What made a value once leads where the line `is_open`: no other one
+    was found in the program.
     """
     led: Culprits = {}
     after: Culprits = {}
     for one, path in _lines(cause, context):
-        if (
-            one.is_guess or one.kind == PARTED or cause in _ELSEWHERE
-        ) and culprits:  # where passes part is a symptom of what stands before it
+        is_led = is_open and one.kind == ONCE_MADE
+        # Where passes part is a symptom of what stands before it.
+        if (one.is_guess or one.kind == PARTED or cause in _ELSEWHERE) and culprits and not is_led:
             continue
         known = culprits.get((path, one.line))
         file = context.program.files.get(path)
