@@ -15,8 +15,16 @@ PARTS = "live_parts"  # the fact that is there where a run was seen to train for
 
 
 def unowned_of(processes: Sequence[ProcessReport]) -> tuple[Unowned, ...]:
-    """What any process saw; the ranks of one run see the same."""
-    return tuple(dict.fromkeys(one for process in processes for one in process.unowned))
+    """What any process saw; the ranks of one run see the same.
+
+    Not the adapter that a program puts in the place of the one that trains: that line says more.
+    """
+    return tuple(dict.fromkeys(one for process in processes for one in process.unowned if not _is_put_in(one, process)))
+
+
+def _is_put_in(one: Unowned, process: ProcessReport) -> bool:
+    adapters = [f".{switched.instead}." for switched in process.switched_adapters]
+    return bool(adapters) and all(any(adapter in name for adapter in adapters) for name in one.names)
 
 
 def with_unowned(incident: Incident, unowned: Sequence[Unowned]) -> Incident:

@@ -56,6 +56,13 @@ def step(model, x):
         ref = model(x)
     (out - ref).mean().backward()
 """
+TOO_LATE = """class Objective:
+    @contextmanager
+    def reference(self):
+        self.model.set_adapter(self.reference_name)
+        yield
+        self.model.set_adapter(self.model.active_adapter)
+"""
 BLOCK = "with torch.no_grad():\n        ref = model(batch)"
 RIGHT = {
     "the backward follows": HEAD + STEP.replace("    REST\n    loss = (out - ref).mean()\n    loss.backward()\n", "    out.mean().backward()\n"),
@@ -77,6 +84,9 @@ WRONG = {
     "a method": (HEAD + CLASS, ["result = self.model(x).sum()", "self.model.set_adapter(self.policy)", "return result"]),
     "several ends": (HEAD + DECORATED, ['model.set_adapter("policy")', 'model.set_adapter("policy")']),
     "a context": (HEAD + MANAGER, ['model.set_adapter("policy")']),
+    "what is active is read too late": (
+        HEAD + TOO_LATE, ["trained = self.model.active_adapter", "self.model.set_adapter(trained)"],
+    ),
     "a helper that is told which": (HEAD + HELPER, ['use(model, "policy")']),
 }  # fmt: skip
 

@@ -5,7 +5,8 @@
         ref = logps(model, batch)
     model.set_adapter("policy")   # new
 
-Only where a run was seen to step an optimizer for an adapter that this line had replaced each time.
+Where the call is there, and is given what is active by then, `model.set_adapter(model.active_adapter)`, that is read before the
+reference's pass. Only where a run was seen to step an optimizer for an adapter that this line had replaced each time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after, insert_before
+from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_after, insert_before
+from explainer.fix.text.rewrite import free_name
 from explainer.model.patch import Edit
 from explainer.model.verification import SWITCHED
 from explainer.source.file import SourceFile
@@ -29,6 +31,7 @@ from explainer.source.value.resolve import resolver_of
 
 _SEEN = re.compile(rf"(\S+):(\d+) {re.escape(SWITCHED)}: `([^`]+)`, since `([^`]+)` is active")
 _RESULTS = ("result", "output", "outcome")
+_ACTIVE = ("active_adapter", "active_adapters")
 
 
 class _Switch(NamedTuple):
@@ -45,7 +48,9 @@ def propose(context: Context) -> Iterator[Proposal]:
     found = [one for line in context.incident.log if (one := _SEEN.search(line.text))]
     for path, line, wanted, instead in (one.groups() for one in found):
         for switch in _switches(path, int(line), wanted, context.program):
-            edits = _restored(switch, _back(switch, wanted, context.program), context.program)
+            edits = _remembered(switch, context.program) or _restored(
+                switch, _back(switch, wanted, context.program), context.program
+            )
             if edits:
                 yield Proposal(
                     edits=edits,
@@ -114,6 +119,26 @@ def _back(switch: _Switch, wanted: str, program: Program) -> str:
         text = file.segment(call)
         return f"{text[: low - start]}{name}{text[high - start :]}"
     return f"{file.segment(call.func)}({name})"
+
+
+def _remembered(switch: _Switch, program: Program) -> tuple[Edit, ...]:
+    """The edits that read which adapter is active before another call of the function switches, where this one reads it too late."""
+    file, call = switch.file, switch.call
+    read = switch.name.value if isinstance(switch.name, ast.Subscript) else switch.name
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    is_own = isinstance(read, ast.Attribute) and owner is not None and ast.dump(read.value) == ast.dump(owner)
+    function = program.names(file).function_of(call)
+    if not is_own or not isinstance(read, ast.Attribute) or read.attr not in _ACTIVE or function is None:
+        return ()
+    others = (
+        one for one in walk_scope(function) if isinstance(one, ast.Call) and ast.dump(one.func) == ast.dump(call.func)
+    )
+    before = [one for one in others if one.lineno < call.lineno]
+    if not before:
+        return ()
+    name = free_name("trained", function)
+    text = f"{name} = {file.segment(switch.name)}"
+    return insert_before(file, file.statement(before[0]), text), edit_of(file, switch.name, name)
 
 
 def _names_for(switch: _Switch, wanted: str, program: Program) -> Iterator[str]:
