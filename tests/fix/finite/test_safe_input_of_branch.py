@@ -90,3 +90,32 @@ def test_both_branches_of_a_selection(tmp_path) -> None:
     assert changed_lines(source, after) == [
         "up = torch.where(out >= 0, out + 1, 1) ** w", "down = torch.where(out >= 0, 1, 1 - out) ** w",
     ]  # fmt: skip
+
+
+SERIES = """def both(x):
+    big = x.abs()
+    a = torch.where(x > 1e-4, x.sin() / x, 1 - big / 6)
+    b = torch.where(OTHER, (1 - x.cos()) / big, 0.5 - big / 24)
+    return (a + b).sum()
+loss = both(out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "lines"),
+    [
+        (
+            "x > 1e-4",
+            [
+                "a = torch.where(x > 1e-4, x.sin() / torch.where(x > 1e-4, x, 1), 1 - big / 6)",
+                "b = torch.where(x > 1e-4, (1 - x.cos()) / torch.where(x > 1e-4, big, 1), 0.5 - big / 24)",
+            ],
+        ),
+        ("x > 1e-3", ["b = torch.where(x > 1e-3, (1 - x.cos()) / torch.where(x > 1e-3, big, 1), 0.5 - big / 24)"]),
+    ],
+    ids=["one condition", "two conditions"],
+)
+def test_selections_by_one_condition(tmp_path, other: str, lines: list[str]) -> None:
+    """Where one of them throws a value away the other does too: with one left, the gradient is still NaN."""
+    source = f"{HEAD}{SERIES.replace('OTHER', other)}loss.backward()\n"
+    assert changed_lines(source, rewritten(tmp_path, "safe_input_of_branch", source, "loss.backward()")) == lines

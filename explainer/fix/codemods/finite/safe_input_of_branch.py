@@ -33,6 +33,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     groups: dict[ast.AST, list[tuple[Hazard, Proposal]]] = defaultdict(list)
+    alike: dict[tuple[str, ast.AST | None, str], list[Proposal]] = defaultdict(list)
     for hazard in find_hazards(context.program, with_negative=True):
         selection = selection_of(hazard.node, hazard.file, context.program) if hazard.kind in _NAMES else None
         if selection is None or _is_safe_already(hazard):
@@ -48,19 +49,28 @@ def propose(context: Context) -> Iterator[Proposal]:
             belief=blame(hazard, context) + 0.8,
         )
         groups[selection.node].append((hazard, proposal))
+        function = context.program.names(hazard.file).function_of(hazard.node)
+        alike[hazard.file.path, function, selection.condition].append(proposal)
         yield proposal
     for found in groups.values():
         yield from _both_branches(found)
+    for proposals in alike.values():
+        yield from _together(proposals)
 
 
 def _both_branches(found: Sequence[tuple[Hazard, Proposal]]) -> Iterator[Proposal]:
     """What one selection throws away of each of its branches: with one of them left, the NaN comes from there."""
-    singular = [one for hazard, one in found if hazard.kind != QUOTIENT]
-    if len(singular) > 1 and not any(
-        one.start < other.end and other.start < one.end for one, other in combinations([each.edits[0] for each in singular], 2)
-    ):  # fmt: skip
-        first = max(singular, key=lambda one: one.belief)
-        yield replace(first, edits=tuple(each.edits[0] for each in singular), belief=first.belief + 0.3)
+    yield from _together([one for hazard, one in found if hazard.kind != QUOTIENT])
+
+
+def _together(found: Sequence[Proposal]) -> Iterator[Proposal]:
+    """One edit for several values that are selected by one condition, which is met by all of them or by none."""
+    edits = [one.edits[0] for one in found]
+    if len(edits) > 1 and not any(
+        one.start < other.end and other.start < one.end for one, other in combinations(edits, 2)
+    ):
+        first = max(found, key=lambda one: one.belief)
+        yield replace(first, edits=tuple(edits), belief=first.belief + 0.3)
 
 
 def _safe_text(hazard: Hazard, selection: Selection, where: str) -> str:
