@@ -74,3 +74,51 @@ def test_a_model_that_is_built_for_the_tokenizer(tmp_path: pathlib.Path) -> None
         "config = BertConfig(vocab_size=len(tokenizer))", "table = nn.Embedding(len(tokenizer), 8)",
     ]  # fmt: skip
     assert rewritten(tmp_path, "resize_for_tokens", after) == after
+
+
+APART = """from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+
+def load_tokenizer(base):
+    tok = AutoTokenizer.from_pretrained(base)
+    if tok.pad_token is None:
+        tok.add_special_tokens({"pad_token": "<pad>"})
+    return tok
+
+
+def base_model():
+    return LlamaForCausalLM(LlamaConfig())
+
+
+def main(base):
+    tokenizer = load_tokenizer(base)
+    model = base_model()
+    train(model, tokenizer)
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [APART, APART.replace("    model = base_model()\n", "").replace("    tokenizer = load", "    model = base_model()\n    tokenizer = load")],
+    ids=["the model behind", "the model before"],
+)  # fmt: skip
+def test_a_tokenizer_that_a_helper_loads(tmp_path: pathlib.Path, source: str) -> None:
+    """Where both are there, and not in the helper."""
+    after = rewritten(tmp_path, "resize_for_tokens", source)
+    assert changed_lines(source, after) == [RESIZED]
+    assert after.endswith(f"    {RESIZED}\n    train(model, tokenizer)\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    train(", "    teacher = base_model()\n    train("),
+        ("    train(", "    other = load_tokenizer(base)\n    train("),
+        ("return tok\n", "return wrap(tok)\n"),
+    ],
+    ids=["two models", "two tokenizers", "something else comes back"],
+)
+def test_a_helper_whose_model_is_not_known(tmp_path: pathlib.Path, old: str, new: str) -> None:
+    """Which model lacks the rows is then not told."""
+    source = APART.replace(old, new)
+    assert rewritten(tmp_path, "resize_for_tokens", source) == source

@@ -14,7 +14,7 @@ from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert
 from explainer.source.file import SourceFile
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, walk_scope
 from explainer.source.value.lineage import before, block_of, scope_of, statements_of
 from explainer.source.value.resolve import resolver_of
 
@@ -69,10 +69,52 @@ def _resized(call: ast.Call, file: SourceFile, tokenizer: str, program: Program)
         return
     loads = [one for one in block if _loads_model(one)]
     if added not in block or len(loads) != 1:
+        if not loads:
+            yield from _beside_loaded(call, file, tokenizer, program)
         return
     last = max(added, loads[0], key=block.index)
     model = dotted_name(loads[0].targets[0])  # type: ignore[attr-defined]
     yield _proposal(last, model or "", call, file, tokenizer)
+
+
+def _beside_loaded(call: ast.Call, file: SourceFile, tokenizer: str, program: Program) -> Iterator[Proposal]:
+    """Where a function adds the tokens and returns the tokenizer: in the one place that calls it and makes a model too."""
+    function = program.names(file).function_of(call)
+    returned = (
+        [one.value for one in walk_scope(function) if isinstance(one, ast.Return)] if function is not None else []
+    )
+    if function is None or not returned or any(dotted_name(one) != tokenizer for one in returned):
+        return
+    calls = resolver_of(program).calls_of(function, file)
+    if len(calls) != 1:
+        return
+    where, caller = calls[0]
+    taken = where.statement(caller)
+    block = list(block_of(taken, where))
+    if not isinstance(taken, ast.Assign) or taken.value is not caller or taken not in block:
+        return
+    name = dotted_name(taken.targets[0]) if len(taken.targets) == 1 else None
+    models = [(one, model) for one in block if (model := _model_made(one, where, program)) is not None]
+    if name is not None and len(models) == 1:
+        statement, model = models[0]
+        text = f"{model}.{_RESIZE}(len({name}))"
+        yield Proposal(
+            edits=(insert_after(where, max(taken, statement, key=block.index), text),),
+            culprit=culprit_of(file, call, f"adds tokens to `{tokenizer}`, for which `{model}` has no rows"),
+            belief=2.0,
+        )
+
+
+def _model_made(statement: ast.stmt, file: SourceFile, program: Program) -> str | None:
+    """The name of the model of transformers that a statement makes, itself or by a function of the program."""
+    name = (
+        dotted_name(statement.targets[0]) if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    )
+    if name is None or not isinstance(statement, ast.Assign):
+        return None
+    made = [one.node for one in resolver_of(program).constructors_of(Value(statement.value, file))]
+    made = [one for one in made if isinstance(one, ast.Call)]
+    return name if made and all(map(_is_model, made)) else None
 
 
 def _proposal(behind: ast.stmt, model: str, call: ast.Call, file: SourceFile, tokenizer: str) -> Proposal:
@@ -88,15 +130,8 @@ def _made_before(added: ast.stmt, file: SourceFile, program: Program) -> Iterato
     scope = scope_of(added, file, program)
     inside = set(block_of(added, file))
     for one in statements_of(scope) if scope is not None else ():
-        name = dotted_name(one.targets[0]) if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
-        if name is None or not isinstance(one, ast.Assign) or one in inside or not before(one, added):
-            continue
-        made = [
-            each
-            for each in resolver_of(program).constructors_of(Value(one.value, file))
-            if isinstance(each.node, ast.Call)
-        ]
-        if made and all(_is_model(each.node) for each in made):
+        name = _model_made(one, file, program) if one not in inside and before(one, added) else None
+        if name is not None:
             yield name
 
 
