@@ -45,6 +45,7 @@ LOST_LEAF = "lost-leaf"
 COMBINED = "combined"
 CUT_STATE = "cut-state"
 DATA_TERM = "data-term"
+SAVED_CONSTANT = "saved-constant"
 
 SHARING = "from_numpy"
 """The operation of a hidden write into an array whose memory a tensor shares, as `live.trace.shared` writes it."""
@@ -104,6 +105,7 @@ class TracedLine:
     - `counted` (a backward whose gradients stay where the one of an `again` line adds the same ones to them)
     - `redrawn` (checkpoints a segment whose replay draws other random numbers than its first pass)
     - `replayed` (gives other values when a checkpointed segment runs again, checkpoints such a segment, or writes what it reads)
+    - `saved-constant` (the forward of a custom Function, `operation`, which saves what it computes and is derived twice)
     - `expanded` (makes a tensor whose rows share memory, of which the program writes one)
     - `drawn` (a sample of what the model computes, without the gradient that its distribution could give)
     - `scheduled` (the way to the line, the last of them, that makes a schedule), `idle` (there makes the optimizer of it, which

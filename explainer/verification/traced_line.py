@@ -40,6 +40,7 @@ from explainer.model.trace import (
     REDRAWN,
     REPLAYED,
     RESULTS,
+    SAVED_CONSTANT,
     SHARING,
     STARVING_CUT,
     STARVING_OFF,
@@ -73,6 +74,7 @@ SILENT = frozenset(
         EXPANDED,
         LOST_LEAF,
         CUT_STATE,
+        SAVED_CONSTANT,
     )
 )
 
@@ -182,6 +184,9 @@ def _written(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     for one in traced.get("expanded") or ():
         says = f"`{one['operation']}` makes rows that are one row in memory, and line {one['write']['line']} writes one of them: {_ALL_ROWS}"
         yield from _line(EXPANDED, one, says)
+    for one in traced.get("saved_constants") or ():
+        says = f"what the forward of `{one['operation']}` computes and saves is a constant when its backward is derived again: the second derivative lacks a part"
+        yield from _line(SAVED_CONSTANT, {**one, "saved": None}, says)
 
 
 def _early(traced: Mapping[str, Any]) -> Iterator[TracedLine]:

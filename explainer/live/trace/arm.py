@@ -22,6 +22,7 @@ def arm(torch: Any, *, finite: bool = True, late: bool = False) -> tuple[Tracer,
     _watch_engine(torch, tracer, undo)
     _watch_threads(tracer, undo)
     _watch_steps(torch, tracer, undo)
+    tracer.saved_constants.watch(undo)
     from torch.utils import checkpoint
 
     _replace(torch, "from_numpy", tracer.watched(torch.from_numpy), undo)  # which tells no mode of itself

@@ -47,6 +47,7 @@ def silent(tracer: Tracer) -> dict[str, Any]:
         ],
         "redrawn": [{"operation": "checkpoint", **describe(place)} for place in tracer.replays.redrawn()],
         "expanded": tracer.account.expanded(tracer.expanded.told()),
+        "saved_constants": tracer.saved_constants.told(),
         "lost_leaves": [{**operation_told(made), "read": describe(place)} for made, place in tracer.lost_leaves.told()],
         "counted": [
             {"operation": "backward", **describe(early), "again": describe(late)}

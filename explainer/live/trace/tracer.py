@@ -46,6 +46,7 @@ from .place import Place, Places
 from .recurrence import Recurrence
 from .replay import Replays
 from .sampled_terms import SampledTerms
+from .saved_constants import SavedConstants
 from .scalars import Scalars
 from .shared import SHARING, Shared
 from .silenced import Silenced
@@ -106,6 +107,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         self._shared = Shared()
         self.lent = Lent(self.flow)
         self.expanded = Expanded()
+        self.saved_constants = SavedConstants(torch, self.flow, self._places)
         self.early = Early(self.flow)
         self.joined = Joined(torch, self.flow)
         self.lost_leaves = LostLeaves(torch, self.flow, self._places)
