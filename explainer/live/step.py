@@ -37,6 +37,7 @@ from .unfrozen import Unfrozen
 from .unloaded import Unloaded
 from .unowned import Unowned
 from .unscaled import Unscaled
+from .unsynced import Unsynced
 
 MAX_STEPS_KEPT = 200
 LOOKS = 3
@@ -69,6 +70,7 @@ def watch(recorder: Any, options: dict[str, Any]) -> None:
     watcher.switched_adapters.watch()
     watcher.segments.watch()
     watcher.narrow_reductions.watch()
+    watcher.unsynced.watch()
 
 
 class Watcher:
@@ -115,6 +117,7 @@ class Watcher:
         self.stuck = Stuck(self._key, lambda key: self._steps.get(key, 0))
         self.narrow_reductions = NarrowReductions(sys.modules["torch"], lambda: bool(self.skipped.used()))
         self.unfrozen = Unfrozen(self._key, lambda key: self._steps.get(key, 0))
+        self.unsynced = Unsynced(sys.modules["torch"])
 
     def _key(self, optimizer: Any) -> str:
         """A name for an optimizer: its place in the order of first steps, and its class."""
@@ -155,6 +158,7 @@ class Watcher:
         self.segments.before_step(optimizer)
         self.stuck.before_step(optimizer)
         self.unfrozen.before_step(optimizer)
+        self.unsynced.before_step(optimizer)
         self.narrow_reductions.before_step()
         self._look(optimizer)
 
@@ -225,6 +229,7 @@ class Watcher:
             "switched_adapters",
             "stuck",
             "unfrozen",
+            "unsynced",
             "narrow_reductions",
         ):
             if told := getattr(self, name).at_the_end():

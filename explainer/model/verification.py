@@ -25,6 +25,7 @@ FROZEN = "loads an adapter for inference whose weights an optimizer was given"  
 CHANGES_NOTHING = "have changed nothing"  # likewise
 REDUCES = "reduces gradients in float16, in which they vanish"  # likewise
 COMES_LATE = "that came to train in"  # likewise
+THAWED = "wraps a module of which more trains by now than DDP averages"  # likewise
 SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 GOES_WITHOUT = "was refused the state that it loads, and the program went on without it"  # likewise
@@ -349,6 +350,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsynced:
+    """Parameters that were frozen when DDP wrapped their module, and train since: it averages none of their gradients.
+
+    `sums` is what one of them held before its steps, from the second on, on this rank. The line wrapped the module.
+    """
+
+    module: str
+    names: tuple[str, ...]
+    sums: tuple[float, ...]
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdleAdapter:
     """An adapter of PEFT that no step trained; `instead` are those that were active, where it was added and never activated.
 
@@ -432,6 +448,7 @@ class ProcessReport:
     switched_adapters: tuple[IdleAdapter, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     unfrozen: tuple[Unfrozen, ...] = ()
+    unsynced: tuple[Unsynced, ...] = ()
     narrow_reductions: tuple[NarrowReduction, ...] = ()
     idle_schedules: tuple[IdleSchedule, ...] = ()
     traced: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -29,6 +29,7 @@ from explainer.model.verification import (
     SCHEDULES_IDLE,
     STEPS_PAST,
     SWITCHED,
+    THAWED,
     WRITES_GIVEN,
     Dropped,
     EarlyClip,
@@ -43,11 +44,13 @@ from explainer.model.verification import (
     Refused,
     Renewed,
     Unloaded,
+    Unsynced,
 )
 from explainer.verification.command import Ended
 from explainer.verification.refused import why_refused
 
 MAX_NAMES = 3
+_DRIFT = 1e-6  # of a sum in float64, of values that are the same bits where they are averaged
 LEAST_SHARE = 0.25  # of the steps of a whole run: a policy that learns to end its episodes makes fewer
 _MISSCALED = {  # by the kinds of `live.misscaled`
     "clipped": f"{CLIPS_SCALED} of {{factor}}",
@@ -75,7 +78,7 @@ def judge(
     past the steps that the optimizers had made when it failed (`past`; of a program that did not, `is_silent`, a whole run with
     a share of them is enough), or zero gradients where another optimizer trains.
     """
-    reasons = [reason for one in processes for reason in _faults(one)]
+    reasons = [*(reason for one in processes for reason in _faults(one)), *_apart(processes)]
     if not ended.status:
         reasons.extend(_ends(processes))
     # A watched process leaves with 0 once it has made its steps; a launcher may still report the others' end.
@@ -110,12 +113,13 @@ def _first_line(failure: Failure) -> str:
 def silent_faults(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     """What is wrong with a run that ended well: nothing trains, or what was trained is not finite."""
     faults = [reason for one in processes for reason in _faults(one)]
-    return tuple(dict.fromkeys([*faults, *_ends(processes)]))
+    return tuple(dict.fromkeys([*faults, *_apart(processes), *_ends(processes)]))
 
 
 def faults_without_a_word(processes: Sequence[ProcessReport]) -> tuple[str, ...]:
     """What the libraries let through in a run: gradients scaled wrongly, weights that were not loaded, steps left out."""
-    return tuple(dict.fromkeys(reason for one in processes for reason in _silent_faults(one)))
+    faults = [reason for one in processes for reason in _silent_faults(one)]
+    return tuple(dict.fromkeys([*faults, *_apart(processes)]))
 
 
 def _ends(processes: Sequence[ProcessReport]) -> Iterator[str]:
@@ -213,6 +217,17 @@ def _gradient_faults(process: ProcessReport) -> Iterator[str]:
         yield f"{what} {COMES_LATE} {plain_name(late.optimizer)} after step {late.at} got no gradient in the {late.steps} steps since"
 
 
+def _apart(processes: Sequence[ProcessReport]) -> Iterator[str]:
+    """What DDP does not average, where the ranks hold other values of it by now: a program may average it by itself."""
+    told: dict[tuple[str | None, int | None, tuple[str, ...]], Unsynced] = {}
+    for one in (each for process in processes for each in process.unsynced):
+        first = told.setdefault((one.file, one.line, one.names), one)
+        if any(
+            not math.isclose(*pair, rel_tol=_DRIFT, abs_tol=_DRIFT) for pair in zip(first.sums, one.sums, strict=False)
+        ):
+            yield f"{place_of(one)} {THAWED}: {_some(one.names)} of {one.module} differ between the ranks"
+
+
 def _adapter_faults(process: ProcessReport) -> Iterator[str]:
     """Adapters of PEFT that no step trains."""
     for added in () if process.is_stopped else process.idle_adapters:
@@ -234,7 +249,8 @@ def place_of(
     | Refused
     | Dropped
     | IdleAdapter
-    | IdleSchedule,
+    | IdleSchedule
+    | Unsynced,
 ) -> str:
     """The file, by its own name, and the line at which something went wrong without a word."""
     return f"{os.path.basename(one.file or '?')}:{one.line}"

@@ -32,6 +32,7 @@ from explainer.model.verification import (
     Unfrozen,
     Unloaded,
     Unowned,
+    Unsynced,
 )
 from explainer.verification.module import modules_of
 from explainer.verification.traced import with_trace
@@ -70,6 +71,10 @@ def _idle_schedule(raw: dict[str, Any]) -> IdleSchedule:
     return IdleSchedule(**{**raw, **ways, "idle": Place(**raw["idle"])})
 
 
+def _unsynced(raw: dict[str, Any]) -> Unsynced:
+    return Unsynced(**{**raw, "names": tuple(raw["names"]), "sums": tuple(raw["sums"])})
+
+
 def report_of(raw: dict[str, Any]) -> ProcessReport:
     """The report of a process, from the plain data that `live/` keeps."""
     parameters = tuple(
@@ -104,6 +109,7 @@ def report_of(raw: dict[str, Any]) -> ProcessReport:
         switched_adapters=tuple(IdleAdapter(**one) for one in raw.get("switched_adapters", ())),
         narrow_reductions=tuple(NarrowReduction(**one) for one in raw.get("narrow_reductions", ())),
         unfrozen=tuple(Unfrozen(**one) for one in raw.get("unfrozen", ())),
+        unsynced=tuple(_unsynced(one) for one in raw.get("unsynced", ())),
         stuck=tuple(Stuck(**one) for one in raw.get("stuck", ())),
         idle_schedules=tuple(_idle_schedule(one) for one in raw.get("idle_schedules", ())),
         unloaded=tuple(Unloaded(**{**one, "others": tuple(one["others"])}) for one in raw.get("unloaded", ())),
