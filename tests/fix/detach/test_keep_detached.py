@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explainer.fix.codemod import Context, find_codemod
+from explainer.fix.splice import splice
 from tests.fix.rewriting import best, changed_lines, failed, line_of, rewritten, write
 
 HEAD = """import copy
@@ -354,3 +355,34 @@ def test_layers_of_a_list_are_detached_at_the_copy(tmp_path) -> None:
     with pytest.raises(RuntimeError, match="deepcopy"):
         exec(source, {})  # noqa: S102 - the program of a test
     exec(after, {})  # noqa: S102
+
+
+NORMED = """import copy
+from torch import nn
+from torch.nn.utils import spectral_norm
+
+net = nn.Sequential(spectral_norm(nn.Linear(4, 4)), nn.Linear(4, 2))
+net(torch.randn(2, 4)).sum().backward()
+average = copy.deepcopy(net)
+"""
+
+
+@pytest.mark.torch
+def test_a_computed_weight_is_detached_before_the_copy(tmp_path) -> None:
+    """Behind the parametrized form, which trains otherwise; the copy and the network compute what they did."""
+    torch = pytest.importorskip("torch")
+    source = f"import torch\n{NORMED}"
+    line = line_of(source, "copy.deepcopy(net)")
+    context = Context(
+        program=write(tmp_path, {"train.py": source}), incident=failed({str(tmp_path / "train.py"): line})
+    )
+    found = sorted(find_codemod("keep_detached")(context), key=lambda one: -one.belief)
+    assert "parametrizations" in (splice(source, found[0].edits) or "")
+    after = splice(source, found[1].edits) or ""
+    torch.manual_seed(0)
+    space: dict[str, object] = {}
+    exec(compile(after, "train.py", "exec"), space)  # noqa: S102 - the program that was just written
+    net, average = space["net"], space["average"]
+    x = torch.randn(2, 4)
+    assert torch.equal(net.eval()(x), average.eval()(x))
+    assert [name for name, _ in net.named_parameters()] == [name for name, _ in average.named_parameters()]

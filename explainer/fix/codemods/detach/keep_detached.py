@@ -30,6 +30,9 @@ _DEPTH = 3  # of modules in modules
 _OF_ALL = """for part in {model}.modules():
     if hasattr(getattr(part, "{name}", None), "detach"):
         part.{name} = part.{name}.detach()"""  # of layers in a list, or of a model whose class is not known
+_COMPUTED = """for part in {model}.modules():
+    if "weight" in vars(part):  # computed by {norm} in the last forward
+        part.weight = part.weight.detach()"""
 _OLD_NORMS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 
 
@@ -40,6 +43,7 @@ def propose(context: Context) -> Iterator[Proposal]:
     yield from _sent(context)
     yield from _returned(context)
     yield from _norms(context)
+    yield from _computed(context)
     for file, function in context.program.functions():
         owner = context.program.names(file).class_of(function)
         if owner is None or function.name == "__init__" or is_data_set(owner, file, context.program):
@@ -109,6 +113,30 @@ def _norms(context: Context) -> Iterator[Proposal]:
                 )
             elif isinstance(node, ast.Call) and context.program.names(file).is_call(node, *_OLD_NORMS):
                 yield from _spelt_out(node, file)
+
+
+def _computed(context: Context) -> Iterator[Proposal]:
+    """What the older norms have computed is detached before the copy: it is computed anew in each forward."""
+    used = {
+        name.rpartition(".")[2]
+        for file in context.program.parsed()
+        for node in file.walk()
+        for name in _OLD_NORMS
+        if isinstance(node, ast.Call) and context.program.names(file).is_call(node, name)
+    }
+    for where, statement in failing_statements(context)[:1] if used else ():
+        for node in walk(statement):
+            is_copy = isinstance(node, ast.Call) and context.program.names(where).is_call(node, *_COPIES)
+            copied = dotted_name(node.args[0]) if is_copy and isinstance(node, ast.Call) and node.args else None
+            if copied is not None:
+                lines = _COMPUTED.format(model=copied, norm=" or ".join(sorted(used)))
+                yield Proposal(
+                    edits=(insert_before(where, statement, lines),),
+                    culprit=culprit_of(where, node, "copies modules that keep a computed weight with its graph"),
+                    belief=1.3,
+                    title="Detach the weights that the norm has computed before the copy",
+                    because="the next forward computes them anew; the parametrized form draws other vectors to begin with, and trains otherwise",
+                )
 
 
 def _spelt_out(node: ast.Call, file: SourceFile) -> Iterator[Proposal]:
