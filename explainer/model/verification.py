@@ -26,6 +26,7 @@ CHANGES_NOTHING = "have changed nothing"  # likewise
 REDUCES = "reduces gradients in float16, in which they vanish"  # likewise
 COMES_LATE = "that came to train in"  # likewise
 THAWED = "wraps a module of which more trains by now than DDP averages"  # likewise
+BYPASSED = "wraps a module that is called past its wrapper, by which DDP averages nothing"  # likewise
 SCHEDULES_IDLE = "schedules an optimizer that never steps"  # likewise
 PASSES_OVER = "passes over keys that the model has"  # likewise
 GOES_WITHOUT = "was refused the state that it loads, and the program went on without it"  # likewise
@@ -351,11 +352,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsynced:
-    """Parameters that were frozen when DDP wrapped their module, and train since: it averages none of their gradients.
+    """Parameters whose gradients DDP does not average: frozen when it wrapped (`kind` "thawed"), or called past it ("bypassed").
 
     `sums` is what one of them held before its steps, from the second on, on this rank. The line wrapped the module.
     """
 
+    kind: str
     module: str
     names: tuple[str, ...]
     sums: tuple[float, ...]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from explainer.model.incident import NAN_STEPS
 from explainer.model.verification import (
     ADDS_UP,
+    BYPASSED,
     CHANGES_NOTHING,
     CLIPS_EARLY,
     CLIPS_SCALED,
@@ -59,6 +60,7 @@ _MISSCALED = {  # by the kinds of `live.misscaled`
     "summed": f"{ADDS_UP} the {{factor}} batches of an update: its `compute_loss` leaves `num_items_in_batch` out",
     "stepped": f"{STEPS_PAST}: it steps after each of the {{factor}} batches of an update",
 }
+_UNSYNCED = {"thawed": THAWED, "bypassed": BYPASSED}  # by the kinds of `live.unsynced`
 _WHERE_IT_ENDED = {  # by `Failure.where`
     "thread": "a thread of it was ended by",
     "uncaught": "a process of it was ended by",
@@ -219,13 +221,13 @@ def _gradient_faults(process: ProcessReport) -> Iterator[str]:
 
 def _apart(processes: Sequence[ProcessReport]) -> Iterator[str]:
     """What DDP does not average, where the ranks hold other values of it by now: a program may average it by itself."""
-    told: dict[tuple[str | None, int | None, tuple[str, ...]], Unsynced] = {}
+    told: dict[tuple[str, str | None, int | None, tuple[str, ...]], Unsynced] = {}
     for one in (each for process in processes for each in process.unsynced):
-        first = told.setdefault((one.file, one.line, one.names), one)
+        first = told.setdefault((one.kind, one.file, one.line, one.names), one)
         if any(
             not math.isclose(*pair, rel_tol=_DRIFT, abs_tol=_DRIFT) for pair in zip(first.sums, one.sums, strict=False)
         ):
-            yield f"{place_of(one)} {THAWED}: {_some(one.names)} of {one.module} differ between the ranks"
+            yield f"{place_of(one)} {_UNSYNCED[one.kind]}: {_some(one.names)} of {one.module} differ between the ranks"
 
 
 def _adapter_faults(process: ProcessReport) -> Iterator[str]:
