@@ -42,6 +42,17 @@ def test_they_are_named(tmp_path: pathlib.Path) -> None:
     assert rewritten(tmp_path, "name_labels", source, message="it failed") == source
 
 
+def test_beside_options_of_a_file(tmp_path: pathlib.Path) -> None:
+    """Unless the program names labels somewhere."""
+    source = PROGRAM.replace("NAME", "defect").replace("load_best_model_at_end=True", "**options")
+    after = rewritten(tmp_path, "name_labels", source, message=MESSAGE)
+    assert changed_lines(source, after) == [
+        'arguments = TrainingArguments("out", **options, label_names=["defect", "grade"])'
+    ]
+    named = source.replace("arguments =", 'options["label_names"] = ["x"]\narguments =')
+    assert rewritten(tmp_path, "name_labels", named, message=MESSAGE) == named
+
+
 @pytest.mark.parametrize("name", ["labels", "start_label"])
 def test_labels_that_are_called_so(name: str, tmp_path: pathlib.Path) -> None:
     source = PROGRAM.replace("NAME", name)

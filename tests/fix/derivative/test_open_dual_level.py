@@ -104,3 +104,28 @@ def test_wrong_programs_are_mended(source: str, at: str | None, changes: list[st
     assert diff_lines(source, after) == changes
     still = at if at and at in after else None
     assert rewritten(tmp_path, "open_dual_level", after, still) == after
+
+
+BEHIND = """import torch.autograd.forward_ad as forward
+
+
+def along(field, points, direction):
+    with forward.dual_level():
+        out = field(forward.make_dual(points, direction))
+    return forward.unpack_dual(out).tangent
+
+
+print(2 * along(torch.sin, x, v))
+"""
+NONE = "unsupported operand type(s) for *: 'int' and 'NoneType'"
+
+
+def test_what_is_read_behind_the_level(tmp_path: pathlib.Path) -> None:
+    """Its tangent is None there, and the failure is elsewhere."""
+    after = rewritten(tmp_path, "open_dual_level", BEHIND, "print(", message=NONE)
+    assert [one for one in diff_lines(BEHIND, after) if one[0] in "+-"] == [
+        "-    return forward.unpack_dual(out).tangent",
+        "+        return forward.unpack_dual(out).tangent",
+    ]
+    assert rewritten(tmp_path, "open_dual_level", after, "print(", message=NONE) == after
+    assert rewritten(tmp_path, "open_dual_level", BEHIND, "print(", message="it failed") == BEHIND

@@ -49,3 +49,21 @@ def test_only_of_float16(tmp_path: pathlib.Path) -> None:
     """An infinity of float32 is no matter of the range that a sum is taken in."""
     assert after("z.square().sum()", "sum", tmp_path, "traced_infinity_of_finite") == "z.square().sum()"
     assert after("z.square().matmul(w)", "matmul", tmp_path) == "z.square().matmul(w)"
+
+
+POWERS = {
+    "z.pow(2).mean(-1)": ("pow", "z.float().pow(2).mean(-1)"),
+    "(z ** 2).mean()": ("pow", "(z.float() ** 2).mean()"),
+    "torch.square(z).mean()": ("square", "torch.square(z.float()).mean()"),
+    "(z * z).mean() * w": ("mul", "(z.float() * z).mean() * w"),
+}
+
+
+@pytest.mark.parametrize(("written", "given"), POWERS.items())
+def test_it_raises_to_a_power_in_float32(written: str, given: tuple[str, str], tmp_path: pathlib.Path) -> None:
+    assert after(written, given[0], tmp_path) == given[1]
+
+
+def test_a_product_of_two_stays(tmp_path: pathlib.Path) -> None:
+    """Which of its factors is out of range is not told."""
+    assert after("z * w", "mul", tmp_path) == "z * w"

@@ -31,15 +31,12 @@ def propose(context: Context) -> Iterator[Proposal]:
     labels = next((found for one in _forwards(context) if (found := _targets(one))), [])
     if not labels or any("label" in one for one in labels):
         return
-    for file in context.program.parsed():
+    is_named = any("label_names" in one.text for one in context.program.files.values())
+    for file in context.program.parsed() if not is_named else ():
         names = context.program.names(file)
         for node in file.walk():
             is_made = isinstance(node, ast.Call) and (names.qualified(node.func) or "").endswith("TrainingArguments")
-            if (
-                not isinstance(node, ast.Call)
-                or not is_made
-                or any(one.arg in ("label_names", None) for one in node.keywords)
-            ):
+            if not isinstance(node, ast.Call) or not is_made:
                 continue
             said = ", ".join(f'"{one}"' for one in labels)
             yield Proposal(

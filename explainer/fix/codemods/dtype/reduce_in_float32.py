@@ -1,6 +1,7 @@
 """A reduction that a trace saw pass the range of float16 adds up in float32: `z.float().square().sum()` for `z.square().sum()`.
 
 Each of its values was in range, and their sum ends at 65504. The cast stands before what is reduced, whose squares may be near the end too.
+So do powers: `x.float().pow(2)` for `x.pow(2)`.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ from explainer.source.value.flow import flow_of
 
 _REDUCTIONS = frozenset({"sum", "mean", "norm", "logsumexp", "cumsum", "prod", "vector_norm", "nansum", "var", "std"})
 _POINTWISE = frozenset({"square", "pow", "abs", "exp", "mul", "flatten", "view", "reshape"})
+_POWERS = frozenset({"pow", "square", "mul"})
 _NARROW = "traced_float16_infinity"
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the reductions of that name on the line where the first infinity was made, of finite values in float16."""
     narrow = context.incident.fact(_NARROW)
-    if narrow is None or narrow.value not in _REDUCTIONS:
+    if narrow is None or narrow.value not in _REDUCTIONS | _POWERS:
         return
     for line, file, statement in list(traced_statements(NOT_FINITE, context))[:1]:
         names = context.program.names(file)
-        reduced = [one for node in walk(statement) if (one := _reduced(node, line.operation, names)) is not None]
+        taken = _reduced if line.operation in _REDUCTIONS else _raised
+        reduced = [one for node in walk(statement) if (one := taken(node, line.operation, names)) is not None]
         # A count beside it is a whole number.
         reduced = [one for one in reduced if flow_of(context.program).reach_of(one, file)] or reduced
         if reduced:
             yield Proposal(
                 edits=tuple(put_method(file, _begun(one), ".float()") for one in reduced),
-                culprit=culprit_of(file, reduced[0], f"`{line.operation}` adds up in float16, which ends at 65504"),
+                culprit=culprit_of(
+                    file,
+                    reduced[0],
+                    f"`{line.operation}` {'adds up' if taken is _reduced else 'computes'} in float16, which ends at 65504",
+                ),
                 belief=2.0,
             )
 
@@ -48,6 +55,14 @@ def _reduced(node: ast.AST, operation: str, names: Names) -> ast.expr | None:
         return node.args[0] if node.args else None
     is_method = isinstance(node.func, ast.Attribute) and node.func.attr == operation and not called.startswith("torch.")
     return node.func.value if is_method and isinstance(node.func, ast.Attribute) else None
+
+
+def _raised(node: ast.AST, operation: str, names: Names) -> ast.expr | None:
+    """What a node raises to a power: `x` of `x.pow(2)`, `x ** 2`, `x.square()`, `x * x`."""
+    if isinstance(node, ast.BinOp):
+        is_square = isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right) and operation == "mul"
+        return node.left if is_square or (isinstance(node.op, ast.Pow) and operation == "pow") else None
+    return _reduced(node, operation, names) if operation != "mul" else None
 
 
 def _begun(node: ast.expr) -> ast.expr:
