@@ -17,6 +17,7 @@ from .frame import is_ours
 from .handler import handler_of
 
 MAX_NOTED = 50
+MAX_LOOKED_AT = 1_000  # each reads the source of the frames: a program may poll a queue that is empty
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _CONTROL = (
     StopIteration,
@@ -45,7 +46,7 @@ class _Caught:
     """The trace functions: the global one, which chooses the program's own frames, and that of these frames."""
 
     def __init__(self, note: Callable[[Exception], None]) -> None:
-        self._note, self._left = note, MAX_NOTED
+        self._note, self._left, self._looks = note, MAX_NOTED, MAX_LOOKED_AT
         self._own: dict[str, bool] = {}
 
     def enter(self, frame: FrameType, *_: Any) -> Any:
@@ -64,7 +65,8 @@ class _Caught:
         if event == "exception" and self._left > 0:
             kind, error, trace = value
             is_failure = isinstance(error, Exception) and not isinstance(error, _CONTROL)
-            if is_failure and self._comes_in(trace):
+            if is_failure and self._looks > 0 and self._comes_in(trace):
+                self._looks -= 1
                 handler = handler_of(frame, kind.__name__, self._is_own)
                 if handler is not None and handler.is_for_all:
                     self._left -= 1
