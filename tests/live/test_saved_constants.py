@@ -119,12 +119,31 @@ def test_what_is_derived_once() -> None:
     assert lines(lambda: penalty(Once), fails=False) == ()
 
 
+def torchs() -> tuple[object, ...]:
+    module = torch.autograd.function
+    return module.Function.apply.__func__, module.BackwardCFunction.apply, module.FunctionCtx.save_for_backward
+
+
 def test_nothing_is_left_behind() -> None:
-    """Behind the trace the two methods are torch's own."""
-    before = torch.autograd.function.Function.apply.__func__, torch.autograd.function.BackwardCFunction.apply
+    """Behind the trace the methods are torch's own."""
+    before = torchs()
     lines(lambda: penalty(Swish), fails=False)
-    after = torch.autograd.function.Function.apply.__func__, torch.autograd.function.BackwardCFunction.apply
-    assert after == before
+    assert torchs() == before
+
+
+def test_what_is_saved_is_not_read_back() -> None:
+    """A hook that unpacks what is saved, as that of a checkpoint, runs in the backward alone."""
+    unpacked: list[int] = []
+    weight = torch.ones(3, requires_grad=True)
+
+    def step() -> None:
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: one, lambda one: unpacked.append(1) or one):
+            out = Swish.apply(weight).sum()
+        assert not unpacked
+        out.backward()
+
+    assert lines(step, fails=False) == ()
+    assert unpacked
 
 
 SOURCE = """import torch

@@ -6,9 +6,11 @@ a Function, `gradcheck` passes, and nothing is raised. Functions of libraries kn
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, suppress
 from typing import Any
 
+from ..frame import leave_no_frame  # noqa: TID252 - `live` is loaded under a name of its own
 from .flow import Flow
 from .place import FIRST_LINE, Places, describe
 
@@ -30,29 +32,57 @@ class SavedConstants:
         self._known: dict[Any, int] = {}
         self._left = MAX_LOOKED_AT
         self._told: dict[Any, dict[str, Any]] = {}
+        self._local = threading.local()
 
     def watch(self, undo: ExitStack) -> None:
-        """Look from now on; closing the stack puts the two methods back."""
+        """Look from now on; closing the stack puts torch's methods back.
+
+        What is saved is looked at as it is handed over: to read it back of the node may run a checkpointed segment again.
+        """
         module = self._torch.autograd.function
-        apply, run = module.Function.__dict__["apply"], module.BackwardCFunction.apply
-        saved = self
+        apply, run, save = (
+            module.Function.__dict__["apply"],
+            module.BackwardCFunction.apply,
+            module.FunctionCtx.save_for_backward,
+        )
+        saved, local = self, self._local
 
         def applied(cls: Any, *arguments: Any, **keywords: Any) -> Any:
             __tracebackhide__ = True
-            began = len(saved._flow)
-            result = apply.__func__(cls, *arguments, **keywords)
-            saved._look(cls, result, arguments, began)
+            before, local.saved, began = getattr(local, "saved", None), [], len(saved._flow)
+            try:
+                result = apply.__func__(cls, *arguments, **keywords)
+                with suppress(Exception):  # the program must run whatever we cannot read of it
+                    saved._look(cls, result, arguments, began)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+            finally:
+                local.saved = before
             return result
 
         def ran(this: Any, *gradients: Any) -> Any:
             __tracebackhide__ = True
-            result = run(this, *gradients)
-            saved._derive(this, result)
+            try:
+                result = run(this, *gradients)
+            except Exception as error:
+                leave_no_frame(error)
+                raise
+            with suppress(Exception):
+                saved._derive(this, result)
             return result
 
+        def kept(this: Any, *tensors: Any) -> Any:
+            __tracebackhide__ = True
+            if getattr(local, "saved", None) is not None:
+                local.saved.extend(tensors)
+            return save(this, *tensors)
+
         module.Function.apply, module.BackwardCFunction.apply = classmethod(applied), ran
+        module.FunctionCtx.save_for_backward = kept
         undo.callback(setattr, module.Function, "apply", apply)
         undo.callback(setattr, module.BackwardCFunction, "apply", run)
+        undo.callback(setattr, module.FunctionCtx, "save_for_backward", save)
 
     def told(self) -> list[dict[str, Any]]:
         """The Functions, by name, each with the line of its forward and which of what it saves, counted from 0."""
@@ -66,12 +96,11 @@ class SavedConstants:
         self._left -= 1
         tensor = self._torch.Tensor
         outputs = [one for one in (result if isinstance(result, tuple) else (result,)) if isinstance(one, tensor)]
-        node = next((one.grad_fn for one in outputs if one.grad_fn is not None), None)
-        if node is None or not hasattr(node, "saved_tensors"):
+        if not any(one.requires_grad for one in outputs):
             return
         with self._torch._C.DisableTorchFunction():  # noqa: SLF001
             given = [one for one in (*arguments, *outputs) if isinstance(one, tensor)]
-            for place, one in enumerate(node.saved_tensors):
+            for place, one in enumerate(self._local.saved):
                 is_value = isinstance(one, tensor) and one.is_floating_point() and not one.requires_grad
                 if is_value and not any(one is each for each in given) and self._depends(one, began):
                     self._known[kind] = place
