@@ -87,7 +87,7 @@ def test_what_was_made_once_for_all_steps_is_not_carried() -> None:
         for _ in range(2):
             (features * 2).sum().backward()
 
-    assert shown(lines(step)) == [("once", "mul", "step"), ("freed", "backward", "step")]
+    assert shown(lines(step)) == [("once", "mul", "step"), ("once-made", "exp", "step"), ("freed", "backward", "step")]
 
 
 def test_what_a_network_made_for_a_target_is_no_state() -> None:
@@ -103,7 +103,11 @@ def test_what_a_network_made_for_a_target_is_no_state() -> None:
             torch.nn.functional.mse_loss(network(torch.zeros(3)), target).backward()
 
     found = lines(step)
-    assert shown(found) == [("once", "mse_loss", "step"), ("freed", "backward", "step")]
+    assert shown(found) == [
+        ("once", "mse_loss", "step"),
+        ("once-made", "sin", "network"),
+        ("freed", "backward", "step"),
+    ]
 
 
 def test_two_losses_of_one_step_took_nothing_up() -> None:
