@@ -10,9 +10,9 @@ Only where a run was seen to train, on each rank apart, what the wrapper of a li
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from explainer.fix.clue.wrapper import seen_wraps
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_after
 from explainer.model.verification import THAWED
 from explainer.source.file import SourceFile
@@ -22,36 +22,22 @@ from explainer.source.program import Program
 from explainer.source.value.callee import leads_to
 from explainer.source.value.lineage import before, scope_of, statements_of
 
-_SEEN = re.compile(rf"(\S+):(\d+) {re.escape(THAWED)}")
 _WHY = "wraps the module before all that is to train requires grad: DDP averages only what does by then"
 _BLOCKS = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for each wrapper that was seen to miss what trains."""
-    for path, line in dict.fromkeys(
-        found.groups() for one in context.incident.log if (found := _SEEN.search(one.text))
-    ):
-        for file in context.program.parsed():
-            if file.path.replace("\\", "/").rpartition("/")[2] == path:
-                yield from _wrapped_again(file, int(line), context.program)
-
-
-def _wrapped_again(file: SourceFile, line: int, program: Program) -> Iterator[Proposal]:
-    wrap = program.at(file.path, line)
-    name = dotted_name(wrap.targets[0]) if isinstance(wrap, ast.Assign) and len(wrap.targets) == 1 else None
-    call = wrap.value if isinstance(wrap, ast.Assign) else None
-    if wrap is None or name is None or not isinstance(call, ast.Call) or not call.args:
-        return
-    thaws = [one for one in _thaws(wrap, file, program) if before(wrap, one)]
-    text = file.segment(wrap)
-    if dotted_name(call.args[0]) == name:  # `model = DDP(model)`: what is wrapped by now stands within
-        start, end = file.span(call.args[0])
-        at = file.span(wrap)[0]
-        text = f"{text[: start - at]}{name}.module{text[end - at :]}"
-    culprit = culprit_of(file, wrap, _WHY)
-    edits = tuple(insert_after(file, one, text) for one in thaws[:1])
-    yield Proposal(edits=edits if len(thaws) == 1 else (), culprit=culprit, belief=2.5, is_origin=True)
+    """An edit for each wrapper that was seen to miss what trains; its line alone where what thaws is not known."""
+    for wrap in seen_wraps(THAWED, context):
+        file, name = wrap.file, wrap.name
+        thaws = [one for one in _thaws(wrap.statement, file, context.program) if before(wrap.statement, one)]
+        text = file.segment(wrap.statement)
+        if dotted_name(wrap.module) == name:  # `model = DDP(model)`: what is wrapped by now stands within
+            start, end = file.span(wrap.module)
+            at = file.span(wrap.statement)[0]
+            text = f"{text[: start - at]}{name}.module{text[end - at :]}"
+        edits = tuple(insert_after(file, one, text) for one in thaws) if len(thaws) == 1 else ()
+        yield Proposal(edits=edits, culprit=culprit_of(file, wrap.statement, _WHY), belief=2.5, is_origin=True)
 
 
 def _thaws(wrap: ast.stmt, file: SourceFile, program: Program) -> Iterator[ast.stmt]:
