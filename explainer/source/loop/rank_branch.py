@@ -42,7 +42,7 @@ def collectives_alone(program: Program) -> Iterator[Alone]:
         names = program.names(file)
         for node in file.walk():
             # Before an `elif` nothing can stand.
-            if isinstance(node, ast.If) and _asks_for_rank(node.test) and not file.segment(node).startswith("elif"):
+            if isinstance(node, ast.If) and asks_for_rank(node.test) and not file.segment(node).startswith("elif"):
                 yield from _in_branches(node, file, names)
 
 
@@ -73,10 +73,10 @@ def _is_collective(node: ast.AST, names: Names) -> bool:
     return isinstance(node, ast.Call) and names.is_call(node, *_WAITS, *EXCHANGES)
 
 
-def _asks_for_rank(test: ast.expr) -> bool:
+def asks_for_rank(test: ast.expr) -> bool:
     """Whether a condition holds for one rank alone, or for all but one."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asks_for_rank(test.operand)
+        return asks_for_rank(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         is_number = isinstance(test.comparators[0], ast.Constant)
         return is_number and _last(test.left) in _RANKS

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from explainer.fix.clue.failure import failing_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before
 from explainer.source.file import SourceFile
+from explainer.source.loop.rank_branch import asks_for_rank
 from explainer.source.name import dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -20,7 +21,6 @@ from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of
 
 _MESSAGE = "has not been consolidated on this rank"
-_RANK = re.compile(r"rank|is_(?:main|master|local|world)|process_index", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"opt", re.IGNORECASE)
 _WHY = "reads the state of a sharded optimizer of which this rank holds a part"
 
@@ -40,16 +40,10 @@ def propose(context: Context) -> Iterator[Proposal]:
             continue
         call, name = reads[0]
         branch = _branch(call, file)
-        is_alone = branch is None and statement is file.statement(call)
-        at = branch or statement
-        edits = (
-            ()
-            if _is_called_by_one(at, file, context.program)
-            else (insert_before(file, at, f"{name}.consolidate_state_dict(to=0)"),)
-        )
-        yield Proposal(
-            edits=() if is_alone else edits, culprit=culprit_of(file, call, _WHY), belief=2.5, is_origin=True
-        )
+        edits = []
+        if branch is not None and not _is_called_by_one(branch, file, context.program):
+            edits.append(insert_before(file, branch, f"{name}.consolidate_state_dict(to=0)"))
+        yield Proposal(edits=tuple(edits), culprit=culprit_of(file, call, _WHY), belief=2.5, is_origin=True)
         return
 
 
@@ -57,7 +51,9 @@ def _branch(node: ast.AST, file: SourceFile) -> ast.If | None:
     """The outermost `if` of the function around a node that asks for the rank."""
     found, above = None, file.parents.get(node)
     while above is not None and not isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        if isinstance(above, ast.If) and _RANK.search(file.segment(above.test)):
+        if isinstance(above, ast.If) and any(
+            asks_for_rank(one) for one in walk(above.test) if isinstance(one, ast.expr)
+        ):
             found = above
         above = file.parents.get(above)
     return found
