@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from .frame import is_ours
+from .frame import is_installed, is_ours
 from .handler import handler_of
 
 MAX_NOTED = 50
@@ -87,9 +87,5 @@ class _Caught:
         path = code.co_filename
         known = self._own.get(path)
         if known is None:
-            plain = path.replace("\\", "/")
-            librarys = ("site-packages/", "dist-packages/", "/lib/python")
-            known = self._own[path] = not (
-                is_ours(path) or plain.startswith("<") or any(one in plain for one in librarys)
-            )
+            known = self._own[path] = not (is_ours(path) or path.startswith("<") or is_installed(path))
         return known

@@ -12,12 +12,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from .frame import is_ours
+from .frame import is_installed, is_ours
 
 _SEVERAL = "multi_label_classification"
 _REFUSED = "must be the same as input size"
 _MAX_FILE = 1 << 20
-_LIBRARIES = ("site-packages", "dist-packages")
 
 
 def class_targets(torch: Any, frames: list[FrameType], message: str) -> str | None:
@@ -81,8 +80,7 @@ def own_files() -> list[str]:
 
 
 def _is_of_library(file: str) -> bool:
-    installed = any(one in file for one in _LIBRARIES)
-    return installed or is_ours(file) or file.startswith((sys.base_prefix + os.sep, sys.prefix + os.sep))
+    return is_installed(file) or is_ours(file) or file.startswith((sys.base_prefix + os.sep, sys.prefix + os.sep))
 
 
 def _names_several(file: str) -> bool:

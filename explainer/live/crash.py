@@ -21,7 +21,7 @@ from .columns import columns
 from .compare import compared
 from .finite import not_finite
 from .fraction import beyond_one, coarse, fractions, scores
-from .frame import is_ours
+from .frame import is_installed, is_ours
 from .frozen_optimizer import is_due_and_frozen
 from .idle_optimizer import idle_optimizer
 from .leaked_target import leaked_target
@@ -187,8 +187,7 @@ def _tensor(tensor: Any) -> dict[str, Any]:
 
 def _is_own(frame: FrameType) -> bool:
     """Whether a frame is of the program itself, not of a library."""
-    path = frame.f_code.co_filename.replace("\\", "/")
-    return "site-packages/" not in path and "/lib/python" not in path
+    return not is_installed(frame.f_code.co_filename)
 
 
 def _inside(value: Any) -> list[Any]:

@@ -16,6 +16,12 @@ def is_ours(path: str) -> bool:
     return path.startswith(_HERE)
 
 
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to a library or to Python, not to the program."""
+    plain = path.replace("\\", "/")
+    return "site-packages/" in plain or "/lib/python" in plain or "dist-packages/" in plain
+
+
 def leave_no_frame(error: BaseException) -> None:
     """Take the frame of the caller, a wrapper of ours, out of a traceback that starts with it.
 

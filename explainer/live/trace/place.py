@@ -8,6 +8,8 @@ from itertools import islice
 from types import CodeType
 from typing import Any
 
+from ..frame import is_installed  # noqa: TID252 - `live` is loaded under a name of its own
+
 MAX_DEPTH = 80
 FIRST_LINE = -1
 _OWN, _LIBRARY, _TORCH = 0, 1, 2
@@ -96,8 +98,7 @@ class Places:
     def _kind(self, path: str) -> int:
         if path.startswith((self._torch, _HERE, "<frozen", "<eval_with_key>")):  # the last is what torch.fx writes
             return _TORCH
-        plain = path.replace("\\", "/")
-        return _LIBRARY if "site-packages/" in plain or "/lib/python" in plain or "dist-packages/" in plain else _OWN
+        return _LIBRARY if is_installed(path) else _OWN
 
 
 def describe(place: Place | None) -> dict[str, Any]:
