@@ -1,7 +1,9 @@
 """The classes and functions that a program takes out of a table by a name: `LOSSES[cfg["loss"]](...)`, `MODELS.build(name)`.
 
 A table holds what its dictionary is written with, in a module or a class, what is stored in it, what a decorator registers
-(`@register("bce")`, `@MODELS.register()`) and what a base files of the classes that derive from it (`__init_subclass__`). Where words of the program or of its configuration name some of them, these alone are taken.
+(`@register("bce")`, `@MODELS.register()`) and what a base files of the classes that derive from it (`__init_subclass__`). A field
+of a record holds what the calls that make such records give it (`spec.build_optimizer(model)`). Where words of the program or of
+its configuration name some of them, these alone are taken.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import bounds_of, find_calls, reaching
+from explainer.source.value.held_member import held_members
 from explainer.source.value.subclass_table import filed_by_subclass
 
 _TAKES = frozenset({"get", "pop", "build", "create", "make", "lookup", "resolve", "instantiate", "from_config"})
@@ -50,11 +53,8 @@ def members_of(func: ast.expr, file: SourceFile, program: Program) -> tuple[tupl
     if module is not None:
         members = ((one.name, one) for one in module.tree.body if isinstance(one, _DEFINED)) if module.tree else ()
         return tuple((module, one) for name, one in members if program.once(_words)[0][name])
-    found = _table(func, file, program)
-    if found is None:
-        return ()
-    known = program.once(_tables)
-    entries = [one for table, one in known if table == found]
+    tables = _tables_of(func, file, program)
+    entries = [one for table, one in program.once(_entries) if table in tables] if tables else []
     named = [
         one for one in entries if one.key is not None and program.once(_words)[0][one.key] > _said(one.key, entries)
     ]
@@ -68,7 +68,7 @@ def calls_out_of_tables(member: Member, program: Program) -> list[tuple[SourceFi
 
 def keys_of(member: Member, program: Program) -> frozenset[str]:
     """The keys under which tables of the program hold a class or function."""
-    return frozenset(one.key for _, one in program.once(_tables) if one.member is member and one.key is not None)
+    return frozenset(one.key for _, one in program.once(_entries) if one.member is member and one.key is not None)
 
 
 def _calls(program: Program) -> Iterator[tuple[SourceFile, ast.Call, Member]]:
@@ -92,6 +92,13 @@ def _module(func: ast.expr, file: SourceFile, program: Program) -> SourceFile | 
 def _said(key: str, entries: list[Entry]) -> int:
     """How often a key is written where its entries are made."""
     return sum(1 for one in entries if one.key == key and one.is_word)
+
+
+def _tables_of(func: ast.expr, file: SourceFile, program: Program) -> set[str]:
+    """The full names of what an expression may take something from: a table, the field of a record."""
+    found = {f".{func.attr}"} if isinstance(func, ast.Attribute) else set()
+    table = _table(func, file, program)
+    return found if table is None else found | {table}
 
 
 def _table(func: ast.expr, file: SourceFile, program: Program) -> str | None:
@@ -121,6 +128,14 @@ def _full_name(node: ast.expr, file: SourceFile, program: Program) -> str | None
     if base is not None:
         return f"{base}.{rest}" if rest else base
     return f"{names.module}.{name}" if not rest or first in names.classes else None
+
+
+def _entries(program: Program) -> Iterator[tuple[str, Entry]]:
+    """Every entry of every table of the program's modules, with the table's full name, and of the fields of its records."""
+    for field, file, held in held_members(program):
+        for where, member in _definitions(held, file, program):
+            yield f".{field}", Entry(None, where, member)
+    yield from _tables(program)
 
 
 def _tables(program: Program) -> Iterator[tuple[str, Entry]]:

@@ -433,7 +433,7 @@ class Resolver:
         target = target or (self.program.find_function(called) if self._is_imported(func, file) else None)
         if target is not None:
             return target
-        return self._called_on(func, value)
+        return self._called_on(func, value) or self._out_of_table(func, file)
 
     def _out_of_table(self, func: ast.expr, file: SourceFile) -> tuple[SourceFile, Function] | None:
         """The function that a call takes out of a table, where it can be one alone: `LOSSES[cfg["loss"]](x, y)`."""

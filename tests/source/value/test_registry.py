@@ -65,6 +65,9 @@ class B(A{b}):
 
 
 """
+SPEC = (
+    "from dataclasses import dataclass\n\n\n@dataclass\nclass Spec:\n    name: str\n    net: type\n\n\nSPECS = {}\n\n\n"
+)
 REGISTRY = "class Registry(dict):\n    pass\n\n\nMODELS = Registry()\n"
 PROBE = "def run(name, cfg):\n    made = {}\n    return made\n"
 
@@ -117,6 +120,11 @@ CASES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         one(FILED.format(key="kind", a=", kind='a'", b=", kind='b'"), "Base.kinds[name](cfg)") | {"config.yaml": "model: b\n"}, ["B"],
     ),
     "a table of a class": (one(CLASSES + 'class Net:\n    HEADS = {"a": A, "b": B}\n', "Net.HEADS[name](cfg)"), ["A", "B"]),
+    "the field of a record": (one(f'{CLASSES}{SPEC}SPECS["a"] = Spec("a", A)\n', "SPECS[name].net(cfg)"), ["A"]),
+    "its default": (one(CLASSES + SPEC.replace("net: type", "net: type = B"), "name.net(cfg)"), ["B"]),
+    "the field of two records": (one(f'{CLASSES}{SPEC}SPECS.update(a=Spec("a", A), b=Spec("b", net=B))\n', "SPECS[name].net(cfg)"), ["A", "B"]),
+    "a field that is a method elsewhere": (one(f'{CLASSES}{SPEC}SPECS["a"] = Spec("a", A)\n\n\nclass Net:\n    def net(self):\n        pass\n\n\n', "name.net(cfg)"), []),
+    "a field that is an attribute elsewhere": (one(f'{CLASSES}{SPEC}SPECS["a"] = Spec("a", A)\n\n\nclass Net:\n    def __init__(self):\n        self.net = A()\n\n\n', "name.net(cfg)"), []),
     "a table that holds none": (one(CLASSES + 'TABLE = {"a": 1}\n', "TABLE[name](cfg)"), []),
     "a method of another name": (one(BY_DECORATOR, "TABLE.keys()"), []),
     "a local dictionary": (one(CLASSES, "cfg[name](cfg)"), []),
@@ -183,6 +191,17 @@ def test_functions_of_a_table(table: str, words: Mapping[str, str], wanted: list
     assert [each.function.name for each in callees_of(made.node.func, made.file, program)] == wanted
     target = resolver_of(program).function_of(made.node, made)
     assert (target[1].name if target is not None else None) == (wanted[0] if len(wanted) == 1 else None)
+
+
+def test_a_function_that_a_record_holds(tmp_path: pathlib.Path) -> None:
+    """It is run by the calls of the field, whatever the record came out of."""
+    text = FUNCTIONS + SPEC.replace("net: type", "build: object") + "def spec(name):\n    return SPECS[name]\n\n\n"
+    program = read(tmp_path, one(text + 'SPECS["tiny"] = Spec("tiny", build=wide)\n', "spec(name).build(7)"))
+    made = made_in(program)
+    assert isinstance(made.node, ast.Call)
+    target = resolver_of(program).function_of(made.node, made)
+    assert target is not None and target[1].name == "wide"
+    assert [call for _, call in resolver_of(program).calls_of(target[1], target[0])] == [made.node]
 
 
 def test_parts_of_a_module_dict(tmp_path: pathlib.Path) -> None:
