@@ -344,7 +344,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc]
         is_end = bool(leaves_set) and any(
             one.requires_grad and all(one is not other for other in made) for one in tensors
         )
-        return made, computed, is_end, gave
+        # What is written through a view gives its base the graph: `rays[index]` of each later step has it.
+        bases = [one._base for one in written if one._base is not None and not self._is_weight(one)]  # noqa: SLF001
+        return made, [*computed, *(one for one in bases if one.requires_grad)], is_end, gave
 
     def _outputs(self, name: str, result: Any, tensors: list[Any]) -> list[Any]:
         """The tensors that a call gives; of `p.data = x` the one that takes it."""

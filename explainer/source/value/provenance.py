@@ -129,7 +129,7 @@ class Provenance:
     def _node(self, value: Value, depth: int) -> Trace:
         node = value.node
         cut = cut_of(node, value.file, self.program)
-        if cut is not None:
+        if cut is not None and not self._is_own(node, value):
             found = _cut(self._each(operands_of(cut), value, depth), cut)
             is_new = not found.chains and is_leaf(node, value.file, self.program)
             return Trace(live=True, sources=(node,)) if is_new else found
@@ -142,6 +142,13 @@ class Provenance:
         if isinstance(node, ast.Call):
             return self._call(node, value, depth)
         return self._parts(node, value, depth)
+
+    def _is_own(self, node: ast.expr, value: Value) -> bool:
+        """Whether a call runs a method of the program that is called as one which cuts: `policy.sample(prompts)`."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        is_named = bool(self.program.functions_named(node.func.attr))
+        return is_named and self.resolver.function_of(node, value) is not None
 
     def _leaf(self, value: Value, depth: int) -> Trace:
         """A leaf of its own; a flag that is set on what a model computed and lost is none."""

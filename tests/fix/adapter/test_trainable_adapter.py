@@ -76,13 +76,21 @@ model = peft.AutoPeftModelForCausalLM.from_pretrained("run", is_trainable=False)
 model = prepare_model_for_kbit_training(model)
 """,
         "",
-        [],
+        ["model = prepare_model_for_kbit_training(base)"],
     ),
     "frozen afterwards": (
         HEAD
         + """model = get_peft_model(base, lora)
 for p in model.parameters():
     p.requires_grad = False
+""",
+        "",
+        ["for p in base.parameters():"],
+    ),
+    "frozen afterwards under the same name": (
+        HEAD.replace("base =", "model =")
+        + """model = get_peft_model(model, lora)
+model.requires_grad_(False)
 """,
         "",
         [],

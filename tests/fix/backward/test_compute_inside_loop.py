@@ -115,7 +115,49 @@ class Net(nn.Module):
         None,
     ),
 }
+BY_HELPER = """import torch
+from torch import nn
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(3, 4)
+
+    def sample(self, x):
+        logp = self.out(x).log_softmax(-1)
+        picked = torch.multinomial(logp.exp().detach(), 1)
+        return picked, logp.gather(1, picked)
+
+
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+policy = Policy()
+optimizer = torch.optim.SGD(policy.parameters(), 0.1)
+x = torch.randn(5, 3)
+for _ in range(3):
+    chosen, scores = policy.sample(x)
+    update(optimizer, -(scores * (chosen > 1)).mean())
+"""
+RIGHT |= {
+    "a helper runs the backward": (BY_HELPER, "loss.backward"),
+    "a helper's loss of a constant": (
+        BY_HELPER.replace("x = torch.randn(5, 3)", "x = policy.out(torch.randn(5, 3)).detach()[:, :3]"), "loss.backward",
+    ),
+}  # fmt: skip
 WRONG = {
+    "a helper runs the backward": (
+        BY_HELPER.replace(
+            "for _ in range(3):\n    chosen, scores = policy.sample(x)\n",
+            "chosen, scores = policy.sample(x)\nfor _ in range(3):\n",
+        ),
+        "loss.backward",
+        ["-chosen, scores = policy.sample(x)", "+    chosen, scores = policy.sample(x)"],
+    ),
     "read beside the loop too": (
         """import torch
 from torch import nn

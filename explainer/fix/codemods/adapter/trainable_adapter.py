@@ -227,12 +227,29 @@ def _frozen_after(file: SourceFile, context: Context) -> Iterator[Proposal]:
         wrap = _wrap_before(statement, name, file, names)
         if wrap is not None:
             yield Proposal(
-                edits=(remove_statement(file, wrap), insert_after(file, statement, _text(wrap, file))),
+                edits=(
+                    remove_statement(file, wrap),
+                    *_of_base(statement, name, wrap, file),
+                    insert_after(file, statement, _text(wrap, file)),
+                ),
                 culprit=culprit_of(
                     file, statement, "freezes all parameters, those of the adapter too, which was put on before"
                 ),
                 belief=2.2,
             )
+
+
+def _of_base(statement: ast.stmt, name: str | None, wrap: ast.stmt, file: SourceFile) -> list[Edit]:
+    """The freeze speaks of the model as it was called before the adapter: `state.model` of `model = get_peft_model(state.model)`."""
+    call = getattr(wrap, "value", None)
+    given = (
+        next((one.value for one in call.keywords if one.arg == "model"), None) if isinstance(call, ast.Call) else None
+    )
+    base = call.args[0] if isinstance(call, ast.Call) and call.args else given
+    if base is None or dotted_name(base) == name:
+        return []
+    meant = [one for one in walk(statement) if isinstance(one, (ast.Name, ast.Attribute)) and dotted_name(one) == name]
+    return [edit_of(file, one, file.segment(base)) for one in meant if isinstance(one.ctx, ast.Load)]
 
 
 def _wrap_before(statement: ast.stmt, name: str | None, file: SourceFile, names: Names) -> ast.stmt | None:

@@ -1,6 +1,6 @@
 """What is computed from trained weights before the loop is computed in each round of it, or detached where it is a constant.
 
-A value whose module also runs in the loop on purpose (old log-probabilities beside new ones) is a constant: it is detached.
+So is what a loss is computed from that a helper runs the backward of, `update(policy, optimizer, loss)`. A value whose module also runs in the loop on purpose (old log-probabilities beside new ones) is a constant: it is detached.
 A part of a module that `__init__` computes from a parameter is computed in the method that reads it.
 """
 
@@ -20,8 +20,8 @@ from explainer.source.loss.weighting import SETTINGS
 from explainer.source.name import Function, bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
-from explainer.source.value.flow import Reach, flow_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of
+from explainer.source.value.flow import Reach, arguments_of, flow_of
 from explainer.source.value.lineage import (
     before,
     binds,
@@ -51,6 +51,8 @@ def propose(context: Context) -> Iterator[Proposal]:
     for backward in find_backwards(context.program):
         yield from _from_before(backward, context.program)
         yield from _from_closure(backward, context.program)
+        for call in _by_helper(backward, context.program):
+            yield from _from_before(call, context.program)
     for file in context.program.parsed():
         for owner in context.program.names(file).classes.values():
             yield from _from_init(file, owner, context.program)
@@ -72,6 +74,18 @@ def _from_before(backward: Backward, program: Program) -> Iterator[Proposal]:
             return
         yield from _proposals(backward, loop, moved, names, program)
         return
+
+
+def _by_helper(backward: Backward, program: Program) -> Iterator[Backward]:
+    """The calls, in loops, of a function that runs the backward of a loss which it is given."""
+    function = program.names(backward.file).function_of(backward.call)
+    name = getattr(backward.loss, "id", None)
+    if function is None or name not in all_parameters(function) or any(one.name == name for one in bounds_of(function)):
+        return
+    for file, call in resolver_of(program).calls_of(function, backward.file):
+        loss = dict(arguments_of(call, function)).get(name)
+        if loss is not None and loops_of(file.statement(call), file):
+            yield Backward(file=file, call=call, loss=loss)
 
 
 def _takes_another(loop: ast.For | ast.While, names: set[str], file: SourceFile) -> bool:
