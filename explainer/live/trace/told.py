@@ -17,6 +17,7 @@ from .silent import silent
 if TYPE_CHECKING:
     from .tracer import Tracer
 
+_FACTORS = frozenset(("MulBackward0", "DivBackward0"))
 _INFINITE = re.compile(r"\binf\b|infinit|\b(?:non)?-?finite\b", re.IGNORECASE)
 
 
@@ -58,7 +59,7 @@ def _of_loss(
     if passed is not None:
         is_turn = tracer.graphs.is_made_anew() and tracer.joined.is_another_turn(loss, passed)
         has_come_round = tracer.graphs.has_come_round() and not is_turn
-        is_whole = sequence_of(loss.grad_fn) in passed.nodes if loss.grad_fn is not None else False
+        is_whole = sequence_of(_unscaled(loss.grad_fn)) in passed.nodes if loss.grad_fn is not None else False
         told["freed"] = {**describe(passed.place), "in_round": not has_come_round, "is_whole": is_whole}
         carried = account.carried(loss, passed, tracer.joined.is_waiting(passed))
         told["carried"] = carried if has_come_round else [one for one in carried if one["is_shared"]]
@@ -66,6 +67,16 @@ def _of_loss(
             told["joined"] = tracer.joined.told(loss, passed, frames)
             told["strayed"] = tracer.joined.strayed(loss, passed, frames)
     return told
+
+
+def _unscaled(node: Any) -> Any:
+    """The node of what a loss is a multiple of: a scaler makes a new product each time that it is given the loss."""
+    while node.name() in _FACTORS:
+        below = [one for one, _ in node.next_functions if one is not None]
+        if len(below) != 1:
+            break
+        (node,) = below
+    return node
 
 
 def _silent(tracer: Tracer) -> dict[str, Any]:

@@ -283,3 +283,38 @@ def test_a_runner_and_its_hook(tmp_path: pathlib.Path, cleared: str, left: str) 
     assert after.count(".backward()") == 1
     assert (after.index(".backward()") < after.index("def run")) is (left == "after")
     exec(compile(after, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
+
+
+@pytest.mark.torch
+def test_a_scaler_that_scales_one_loss_twice(tmp_path: pathlib.Path) -> None:
+    """Each product is a new tensor; a trace saw that it is the one loss, which one call goes back through."""
+    torch = pytest.importorskip("torch")
+    from explainer.live.crash import look
+    from explainer.live.trace.arm import arm
+
+    call = "scaler.scale(loss).backward()"
+    source = f"""import torch
+
+net, scaler = torch.nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    loss = net(torch.ones(3, 2)).square().mean()
+    opt.zero_grad()
+    {call}
+    {call}
+    scaler.step(opt)
+    scaler.update()
+"""
+    path = tmp_path / "train.py"
+    program = write(tmp_path, {"train.py": source})
+    linecache.checkcache()
+    tracer, undo = arm(torch)
+    with undo, pytest.raises(RuntimeError, match="second time") as error:
+        exec(compile(source, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
+    incident = with_trace(failed({"train.py": 9}), look(error.value, tracer)["traced"])
+    assert [one.value for one in incident.facts if one.name == FREED_WHOLE] == ["train.py:8"]
+    found = list(find_codemod("drop_second_backward")(Context(program=program, incident=incident)))
+    after = splice(source, found[0].edits)
+    assert after is not None
+    assert after.count(call) == 1
+    exec(compile(after, str(path), "exec"), {"__name__": "program"})  # noqa: S102 - the program of a test
