@@ -161,6 +161,7 @@ def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
 def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
     """The adapter trains; a second time nothing is left to do."""
     after = rewritten(tmp_path, "trainable_adapter", source, at or None)
+    assert after != source
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "trainable_adapter", after, again) == after

@@ -107,7 +107,29 @@ loss.backward()
         "loss.backward()",
     ),
 }
+PLAIN = HEAD.replace("self.backbone", "self.first").replace("self.head", "self.second")
+LOSS = "loss = F.cross_entropy(model(x), y)\nloss.backward()\n"
+RIGHT |= {
+    "no head, and weights from somewhere": (
+        f'{PLAIN}model.load_state_dict(torch.load("run.pt"))\nmodel.requires_grad_(False)\n{LOSS}', "loss.backward()",
+    ),
+}  # fmt: skip
 WRONG = {
+    "all of a model without a head": (
+        f"{PLAIN}model.requires_grad_(False)\nmodel.train()\n{LOSS}",
+        "loss.backward()",
+        [],
+    ),
+    "by a loop": (
+        f"{PLAIN}for p in model.parameters():\n    p.requires_grad = False\n{LOSS}",
+        "loss.backward()",
+        [],
+    ),
+    "all of a model of which a part is loaded": (
+        f'{PLAIN}model.first.load_state_dict(torch.load("run.pt"))\nmodel.requires_grad_(False)\n{LOSS}',
+        "loss.backward()",
+        ["model.first.requires_grad_(False)"],
+    ),
     "a flag of a module": (
         HEAD
         + """for p in model.parameters():
@@ -237,6 +259,7 @@ def test_right_programs_stay(tmp_path, source: str, at: str) -> None:
 def test_faults_are_cured(tmp_path, source: str, at: str, wanted: list[str]) -> None:
     """The head trains again; a second time nothing is left to do."""
     after = rewritten(tmp_path, "unfreeze", source, at or None)
+    assert after != source
     assert changed_lines(source, after) == wanted
     again = at if at and at in after else None
     assert rewritten(tmp_path, "unfreeze", after, again) == after

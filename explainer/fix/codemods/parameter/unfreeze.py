@@ -30,6 +30,8 @@ from explainer.source.value.resolve import resolver_of
 _NEW_HEAD = re.compile(
     r"For\w*(?:Classification|QuestionAnswering|MultipleChoice|Prediction|Detection|Segmentation|CTC)"
 )
+_LOADS = ("from_pretrained", "load_state_dict", "load_from_checkpoint", "load", "load_model", "create_model")
+_ASKED = ("weights", "pretrained")
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 
 
@@ -224,7 +226,11 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
     """
     parts, listed = _parts(freeze, context), _listed(freeze, context)
     listed = listed if len(listed) < len(parts) else []  # all of them say nothing
-    body = [one for one in parts if (one not in listed if listed else not HEAD.search(one))]
+    loaded = [one for one in parts if one in _loaded(context)] if not any(map(HEAD.search, parts)) else []
+    if listed or not loaded:
+        body = [one for one in parts if (one not in listed if listed else not HEAD.search(one))]
+    else:
+        body = loaded  # what was trained before
     made = resolver_of(context.program).constructors_of(Value(freeze.owner, freeze.file))
     if not parts and made and all(_is_transformers(one, context) for one in made):
         body, parts = ["base_model"], ["base_model", "head"]
@@ -235,9 +241,26 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
             for edit in _of_part(owner, body[0], file):
                 yield _proposal(freeze, (edit,), 1.5)
     elif dotted_name(freeze.owner) is not None:
-        on = listed or [head_of(parts) or parts[-1]]
+        on = listed or [one for one in parts if HEAD.search(one)][-1:]
+        if not on and not loaded and not _has_loaded(context):
+            # Nothing is known to have been trained before, and no part is called a head: all of it is to train.
+            yield _proposal(freeze, (remove_statement(freeze.file, freeze.statement),), 1.0)
         heads = [f"{dotted_name(freeze.owner)}.{one}.requires_grad_(True)" for one in on]
-        yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, "\n".join(heads)),), 1.0)
+        if heads:
+            yield _proposal(freeze, (insert_after(freeze.file, freeze.statement, "\n".join(heads)),), 1.0)
+
+
+def _has_loaded(context: Context) -> bool:
+    """Whether a program takes weights that were trained before: some of what is frozen then was meant to be."""
+    files = list(context.program.parsed())
+    asked = (one.arg for file in files for one in file.walk() if isinstance(one, ast.keyword))
+    return any(file.attributes.get(name) for file in files for name in _LOADS) or any(one in _ASKED for one in asked)
+
+
+def _loaded(context: Context) -> set[str]:
+    """The parts that take weights which were trained before: `net.encoder.load_state_dict(...)`."""
+    calls = (one for file in context.program.parsed() for one in file.attributes.get("load_state_dict", ()))
+    return {(dotted_name(one.value) or "").rpartition(".")[2] for one in calls}
 
 
 def _of_part(owner: ast.expr, part: str, file: SourceFile) -> Iterator[Edit]:
