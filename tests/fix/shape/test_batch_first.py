@@ -291,6 +291,33 @@ def test_a_state_that_did_not_fit_tells_the_layout(tmp_path, shape: str, told: b
     assert changed_lines(source, after) == (["cell = nn.GRU(4, 8, batch_first=True)"] if told else [])
 
 
+LATENT = """from torch import nn
+
+rec = nn.GRU(4, 6)
+
+
+def encode(waves, noise):
+    _, last = rec(waves.flip(1))
+    return last[-1] + noise
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "told"),
+    [("[8, 5, 4]", (5, 8), True), ("[8, 5, 4]", (6, 7), False), ("[8, 8, 4]", (8, 8), False), ("[8, 5, 5]", (5, 8), False)],
+    ids=["batch and time", "other sizes", "alike", "features alike"],
+)  # fmt: skip
+def test_what_meets_the_last_state_tells_the_layout(tmp_path, shape: str, sizes: tuple[int, int], told: bool) -> None:  # noqa: FBT001
+    """A tensor of the batch's size did not fit what the layer made for each step of time."""
+    message = (
+        f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({sizes[1]}) at non-singleton dimension 0"
+    )
+    after = rewritten(
+        tmp_path, "batch_first", LATENT, "last[-1]", message=message, tensors={"waves": f"{shape} float32"}
+    )
+    assert changed_lines(LATENT, after) == (["rec = nn.GRU(4, 6, batch_first=True)"] if told else [])
+
+
 def test_a_padding_mask_reads_the_output_batch_first(tmp_path) -> None:
     """`output[~padding]` takes what the mask keeps of each sample."""
     source = """from torch import nn

@@ -38,6 +38,11 @@ _BATCH_FIRST, _TIME_FIRST, _OPEN = "batch first", "time first", "open"
 _DEPTH = 4
 _PADDING = re.compile(r"Expected key_padded_mask\.shape\[0\] to be (\d+), but got (\d+)")
 _MASK = re.compile(r"shape of the 2D attn_mask is torch\.Size\(\[(\d+), \1\]\), but should be \((\d+), \2\)")
+_SIZES = (
+    re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)"),
+    re.compile(r"Expected size (\d+) but got size (\d+) for tensor number"),
+)
+_OF_ONE_SHAPE = frozenset({"flip", "detach", "contiguous", "float", "clone", "to", "roll"})
 _ONE_BY_ONE = frozenset({"eq", "ne", "bool", "logical_not", "to"})
 _REDUCTIONS = frozenset({"mean", "sum", "max", "amax", "min", "std", "logsumexp", "select", "unbind", "flip"})
 
@@ -63,7 +68,7 @@ def propose(context: Context) -> Iterator[Proposal]:
                 yield from _proposals(layer, made[layer], calls, program)
             continue
         if all(_gets_batch_first(call, file, program) for file, call in calls) or (
-            not is_attention and any(_is_state_told(call, context) for _, call in calls)
+            not is_attention and any(_is_state_told(call, context) or _is_size_told(call, context) for _, call in calls)
         ):
             yield from _proposals(layer, made[layer], calls, program)
 
@@ -140,6 +145,19 @@ def _is_state_told(call: ast.Call, context: Context) -> bool:
         return False
     taken, given = batches
     return taken != given and tensor.shape[:2] == (given, taken)
+
+
+def _is_size_told(call: ast.Call, context: Context) -> bool:
+    """Whether what did not fit were the input's batch, of another tensor, and its time, which the layer took for the batch."""
+    node = call.args[0]
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ONE_SHAPE:
+        node = node.func.value
+    tensor = seen(node, context)
+    sizes = next((found.groups() for one in _SIZES if (found := one.search(message_of(context)))), ())
+    if tensor is None or len(tensor.shape) != 3 or len(sizes) != 2:
+        return False
+    batch, time, features = tensor.shape
+    return batch != time and features not in (batch, time) and {int(one) for one in sizes} == {batch, time}
 
 
 def _gets_batch_first(call: ast.Call, file: SourceFile, program: Program) -> bool:
