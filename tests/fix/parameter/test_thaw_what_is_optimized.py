@@ -60,3 +60,32 @@ def test_only_where_all_is_frozen(frozen: str, trainable: str | None, is_thawed:
     facts = {"live_trainable": trainable} if trainable is not None else {}
     after = rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward", facts=facts)
     assert ("net.head.requires_grad_(True)" in after) is is_thawed
+
+
+LISTS = {
+    "by name": 'joining = [p for n, p in net.named_parameters() if "head" in n]',
+    "what is frozen yet": "joining = [p for p in phase.parameters(net) if not p.requires_grad]",
+}
+GIVEN = {
+    "alone": "opt = torch.optim.SGD(joining, lr=0.1)",
+    "in a group": 'opt = torch.optim.SGD([{"params": joining, "lr": 0.1}])',
+    "in a group with a name": 'group = {"params": joining}\nopt = torch.optim.SGD(params=[group])',
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("line", LISTS.values(), ids=LISTS)
+def test_chosen_parameters_are_thawed(line: str, given: str, tmp_path: pathlib.Path) -> None:
+    source = f"{TOP}net.requires_grad_(False)\n{line}\n{given}\nloss.backward()\n"
+    after = rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward")
+    assert diff_lines(source, after) == ["+for parameter in joining:", "+    parameter.requires_grad_(True)"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["joining = [p for p in net.parameters()]", "joining = [p for p in net.parameters() if p.requires_grad]"],
+    ids=["all", "what trains"],
+)
+def test_a_list_that_chooses_nothing_stays(line: str, tmp_path: pathlib.Path) -> None:
+    source = f"{TOP}net.requires_grad_(False)\n{line}\nopt = torch.optim.SGD(joining)\nloss.backward()\n"
+    assert rewritten(tmp_path, "thaw_what_is_optimized", source, "loss.backward") == source
