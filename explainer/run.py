@@ -19,6 +19,7 @@ from explainer.ingest.text import read_text
 from explainer.match.echo import is_echo_chain
 from explainer.match.silent import silent_warnings
 from explainer.model.environment import Environment
+from explainer.model.finding import POSSIBLE
 from explainer.model.incident import (
     CAUGHT,
     EARLY_CLIP,
@@ -489,8 +490,10 @@ def _traced(run: Run, processes: Sequence[ProcessReport], root: str) -> Incident
     seen = next((one.traced for one in processes if _tells(one.traced, kinds)), None)
     if seen is not None:
         return with_trace(incident, seen)
-    # What a program printed of batches that it left out need not be a word of why.
-    is_open = run.status != 0 and (run.report is None or not run.report.findings)
+    # What a program printed of batches that it left out need not be a word of why, nor what it printed of losses that it has none of.
+    findings = run.report.findings if run.report is not None else ()
+    is_guess = bool(findings) and findings[0].confidence == POSSIBLE and not any(one.steps for one in processes)
+    is_open = run.status != 0 and (not findings or is_guess)
     return next(seen_without_a_word(processes, root), None) or _ended_by(processes, root) if is_open else None
 
 

@@ -25,6 +25,8 @@ from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
 MEAN, SUM = "mean", "sum"
+_JOINS = ("torch.stack", "torch.cat", "torch.concat", "torch.hstack")
+_OF_ONE_SIZE = frozenset({"squeeze", "flatten", "view", "reshape", "to", "float"})
 _DEPTH = 5
 _COUNTS = ("numel", "nelement")
 _GROWS = frozenset({"append", "add", "extend", "update", "sum", "fsum"})
@@ -95,6 +97,35 @@ def is_of_weights(value: Value, program: Program, depth: int = 0) -> bool:
             return is_of_weights(replace(value, node=node.func.value), program, depth)
     found = _behind(value, program) if depth < _DEPTH else []
     return bool(found) and all(is_of_weights(one, program, depth + 1) for one in found)
+
+
+def is_of_terms(value: Value, program: Program, depth: int = 0) -> bool:
+    """Whether a loss is several losses of their own side by side, `torch.stack([LOSSES[name](y, t) for name in heads])`.
+
+    What they weigh their author says: their sum and their mean are another training each.
+    """
+    node, names = value.node, program.names(value.file)
+    if names.is_call(node, *_JOINS) and isinstance(node, ast.Call) and node.args:
+        terms = node.args[0]
+        if isinstance(terms, (ast.List, ast.Tuple)):
+            return (
+                len({ast.unparse(one.func) if isinstance(one, ast.Call) else ast.unparse(one) for one in terms.elts})
+                > 1
+            )
+        walked = {
+            one.id
+            for part in getattr(terms, "generators", ())
+            for one in walk(part.target)
+            if isinstance(one, ast.Name)
+        }
+        made = getattr(terms, "elt", None)
+        return isinstance(made, ast.Call) and any(
+            isinstance(one, ast.Name) and one.id in walked for one in walk(made.func)
+        )
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ONE_SIZE:
+        return is_of_terms(replace(value, node=node.func.value), program, depth)
+    found = _behind(value, program) if depth < _DEPTH else []
+    return bool(found) and all(is_of_terms(one, program, depth + 1) for one in found)
 
 
 def _is_whole_sum(value: Value, program: Program, depth: int) -> bool:

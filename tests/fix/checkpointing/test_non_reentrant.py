@@ -299,3 +299,18 @@ def test_a_form_that_the_traceback_proves(tmp_path) -> None:
     record = ExceptionRecord(type="RuntimeError", message="ready twice", frames=(frame,))
     found = cured(tmp_path, files, Incident(exceptions=(record,)))
     assert found == ("train.py", ["h = checkpoint(self.body, h, use_reentrant=False)"])
+
+
+HANDED_ON = "def make(**rest):\n    return Block(4, True, True, **rest)\n\n\nnet = make(**yaml.safe_load(open('run.yaml'))['net'])\n"
+MAPPING = "self.options = dict(cfg)\n        self.enabled = self.options.pop('enabled')"
+
+
+@pytest.mark.parametrize("has_reentered", [True, False])
+def test_a_mapping_that_nobody_can_follow(tmp_path, has_reentered: bool) -> None:  # noqa: FBT001
+    """What the program's files say of the form is changed where the backward of a reentrant segment failed."""
+    run = "net:\n  cfg:\n    enabled: true\n    use_reentrant: true\n"
+    files = block(MAPPING, OPTIONS, HANDED_ON, run_yaml=run)
+    frame = Frame(file="/x/torch/utils/checkpoint.py", line=331, function="backward", library="torch")
+    record = ExceptionRecord(type="RuntimeError", message="is incompatible with .grad()", frames=(frame,))
+    found = cured(tmp_path, files, Incident(exceptions=(record,)) if has_reentered else failed())
+    assert found == (("run.yaml", ["use_reentrant: false"]) if has_reentered else None)

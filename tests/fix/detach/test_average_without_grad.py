@@ -45,7 +45,33 @@ loss = (net(x) - slow(x)).pow(2).mean()
 update(slow, net)
 loss.backward()
 """
+TEACHER = """
+class Student(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)), torch.nn.Linear(2, 2)
+    def forward(self, x):
+        return self.head(self.body(x))
+class Teacher(torch.nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = copy.deepcopy(body)
+    @torch.no_grad()
+    def follow(self, body):
+        for mine, theirs in zip(self.body.parameters(), body.parameters()):
+            mine.lerp_(theirs, 0.1)
+    def forward(self, x, body):
+        self.follow(body)
+        return self.body(x)
+student = Student()
+teacher = Teacher(student.body)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+x = torch.randn(4, 3)
+loss = (student(x) - teacher(x, student.body) - teacher(-x, student.body)).pow(2).mean()
+loss.backward()
+"""
 FORMS = {
+    "a network that another class calls alike": (TEACHER, ["return self.body(x).detach()"]),
     "an average in the forward": (
         OWN.replace("WRITE", "slow.mul_(0.9).add_(fast, alpha=0.1)"),
         ["with torch.no_grad():", "k = self.key(x)"],

@@ -100,6 +100,9 @@ def _edits(segment: Segment, context: Context) -> list[Edit]:
     if segment.form is not None:
         return _behind(segment.form, segment, context)
     written = [each for one in _mappings(segment) for each in members_behind(one, FORM, segment.file, context.program)]
+    if not written and _has_reentered(context):
+        # A mapping that nobody can follow, `checkpoint(f, x, **self.options)`: what the program's files say of the form.
+        written = [one for each in context.program.documents(FORM) for one in each.settings if one.path[-1:] == (FORM,)]
     return [edit for one in written if (edit := _switched_off(one)) is not None]
 
 

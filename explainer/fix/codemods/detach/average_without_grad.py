@@ -35,15 +35,22 @@ def propose(context: Context) -> Iterator[Proposal]:
                 if (where.path, slow) in seen:
                     continue
                 seen.add((where.path, slow))
-                yield from _calls_without_grad(slow, where, context)
+                yield from _calls_without_grad(slow, where, _owner(slow, statement, file, where, program), context)
 
 
-def _calls_without_grad(slow: str, file: SourceFile, context: Context) -> Iterator[Proposal]:
+def _owner(slow: str, at: ast.stmt, file: SourceFile, where: SourceFile, program: Program) -> ast.ClassDef | None:
+    """The class whose own network is meant, `self.body`: another class of the file may call one of its own so."""
+    return program.names(file).class_of(at) if slow.startswith("self.") and file is where else None
+
+
+def _calls_without_grad(
+    slow: str, file: SourceFile, owner: ast.ClassDef | None, context: Context
+) -> Iterator[Proposal]:
     """One edit for all statements of a file that run a network with grad mode on; none where gradients are to go through it."""
     program = context.program
     runs = [
         node
-        for node in file.walk()
+        for node in (file.walk() if owner is None else walk(owner))
         if isinstance(node, ast.Call) and dotted_name(node.func) == slow and not is_without_grad(node, file, program)
     ]
     provenance = provenance_of(program)

@@ -3,8 +3,8 @@
 Of a sum it is the term that has the values, where the live program or the term's own criterion shows which that is.
 
 The mean, unless the program says otherwise: by weights that add up to 1, or by what it does with the same loss elsewhere.
-Where weights or masks multiply the loss and nothing says by what to divide, or a whole sum is added to its elements (a
-Kullback-Leibler term), only the line is named.
+Where weights or masks multiply the loss and nothing says by what to divide, a whole sum is added to its elements (a
+Kullback-Leibler term), or they are losses of their own side by side, only the line is named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from explainer.fix.text.rewrite import operand
 from explainer.model.finding import Culprit
 from explainer.source.file import SourceFile
 from explainer.source.loop.backward import find_backwards
-from explainer.source.loss.reduction import SUM, adds_whole_sum, averaging_calls, is_of_weights, reduction_of
+from explainer.source.loss.reduction import (
+    SUM,
+    adds_whole_sum,
+    averaging_calls,
+    is_of_terms,
+    is_of_weights,
+    reduction_of,
+)
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
@@ -84,7 +91,9 @@ def propose(context: Context) -> Iterator[Proposal]:
         told = reduction_of(node, (loss.name, loss.at), file, context.program)
         whole_loss = Value(loss.total or node, file)
         is_open = told is None and (
-            adds_whole_sum(whole_loss, context.program) or is_of_weights(whole_loss, context.program)
+            adds_whole_sum(whole_loss, context.program)
+            or is_of_weights(whole_loss, context.program)
+            or is_of_terms(whole_loss, context.program)
         )
         if is_open or (told is not None and told.how is None):
             own = list(_by_own_mean(node, file, context.program)) if told is not None else []
