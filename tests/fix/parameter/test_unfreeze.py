@@ -120,6 +120,12 @@ WRONG = {
         "loss.backward()",
         [],
     ),
+    "layers of torch": (
+        f"{HEAD}net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))\nnet.requires_grad_(False)\nnet.train()\n"
+        "loss = F.cross_entropy(net(x), y)\nloss.backward()\n",
+        "loss.backward()",
+        [],
+    ),
     "by a loop": (
         f"{PLAIN}for p in model.parameters():\n    p.requires_grad = False\n{LOSS}",
         "loss.backward()",

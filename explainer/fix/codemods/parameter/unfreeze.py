@@ -235,6 +235,13 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
     if not parts and made and all(_is_transformers(one, context) for one in made):
         body, parts = ["base_model"], ["base_model", "head"]
     if len(parts) < 2:
+        called = [
+            context.program.names(one.file).qualified(one.node.func) or ""
+            for one in made
+            if isinstance(one.node, ast.Call)
+        ]
+        if called and all(one.startswith("torch.nn.") for one in called) and not _has_loaded(context):
+            yield _proposal(freeze, (remove_statement(freeze.file, freeze.statement),), 1.0)
         return
     if len(body) == 1:
         for file, owner in _written(freeze, context):
