@@ -121,7 +121,8 @@ WRONG = {
         [],
     ),
     "layers of torch": (
-        f"{HEAD}net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))\nnet.requires_grad_(False)\nnet.train()\n"
+        f"{HEAD}net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))\nnet.requires_grad_(False)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "loss = F.cross_entropy(net(x), y)\nloss.backward()\n",
         "loss.backward()",
         [],

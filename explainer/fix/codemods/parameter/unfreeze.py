@@ -240,7 +240,8 @@ def _restricted(freeze: Freeze, context: Context) -> Iterator[Proposal]:
             for one in made
             if isinstance(one.node, ast.Call)
         ]
-        if called and all(one.startswith("torch.nn.") for one in called) and not _has_loaded(context):
+        is_own = bool(made) and {one.node for one in made} <= trained_constructors(context.program)
+        if is_own and all(one.startswith("torch.nn.") for one in called) and not _has_loaded(context):
             yield _proposal(freeze, (remove_statement(freeze.file, freeze.statement),), 1.0)
         return
     if len(body) == 1:
