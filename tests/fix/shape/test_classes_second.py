@@ -82,3 +82,38 @@ def test_time_comes_last(tmp_path: pathlib.Path, line: str, labels: str, wanted:
     assert (changed_lines(source, splice(source, found.edits)) if found else None) == (
         [f"loss = {wanted}"] if wanted else None
     )
+
+
+ROWS = "Expected input batch_size ({}) to match target batch_size ({})."
+FLAT = {
+    "the labels are flat": (
+        "criterion(logits, labels.flatten())", (12, 552), {"logits": "[12, 46, 10] float32", "labels": "[12, 46] int64"},
+        "criterion(logits.flatten(0, 1), labels.flatten())",
+    ),
+    "a part of them": (
+        "criterion(logits, labels[:, 1:].reshape(-1))", (12, 540), {"logits": "[12, 45, 10] float32", "labels": "[12, 46] int64"},
+        "criterion(logits.flatten(0, 1), labels[:, 1:].reshape(-1))",
+    ),
+    "the logits are flat": (
+        "criterion(logits, labels)", (552, 12), {"logits": "[552, 10] float32", "labels": "[12, 46] int64"},
+        "criterion(logits, labels.flatten())",
+    ),
+    "time first": (
+        "criterion(logits, labels.flatten())", (46, 552), {"logits": "[46, 12, 10] float32", "labels": "[12, 46] int64"}, None,
+    ),
+    "another number": (
+        "criterion(logits, labels.flatten())", (12, 540), {"logits": "[12, 46, 10] float32", "labels": "[12, 45] int64"}, None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "rows", "tensors", "wanted"), FLAT.values(), ids=FLAT)
+def test_both_sides_are_flat(
+    tmp_path: pathlib.Path, call: str, rows: tuple[int, int], tensors: dict[str, str], wanted: str | None
+) -> None:
+    """Where one side has a row for each step; not where its steps come first, which would meet other labels."""
+    source = f"{HEAD}loss = {call}\n"
+    incident = failed({"train.py": line_of(source, "loss =")}, ROWS.format(*rows), tensors=tensors)
+    done = best("classes_second", write(tmp_path, {"train.py": source}), incident=incident)
+    after = splice(source, done.edits) if done is not None else source
+    assert changed_lines(source, str(after)) == ([f"loss = {wanted}"] if wanted else [])

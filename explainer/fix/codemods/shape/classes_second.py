@@ -2,16 +2,17 @@
 
 The criterion reads dimension 1 as the classes. Of logits (batch, length, classes) and labels (batch, length) it says "Expected
 target size [batch, classes], got [batch, length]". Logits that come time first, (length, batch, classes), are permuted for the same labels:
-flattened with them each would meet the label of another sample.
+flattened with them each would meet the label of another sample. Where one of the two is flattened, the other one is as well.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
-from explainer.fix.clue.crash import raised_at
+from explainer.fix.clue.crash import ROWS, message_of, raised_at
 from explainer.fix.clue.seen import seen
 from explainer.fix.codemod import Context, Proposal, culprit_of
 from explainer.fix.text.rewrite import put_method
@@ -24,12 +25,14 @@ from explainer.source.value.resolve import resolver_of
 
 _FUNCTIONS = ("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss")
 _CRITERIA = ("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss")
+_FLAT = frozenset({"flatten", "view", "reshape", "contiguous", "ravel", "long"})
 _CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no other dimension
 
 
 def propose(context: Context) -> Iterator[Proposal]:
     """An edit for the criterion on the line that raised."""
     yield from _time_first(context)
+    yield from _flattened(context)
     wanted, given = (_shape(context.fields.get(name)) for name in ("wanted_shape", "target_shape"))
     if len(wanted) != 2 or len(given) != 2 or wanted[0] != given[0]:
         return
@@ -71,6 +74,54 @@ def _time_first(context: Context) -> Iterator[Proposal]:
                     belief=2.5,
                     title="Put the batch first and the classes second: `F.cross_entropy(logits.permute(1, 2, 0), target)`",
                 )
+
+
+def _flattened(context: Context) -> Iterator[Proposal]:
+    """Logits (batch, length, classes) against labels that are flattened, or flattened logits against labels (batch, length)."""
+    rows = ROWS.search(message_of(context))
+    for file, statement in list(raised_at(context))[:1] if rows is not None else ():
+        calls = [node for node in walk(statement) if _is_criterion(node, file, context.program)]
+        for call in calls if len(calls) == 1 else ():
+            assert isinstance(call, ast.Call)
+            named = next((one.value for one in call.keywords if one.arg == "target"), None)
+            target = call.args[1] if len(call.args) > 1 else named
+            scores, labels = seen(call.args[0], context), seen(_whole(target), context) if target is not None else None
+            if target is None or rows is None:
+                continue
+            have, want = int(rows[1]), int(rows[2])
+            is_open = (
+                scores is not None
+                and len(scores.shape) == 3
+                and (have, have * scores.shape[1]) == (scores.shape[0], want)
+            )
+            is_alike = labels is None or labels.shape[0] in (have, want)
+            if is_open and is_alike:
+                edits = (put_method(file, call.args[0], ".flatten(0, 1)"),)
+            elif (
+                labels is not None
+                and len(labels.shape) == 2
+                and (want, math.prod(labels.shape)) == (labels.shape[0], have)
+            ):
+                edits = (put_method(file, target, ".flatten()"),)
+            else:
+                continue
+            yield Proposal(
+                edits=edits,
+                culprit=culprit_of(file, call, "compares rows for each step with what has a row for each sample"),
+                belief=2.5,
+                title="Flatten both sides of the loss: `F.cross_entropy(logits.flatten(0, 1), target.flatten())`",
+            )
+
+
+def _whole(target: ast.expr) -> ast.expr:
+    """What a target is a part of, or was made flat of: `record` of `record[:, 1:].flatten()`."""
+    while True:
+        if isinstance(target, ast.Subscript):
+            target = target.value
+        elif isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr in _FLAT:
+            target = target.func.value
+        else:
+            return target
 
 
 def _shape(field: object) -> tuple[int, ...]:
