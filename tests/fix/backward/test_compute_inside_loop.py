@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pathlib
+from dataclasses import replace
 
 import pytest
 
-from tests.fix.rewriting import best, changed_lines, diff_lines, rewritten, write
+from explainer.fix.splice import splice
+from explainer.model.trace import ONCE_MADE, TracedLine
+from tests.fix.rewriting import best, changed_lines, diff_lines, failed, line_of, rewritten, write
 
 RIGHT = {
     "inside already": (
@@ -450,3 +453,26 @@ def test_what_a_loss_behind_the_loop_trains(tmp_path: pathlib.Path, step: str, b
     after = rewritten(tmp_path, "compute_inside_loop", source, "loss.backward()")
     wanted = ["loss = critic(fake.detach()).mean() - critic(torch.randn(8, 2)).mean()"]
     assert (changed_lines(source, after) == wanted) is is_cut
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
+def test_what_a_trace_saw_made_once(tmp_path: pathlib.Path, is_traced: bool) -> None:  # noqa: FBT001
+    """It has a graph, whatever handed out the weights that it was computed of."""
+    source = """import torch
+from weights import bounds, net
+opt = torch.optim.SGD(net.parameters(), 0.1)
+decay = sum(one.pow(2).sum() for one in bounds(net))
+for x in torch.randn(3, 5, 4):
+    loss = net(x).mean() + 0.1 * decay
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    line = TracedLine(kind=ONCE_MADE, operation="add", file="train.py", line=line_of(source, "decay ="), is_guess=True)
+    incident = replace(failed({"train.py": line_of(source, "loss.backward")}), traced=(line,) if is_traced else ())
+    found = best("compute_inside_loop", write(tmp_path, {"train.py": source}), incident=incident)
+    after = splice(source, found.edits) if found is not None else source
+    assert diff_lines(source, str(after)) == (
+        ["-decay = sum(one.pow(2).sum() for one in bounds(net))", "+    decay = sum(one.pow(2).sum() for one in bounds(net))"]
+        if is_traced else []
+    )  # fmt: skip

@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of, insert_before, lines_of, remove_statement
 from explainer.fix.data.run import modules_in, modules_run
 from explainer.fix.text.rewrite import put_method, spell
 from explainer.model.patch import Edit
+from explainer.model.trace import ONCE_MADE
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import is_without_grad
 from explainer.source.loop.backward import Backward, find_backwards, stepped
@@ -48,22 +50,27 @@ def propose(context: Context) -> Iterator[Proposal]:
     """An edit for each value that a loss in a loop takes from before the loop."""
     if not context.has_failed:
         return
+    made = {statement for _, _, statement in traced_statements(ONCE_MADE, context, guesses=True)}
     for backward in find_backwards(context.program):
-        yield from _from_before(backward, context.program)
+        yield from _from_before(backward, made, context.program)
         yield from _from_closure(backward, context.program)
         for call in _by_helper(backward, context.program):
-            yield from _from_before(call, context.program)
+            yield from _from_before(call, made, context.program)
     for file in context.program.parsed():
         for owner in context.program.names(file).classes.values():
             yield from _from_init(file, owner, context.program)
 
 
-def _from_before(backward: Backward, program: Program) -> Iterator[Proposal]:
-    """Lines of a loss that stand before the innermost loop that runs its backward."""
+def _from_before(backward: Backward, made: set[ast.stmt], program: Program) -> Iterator[Proposal]:
+    """Lines of a loss that stand before the innermost loop that runs its backward; those in `made` a trace knows to make a graph."""
     file = backward.file
     for loop in list(loops_of(backward.statement, file))[:2]:
         lines = sources(backward.loss, backward.statement, file, program)
-        outside = [(one, part) for one, part in lines if before(one, loop) and _is_graph(one, part, file, program)]
+        outside = [
+            (one, part)
+            for one, part in lines
+            if before(one, loop) and (one in made or _is_graph(one, part, file, program))
+        ]
         if not outside:
             continue
         moved = list(dict.fromkeys(one for one, _ in outside))
