@@ -100,6 +100,10 @@ WRONG = {
         "out = torch.where((mask[:, i] > 0.5)[:, None], rows[:, i], out)",
         "rows[:, 0]\n    for i in range(6):\n        out = torch.where(mask[:, i, None] > 0.5, rows[:, i], out)",
     ),
+    "two rows whose result meets a table": (
+        "out = (((t + 2) * spread) + column).cos()", "out = (((t + 2)[:, None] * spread) + column).cos()",
+        "((t + 2).unsqueeze(1) * spread + column).cos()",
+    ),
     "in place": ("out = rows.clone()\n    out *= mask", "out *= mask[:, :, None]", "rows * mask.unsqueeze(-1)"),
 }  # fmt: skip
 # Shapes that leave several ways or none, and other failures.
@@ -108,13 +112,15 @@ RIGHT = {
     "no axis of that size": "out = rows * torch.ones(9)",
     "as many axes": "out = rows * torch.ones(5, 9, 4)",
     "the smaller one is written": "code += rows",
+    "two rows alone": "out = t * spread",
+    "two rows whose result meets another row": "out = t * spread + scale",
     "a product of matrices": "out = rows @ code",
 }
 NAMES = {
     "images": "torch.rand(5, 3, 9, 11)", "rows": "torch.rand(5, 6, 4)", "mask": "(torch.rand(5, 6) < 0.7).float() + 0.1",
     "code": "torch.rand(5, 4)", "wide": "torch.rand(5, 7)", "scale": "torch.rand(3)",
     "spread": "torch.rand(3) + 1", "table": "torch.rand(20)",
-    "t": "torch.arange(5)", "scores": "torch.rand(5, 2, 6, 6)",
+    "t": "torch.arange(5)", "column": "torch.rand(5, 1)", "scores": "torch.rand(5, 2, 6, 6)",
     "labels": "torch.ones(5, 6, 6).long()",
 }  # fmt: skip
 LAYERS = "torch.manual_seed(0)\nconv, linear = nn.Conv2d(3, 7, 3), nn.Linear(4, 7)\nnet = nn.Sequential(nn.Linear(4, 9), nn.SiLU(), nn.Linear(9, 7))\n\n\n"

@@ -2,7 +2,8 @@
 
 A mask of `[batch, length]` beside `[batch, length, features]`, a scale for each channel beside an image, a code of `[batch,
 features]` beside a sequence. Broadcasting goes from the last axis and refuses them, or fits them to the wrong axis where the
-sizes happen to agree. Only where the shapes leave one way; a mask of -inf hides keys, which are the last axis of scores.
+sizes happen to agree. Only where the shapes leave one way; a mask of -inf hides keys, which are the last axis of scores. Two rows
+make a table where the result meets one: `(k[:, None] * angles) + turn`, with a turn for each sample.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 
 from explainer.fix.clue.crash import message_of, raised_at
 from explainer.fix.clue.seen_shape import REFUSED, SPATIAL, Shape, are_one, is_row_of_layer, seen_shape
-from explainer.fix.codemod import Context, Proposal, culprit_of, edit_of
-from explainer.fix.text.rewrite import operand
+from explainer.fix.codemod import Context, Proposal, culprit_of
+from explainer.fix.text.rewrite import put_method
 from explainer.source.file import SourceFile
 from explainer.source.graph.operation import broadcast_sides
 from explainer.source.name import dotted_name
@@ -66,6 +67,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             for node, left, right in pairs
             if (clash := _clash(node, (left, right), (sizes, dimension), file, context)) is not None
         ]
+        found = found or _table(pairs, sizes, file, context)
         is_of_action = are_of_numbers(context.program) and is_of_log_prob(statement, statement, file, context.program)
         if not found or is_of_action:  # several numbers of one action: `sum_log_probs`
             return
@@ -75,13 +77,27 @@ def propose(context: Context) -> Iterator[Proposal]:
         why = f"has {len(found[0].kept)} of the {found[0].rank} axes of what it is combined with"
         if made is not None:
             yield Proposal(
-                edits=(edit_of(file, made, f"{operand(file, made)}{found[0].index}"),),
+                edits=(put_method(file, made, found[0].index),),
                 culprit=culprit_of(file, made, f"{why} at line {statement.lineno}"),
                 belief=2.5,
             )
             return
-        edits = tuple(edit_of(file, one.part, f"{operand(file, one.part)}{one.index}") for one in found)
+        edits = tuple(put_method(file, one.part, one.index) for one in found)
         yield Proposal(edits=edits, culprit=culprit_of(file, found[0].part, why), belief=2.5)
+
+
+def _table(
+    pairs: list[tuple[ast.AST, ast.expr, ast.expr]], sizes: tuple[int, int], file: SourceFile, context: Context
+) -> list[_Clash]:
+    """Of two rows that were refused, the one whose values go by the rows of what their result meets: a table or a column."""
+    for node, left, right in pairs:
+        if (seen_shape(left, file, context), seen_shape(right, file, context)) != ((sizes[0],), (sizes[1],)):
+            continue
+        meets = [other for _, *both in pairs for one, other in (both, both[::-1]) if one is node]
+        rows = {shape[0] for one in meets if (shape := seen_shape(one, file, context)) is not None and len(shape) == 2}
+        if len(rows & set(sizes)) == 1:
+            return [_Clash(left if sizes[0] in rows else right, (0,), 2)]
+    return []
 
 
 def _behind(
