@@ -291,6 +291,24 @@ def test_a_state_that_did_not_fit_tells_the_layout(tmp_path, shape: str, told: b
     assert changed_lines(source, after) == (["cell = nn.GRU(4, 8, batch_first=True)"] if told else [])
 
 
+SPELT = """from torch import nn
+
+embed, cell, words = nn.Embedding(9, 4), nn.GRU(4, 8), nn.Linear(8, 9)
+
+
+def run(ids, state):
+    y, _ = cell(embed(ids), state)
+    return words(y)
+"""
+
+
+@pytest.mark.parametrize(("kind", "told"), [("[2, 6] int64", True), ("[6, 2] int64", False), ("[2, 6] float32", False)])
+def test_ids_that_are_embedded_tell_the_layout(tmp_path, kind: str, told: bool) -> None:  # noqa: FBT001
+    refused = "Expected hidden size (1, 6, 8), got [1, 2, 8]"
+    after = rewritten(tmp_path, "batch_first", SPELT, "cell(embed", message=refused, tensors={"ids": kind})
+    assert ("nn.GRU(4, 8, batch_first=True)" in after) is told
+
+
 LATENT = """from torch import nn
 
 rec = nn.GRU(4, 6)

@@ -140,11 +140,20 @@ def _compared(mask: ast.expr) -> ast.expr:
 
 def _is_state_told(call: ast.Call, context: Context) -> bool:
     """Whether the state that did not fit has the input's first axis as batch, and the layer took its second."""
-    tensor, batches = seen(call.args[0], context), batches_of(message_of(context))
-    if tensor is None or batches is None or len(tensor.shape) != 3:
+    axes, batches = _axes(call.args[0], context), batches_of(message_of(context))
+    if axes is None or batches is None:
         return False
     taken, given = batches
-    return taken != given and tensor.shape[:2] == (given, taken)
+    return taken != given and axes == (given, taken)
+
+
+def _axes(node: ast.expr, context: Context) -> tuple[int, int] | None:
+    """The first two axes of a layer's input, as the live program had them; of `embed(words)` those of the words."""
+    tensor = seen(node, context)
+    if tensor is None and isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        ids = seen(node.args[0], context)
+        return ids.shape if ids is not None and ids.is_integer and len(ids.shape) == 2 else None
+    return tensor.shape[:2] if tensor is not None and len(tensor.shape) == 3 else None
 
 
 def _is_size_told(call: ast.Call, context: Context) -> bool:
