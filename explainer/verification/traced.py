@@ -156,6 +156,9 @@ def _facts(lines: tuple[TracedLine, ...], traced: Mapping[str, Any]) -> Iterator
         kind = "conversion" if one.kind == CUT and one.is_guess else one.kind.replace("-", "_")
         yield f"traced_{kind}", one.operation
     yield from _facts_of_writes(one for one in lines if one.kind == WRITE)
+    for write in traced.get("writes") or ():
+        if write.get("in_segment"):
+            yield "traced_argument_of_segment", write["operation"]
     for one in traced.get("indices") or ():
         if one.get("turned"):
             yield "traced_turned_index", one["operation"]

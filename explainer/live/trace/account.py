@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -17,6 +18,9 @@ from .statistics import Statistics
 from .write import Write, Writes
 
 MAX_TOLD = 8
+_MOVED = re.compile(
+    r"modified by an inplace operation: \[[\w.]+ \[([\d, ]*)\]\].* is at version \d+; expected version (\d+)"
+)
 _FACTORIES = frozenset(
     ("zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like", "full_like", "new_zeros",
      "new_ones", "new_full")
@@ -115,6 +119,22 @@ class Account:
             if len(found) >= MAX_TOLD:
                 break
         return list(found.values())
+
+    def refused(self, message: str) -> list[dict[str, Any]]:
+        """The one line that gave a tensor the version which a message names, where no node shows what moved.
+
+        What a checkpointed segment was called with is kept by a function of torch's own, whose tensors cannot be asked for.
+        """
+        named = _MOVED.search(message)
+        if named is None:
+            return []
+        shape = tuple(int(one) for one in named[1].split(",") if one.strip())
+        writes = [one for one in self._writes.of_version(shape, int(named[2]) + 1) if one.place is not None]
+        if len({one.place for one in writes}) != 1:
+            return []
+        operation = self._flow.get(writes[0].number)
+        in_segment = operation is not None and operation.in_segment
+        return [{**_told(writes[0]), "kind": "write", "node": None, "read": None, "in_segment": in_segment}]
 
     def _reader(self, node: Any, name: str) -> dict[str, Any] | None:
         """The line whose operation saved a tensor under a name."""

@@ -62,6 +62,10 @@ class Writes:
         """The writes into a tensor's bytes that came between the operations with those numbers, oldest first."""
         return [one for one in self._into(tensor) if first < one.number < last]
 
+    def of_version(self, shape: tuple[int, ...], version: int) -> list[Write]:
+        """The writes after which a tensor of a shape had a version, oldest first."""
+        return [one for one in self._log if one.version == version and one.shape == shape]
+
     def _into(self, tensor: Any) -> Iterator[Write]:
         storage = storage_of(tensor)
         if storage is None or storage not in self._by_storage:

@@ -11,10 +11,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explainer.fix.clue.trace import traced_statements
 from explainer.fix.codemod import Context, Proposal, culprit_of, insert_before, remove_statement
 from explainer.fix.graph.uncheckpoint import CHECKPOINT, checkpoint_calls, plain_call
 from explainer.fix.text.rewrite import operand
 from explainer.model.patch import Edit
+from explainer.model.trace import WRITE
 from explainer.source.file import SourceFile
 from explainer.source.graph.write import SUBSCRIPT, Write, find_writes
 from explainer.source.name import Function, dotted_name
@@ -44,14 +46,13 @@ def propose(context: Context) -> Iterator[Proposal]:
     if not context.has_failed:
         return
     program = context.program
+    traced = {statement for _, _, statement in traced_statements(WRITE, context)}
     for write in find_writes(program):
         function = program.names(write.file).function_of(write.node)
-        if (
-            function is None
-            or not _is_parameter(write, function)
-            or program.names(write.file).class_of(function) is None
-        ):
+        if function is None or not _is_parameter(write, function):
             continue
+        if program.names(write.file).class_of(function) is None and write.file.statement(write.node) not in traced:
+            continue  # a helper's, unless a trace saw it
         name = write.name or ""
         culprit = culprit_of(
             write.file, write.node, f"writes `{name}`, which every layer shares and recomputation writes again"
