@@ -17,6 +17,7 @@ from tests.knowledge.reproducer import KNOWLEDGE, Shape, shapes
 
 # Shapes whose cause has an edit that does not reach this one, with the reason.
 BY_HAND: dict[str, str] = {
+    "shape/batch-mismatch/one-side-flat": "how the predictions are laid out is seen in the live tensor",
     "backward/state-carried-across-steps/batch-written-in-place": "that the write reaches the data only a trace tells",
     "inplace/cache-updated-in-training/filled-in-training": "which line fills the cache only a trace tells",
     "precision/dtype-mismatch/sampled-beside-autocast": "the dtypes of the operands are seen in the live program",
