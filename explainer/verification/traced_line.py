@@ -171,7 +171,8 @@ def _indices(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
 def _written(traced: Mapping[str, Any]) -> Iterator[TracedLine]:
     """What is written though a backward needs it, or though other rows have the same memory."""
     for one in traced.get("writes") or ():
-        saver = _plain(one["node"]) if one["node"] else "a checkpointed segment"
+        unknown = "a checkpointed segment" if one.get("in_segment") else "a function"
+        saver = _plain(one["node"]) if one["node"] else unknown
         yield from _line(WRITE, one, f"`{one['operation']}` writes what {saver} saved for backward")
     for one in traced.get("hidden") or ():
         yield from _line(

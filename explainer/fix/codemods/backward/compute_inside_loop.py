@@ -1,7 +1,8 @@
 """What is computed from trained weights before the loop is computed in each round of it, or detached where it is a constant.
 
-So is what a loss is computed from that a helper runs the backward of, `update(policy, optimizer, loss)`. A value whose module also runs in the loop on purpose (old log-probabilities beside new ones) is a constant: it is detached.
-A part of a module that `__init__` computes from a parameter is computed in the method that reads it.
+So is what a loss is computed from that a helper runs the backward of, `update(policy, optimizer, loss)`. A value whose module
+also runs in the loop on purpose (old log-probabilities beside new ones) is a constant: it is detached. A part of a module that
+`__init__` computes from a parameter is computed in the method that reads it.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
 from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
+from explainer.source.tree import walk
 from explainer.source.value.binding import find_calls
 
 _BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -48,7 +49,7 @@ def propose(context: Context) -> Iterator[Proposal]:
 
 
 def _statements(function: Function) -> set[ast.AST]:
-    return {one for one in ast.walk(function) if isinstance(one, ast.stmt)}
+    return {one for one in walk(function) if isinstance(one, ast.stmt)}
 
 
 def _decorated(file: SourceFile, function: Function, decorator: str) -> Edit:

@@ -30,7 +30,7 @@ from explainer.source.value.resolve import resolver_of
 _NEW_HEAD = re.compile(
     r"For\w*(?:Classification|QuestionAnswering|MultipleChoice|Prediction|Detection|Segmentation|CTC)"
 )
-_LOADS = ("from_pretrained", "load_state_dict", "load_from_checkpoint", "load", "load_model", "create_model")
+_LOADS = ("from_pretrained", "load_state_dict", "load_from_checkpoint", "load_model", "load_file", "create_model")
 _ASKED = ("weights", "pretrained")
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 
