@@ -9,7 +9,7 @@ from explainer.source.file import SourceFile
 from explainer.source.name import Function, Names, bound_names
 from explainer.source.program import Program
 from explainer.source.tree import walk
-from explainer.source.value.binding import Value
+from explainer.source.value.binding import Value, find_calls
 from explainer.source.value.number import number_of
 from explainer.source.value.resolve import resolver_of
 
@@ -22,6 +22,7 @@ _ENCODER_DECODER = ("AutoModelForSeq2SeqLM", "EncoderDecoderModel", "MarianMTMod
 _FACTORIES = (".from_pretrained", ".from_config", ".from_encoder_decoder_pretrained")
 _IGNORING = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
 # What tells which word, or which character, a token came from.
+_POST = frozenset({"post_processor", "TemplateProcessing"})
 _ALIGNING = frozenset(
     {"word_ids", "char_to_token", "word_to_tokens", "token_to_word", "token_to_chars", "offset_mapping", "char_to_word"}
     | {"return_offsets_mapping", "convert_tokens_to_ids"}
@@ -113,7 +114,16 @@ def is_label_of_each_token(collator: Collator, program: Program) -> bool:
                 encodes = True
                 if collator.name.endswith("Seq2Seq") and any(one.arg == "padding" for one in node.keywords):
                     return False  # inputs of one length already: labels padded to their own longest would be shorter
-    return not texts and (aligns or not encodes)
+    return not texts and (aligns or not encodes or _splits_no_word(program))
+
+
+def _splits_no_word(program: Program) -> bool:
+    """Whether the program's own tokenizer makes one token of each word, and adds none: `Tokenizer(models.WordLevel(vocab))`."""
+    calls = [(program.names(file).qualified(call.func) or "", call) for file, call in find_calls(program)]
+    made = {name.rpartition(".")[2] for name, _ in calls if name.startswith("tokenizers.models.")}
+    adds = any(_speaks_of(one, _POST) for file in program.parsed() for one in file.walk())
+    loads = any(name.endswith("Tokenizer.from_pretrained") for name, _ in calls)
+    return made == {"WordLevel"} and not adds and not loads
 
 
 def _speaks_of(node: ast.AST, words: frozenset[str]) -> bool:

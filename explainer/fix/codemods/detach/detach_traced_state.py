@@ -21,9 +21,12 @@ from explainer.source.loop.backward import find_backwards
 from explainer.source.name import bound_names, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import start_of, walk
-from explainer.source.value.binding import all_parameters, bounds_of, scope_of
+from explainer.source.value.binding import Value, all_parameters, bounds_of, scope_of
 from explainer.source.value.callee import leads_to
-from explainer.source.value.lineage import before, loops_of
+from explainer.source.value.flow import arguments_of
+from explainer.source.value.lineage import before, loops_of, reads
+from explainer.source.value.provenance import provenance_of
+from explainer.source.value.resolve import resolver_of
 
 _KEPT = "keeps the graph of its step, which a later step goes back through"
 
@@ -63,6 +66,27 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield Proposal(edits=tuple(edits), culprit=culprit_of(*places[0], why), belief=belief)
     yield from _kept_beside(context)
     yield from _kept_apart(context)
+    yield from _shown_to_both(context)
+
+
+def _shown_to_both(context: Context) -> Iterator[Proposal]:
+    """What callers give an average that keeps numbers as well, detached there: a number has no `detach`."""
+    program = context.program
+    for _, file, statement in traced_statements(CARRIED, context):
+        function = program.names(file).function_of(statement)
+        if function is None:
+            continue
+        given = reads(statement, graph=False) & all_parameters(function)
+        calls = resolver_of(program).calls_of(function, file) if given else []
+        values = [(where, one) for where, call in calls for name, one in arguments_of(call, function) if name in given]
+        numbers = [one for _, one in values if getattr(getattr(one, "func", None), "attr", "") == "item"]
+        live = [(where, one) for where, one in values if provenance_of(program).trace(Value(one, where)).live]
+        if numbers and live:
+            yield Proposal(
+                edits=tuple(put_method(where, one, ".detach()") for where, one in live),
+                culprit=culprit_of(*live[0], "gives a tensor with its graph to what keeps it for later steps"),
+                belief=2.4,
+            )
 
 
 def _added_to(statement: ast.stmt, file: SourceFile, program: Program) -> Edit | None:

@@ -40,6 +40,7 @@ def propose(context: Context) -> Iterator[Proposal]:
             yield from _expanded(name, statement, file, context.program)
             yield from _handed_in(name, statement, file, context.program)
             yield from _own_part(name, statement, file)
+            yield from _given(name, statement, file, context.program)
         return
 
 
@@ -95,6 +96,19 @@ def _handed_in(name: str, at: ast.stmt, file: SourceFile, program: Program) -> I
                 culprit=culprit_of(one.file, one.node, why),
                 belief=2.0,
             )
+
+
+def _given(name: str, at: ast.stmt, file: SourceFile, program: Program) -> Iterator[Proposal]:
+    """What a call gave that nobody can follow, `day = self.guess(n)`: its result shares memory, as torch says."""
+    scope = scope_of(at, file, program)
+    made = [one for one in definitions(name, at, scope) if name in binds(one)] if scope is not None else []
+    value = value_of(made[0], name) if len(made) == 1 else None
+    if isinstance(value, ast.Call) and _sharing(value) is None and not name.startswith("self."):
+        yield Proposal(
+            edits=(put_method(file, value, ".clone()"),),
+            culprit=culprit_of(file, value, f"gives `{name}`, whose rows share their memory, and it is written later"),
+            belief=1.2,
+        )
 
 
 def _made_by_callers(value: Value, program: Program, depth: int) -> Iterator[Value]:
