@@ -11,10 +11,11 @@ from explainer.fix.graph.uncut import is_list
 from explainer.fix.text.rewrite import spell
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
-from explainer.source.name import Function
+from explainer.source.name import Function, dotted_name
 from explainer.source.program import Program
 from explainer.source.tree import walk
 from explainer.source.value.binding import Value
+from explainer.source.value.lineage import value_of
 
 _SAME = frozenset(
     ("abs", "sqrt", "exp", "log", "log1p", "log2", "log10", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "square", "sign",
@@ -180,7 +181,7 @@ class Translation:
     def _beside(self, met: ast.expr, flow: ArrayFlow, device: str | None) -> Iterator[Edit]:
         """An array that meets tensors becomes one: computed in torch where it is NumPy's here, taken as it is where it has a name."""
         made = [one for one in walk(met) if isinstance(one, ast.Call) and flow.is_numpy(one.func)]
-        if not made and not (isinstance(met, ast.Name) and flow.is_array_elsewhere(met)):
+        if not made and not self._is_array(met, flow):
             return
         if device is None:
             raise NoForm
@@ -193,6 +194,17 @@ class Translation:
             Edit(file=self._file.path, start=start, end=start, new=f"{spell(self._names, 'torch.as_tensor')}("),
             Edit(file=self._file.path, start=end, end=end, new=f"{device})"),
         )
+
+    def _is_array(self, met: ast.expr, flow: ArrayFlow) -> bool:
+        """Whether a name, or an attribute of the object itself, is bound to an array: `self.mean` of `table.mean(0).astype(kind)`."""
+        if isinstance(met, ast.Name):
+            return flow.is_array_elsewhere(met)
+        name, owner = dotted_name(met), self._names.class_of(self._function)
+        if name is None or owner is None or not name.startswith("self.") or name.count(".") > 1:
+            return False
+        made = [value_of(one, name) for one in self._names.assignments(name, owner)]
+        calls = [one for value in made if value is not None for one in walk(value) if isinstance(one, ast.Call)]
+        return any(flow.is_numpy(one.func) or getattr(one.func, "attr", "") == "astype" for one in calls)
 
     def _made(self, call: ast.Call, device: str) -> Iterator[Edit]:
         yield from self.of_numpy(call.func)

@@ -86,3 +86,37 @@ def test_the_values_are_the_same_and_have_a_gradient(tmp_path: pathlib.Path, bod
     (gradient,) = torch.autograd.grad(now.sum(), x)
     assert bool(gradient.isfinite().all())
     assert bool(gradient.abs().sum() > 0)
+
+
+SCALER = """import numpy as np
+import torch
+
+
+class Scaler:
+    def __init__(self, table):
+        self.mean, self.unit = table.mean(0).astype(np.float32), 10.0
+        self.mean = table.mean(0).astype(np.float32)
+
+    def restore(self, scaled):
+        return torch.from_numpy(scaled.detach().numpy() * self.unit + self.mean)
+
+
+scaler = Scaler(np.ones((4, 3)))
+made = torch.zeros(2, 3, requires_grad=True)
+loss = scaler.restore(made).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.torch
+def test_arrays_of_the_object_become_tensors(tmp_path: pathlib.Path) -> None:
+    """Its numbers stay numbers; the mended program has a gradient."""
+    pytest.importorskip("torch")
+    at = {"train.py": line_of(SCALER, "return torch.from_numpy")}
+    found = best("torch_for_numpy", write(tmp_path, {"train.py": SCALER}), incident=failed(at))
+    assert found is not None
+    after = str(splice(SCALER, found.edits))
+    assert "return (scaled * self.unit + torch.as_tensor(self.mean))" in after
+    names: dict[str, object] = {}
+    exec(compile(after, "after", "exec"), names)  # noqa: S102 - the program of a test
+    assert names["made"].grad.tolist() == [[10.0] * 3] * 2  # type: ignore[attr-defined]

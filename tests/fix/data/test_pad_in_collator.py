@@ -82,7 +82,20 @@ def _own(loss: str) -> str:
 CLASSIFIED = HEAD.replace("ForTokenClassification", "ForSequenceClassification") + (
     "rows = rows.map(lambda row: {**tokenizer(row['text'], truncation=True), 'labels': row['stars']})\n"
 )
+WHOLE = HEAD.replace(
+    'tokenizer = AutoTokenizer.from_pretrained("x")',
+    "from tokenizers import Tokenizer, models\nfrom transformers import PreTrainedTokenizerFast\n"
+    'tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(vocab)), pad_token="<pad>")',
+)
 RIGHT = {
+    "words that may be several tokens": (
+        WHOLE.replace("WordLevel(vocab)", "BPE(vocab, merges)") + WORDS + TRAINER,
+        LABELS,
+    ),
+    "words between tokens that are added": (
+        f"{WHOLE}tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single)\n{WORDS}{TRAINER}",
+        LABELS,
+    ),
     "another failure": (HEAD + ALIGNED + TRAINER, "it failed"),
     "the inputs are ragged, beside a collator that pads them": (HEAD + ALIGNED + TRAINER, INPUTS),
     "labels of words that no token got": (HEAD + WORDS + TRAINER, LABELS),
@@ -263,6 +276,12 @@ WRONG = {
         [IMPORTED, 'return DataCollatorForTokenClassification(tokenizer, padding="longest")(rows)'],
     ),
 }
+
+
+def test_words_that_are_one_token_each(tmp_path: pathlib.Path) -> None:
+    """The program's own tokenizer splits no word and adds none: a label of each word is one of each token."""
+    after = rewritten(tmp_path, "pad_in_collator", WHOLE + WORDS + TRAINER, message=LABELS)
+    assert "data_collator=DataCollatorForTokenClassification(tokenizer)" in after
 
 
 @pytest.mark.parametrize(("source", "message"), RIGHT.values(), ids=RIGHT)

@@ -445,3 +445,40 @@ def mended(folder: pathlib.Path, text: str) -> list[str]:
     assert after is not None
     run(folder, "fixed", after)
     return diff_lines(TOP + text, after)
+
+
+AVERAGE = """
+class Running:
+    def __init__(self, start=0.0):
+        self.value = start
+
+    def update(self, new):
+        self.value = 0.9 * self.value + 0.1 * new
+
+
+centre, shown = Running(torch.zeros(4)), Running()
+for step in range(3):
+    code = cell(torch.randn(2, 3))
+    loss = head(code).square().mean() + (code - centre.value).square().mean()
+    centre.update(code.mean(0))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    shown.update(loss.item())
+"""
+
+
+def test_what_keeps_numbers_as_well_is_given_a_tensor_without_a_graph(tmp_path: pathlib.Path) -> None:
+    """A number has no `detach`: that inside of the average fails, and the one where it is called is the next edit."""
+    import gradfix
+
+    text = TOP + AVERAGE
+    with pytest.raises(RuntimeError, match="second time"), gradfix.trace() as seen:
+        run(tmp_path, "train", text)
+    context = Context(program=write(tmp_path, {"train.py": text}), incident=replace(failed(), traced=seen.lines))
+    inside, outside = sorted(find_codemod("detach_traced_state")(context), key=lambda one: -one.belief)[:2]
+    with pytest.raises(AttributeError, match="'float'"):
+        run(tmp_path, "inside", str(splice(text, inside.edits)))
+    after = str(splice(text, outside.edits))
+    assert diff_lines(text, after) == ["-    centre.update(code.mean(0))", "+    centre.update(code.mean(0).detach())"]
+    run(tmp_path, "fixed", after)

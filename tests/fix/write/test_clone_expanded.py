@@ -44,7 +44,21 @@ y += x
         "y += x",
     ),
 }
+GIVEN = """import torch
+
+
+class Filler(torch.nn.Module):
+    def start(self, seen):
+        day = self.guess(len(seen))
+        day[:, : seen.size(1)] = seen
+        return day
+"""
 WRONG = {
+    "what a call gave that nobody can follow": (
+        GIVEN,
+        "day[:, : seen",
+        ["-        day = self.guess(len(seen))", "+        day = self.guess(len(seen)).clone()"],
+    ),
     "a method that writes": (
         "import torch\nwave[1:].sub_(wave[:-1], alpha=0.97)\n",
         "wave[1:]",

@@ -103,7 +103,11 @@ def _given(name: str, at: ast.stmt, file: SourceFile, program: Program) -> Itera
     scope = scope_of(at, file, program)
     made = [one for one in definitions(name, at, scope) if name in binds(one)] if scope is not None else []
     value = value_of(made[0], name) if len(made) == 1 else None
-    if isinstance(value, ast.Call) and _sharing(value) is None and not name.startswith("self."):
+    called = dotted_name(value.func) if isinstance(value, ast.Call) else None
+    is_own = (
+        called is not None and called.removeprefix("self.").isidentifier()
+    )  # no method of a tensor, nothing of torch
+    if value is not None and is_own and not name.startswith("self."):
         yield Proposal(
             edits=(put_method(file, value, ".clone()"),),
             culprit=culprit_of(file, value, f"gives `{name}`, whose rows share their memory, and it is written later"),
