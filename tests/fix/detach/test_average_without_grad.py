@@ -129,11 +129,3 @@ def test_a_network_that_trains_keeps_its_graph(tmp_path: pathlib.Path, change: t
         exec(compile(source, str(path), "exec"), {})  # noqa: S102
     incident = replace(failed(), traced=seen.lines)
     assert best("average_without_grad", write(tmp_path, {"train.py": source}), incident=incident) is None
-
-
-@pytest.mark.parametrize(("moved", "is_known"), [("Teacher.body.0.weight", True), ("Student.head.weight", False)])
-def test_what_moved_is_known_without_a_trace(tmp_path: pathlib.Path, moved: str, is_known: bool) -> None:  # noqa: FBT001
-    """The live graph names the weight, and one loop of the program averages the network that has it."""
-    program, incident = write(tmp_path, {"train.py": HEAD + TEACHER}), failed(facts={"live_moved_parameter": moved})
-    proposal = best("average_without_grad", program, incident=incident)
-    assert (proposal is not None) is is_known

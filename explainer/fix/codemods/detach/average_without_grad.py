@@ -26,29 +26,16 @@ from explainer.source.value.provenance import provenance_of
 
 
 def propose(context: Context) -> Iterator[Proposal]:
-    """An edit for the calls of each network whose weights a trace saw following another's.
-
-    Where nothing was traced, of the one whose weight the live program knows to have moved.
-    """
+    """An edit for the calls of each network whose weights a trace saw following another's."""
     program = context.program
-    traced = [one for kind in (WRITE, HIDDEN_WRITE) for one in traced_places(kind, context)]
-    moved = None if traced else context.incident.fact("live_moved_parameter")
-    path = moved.value.split(".") if moved is not None else []
     seen: set[tuple[str, str]] = set()
-    for file, statement in traced or (_averages(program) if path else ()):
-        for where, slow in followers(statement, file, program):
-            if (where.path, slow) in seen or (path and slow.rpartition(".")[2] not in path):
-                continue
-            seen.add((where.path, slow))
-            yield from _calls_without_grad(slow, where, _owner(slow, statement, file, where, program), context)
-
-
-def _averages(program: Program) -> Iterator[tuple[SourceFile, ast.stmt]]:
-    """The statements of loops over the weights of two networks: `for slow, fast in zip(a.parameters(), b.parameters())`."""
-    for file in program.parsed():
-        for loop in file.walk():
-            if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and dotted_name(loop.iter.func) == "zip":
-                yield from ((file, one) for one in loop.body)
+    for kind in (WRITE, HIDDEN_WRITE):
+        for file, statement in traced_places(kind, context):
+            for where, slow in followers(statement, file, program):
+                if (where.path, slow) in seen:
+                    continue
+                seen.add((where.path, slow))
+                yield from _calls_without_grad(slow, where, _owner(slow, statement, file, where, program), context)
 
 
 def _owner(slow: str, at: ast.stmt, file: SourceFile, where: SourceFile, program: Program) -> ast.ClassDef | None:
