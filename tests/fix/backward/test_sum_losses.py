@@ -263,6 +263,55 @@ for step in range(2):
             "+    total_loss.backward()",
         ],
     ),
+    "a loss for each head, by a scaler": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+scaler = torch.amp.GradScaler("cpu")
+enc = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+opt = torch.optim.SGD([*enc.parameters(), *heads.parameters()], lr=0.1)
+for step in range(2):
+    z = enc(torch.randn(5, 4))
+    opt.zero_grad()
+    for head in heads:
+        loss = F.mse_loss(head(z), torch.ones(5, 1))
+        scaler.scale(loss).backward()
+    opt.step()
+""",
+        "scaler.scale(loss).backward()",
+        [
+            "+    total_loss = 0.0",
+            "-        scaler.scale(loss).backward()",
+            "+        total_loss = total_loss + loss",
+            "+    scaler.scale(total_loss).backward()",
+        ],
+    ),
+    "a loss for each head, by accelerate": (
+        """import torch
+from torch import nn
+import torch.nn.functional as F
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True)
+enc = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+opt = torch.optim.SGD([*enc.parameters(), *heads.parameters()], lr=0.1)
+for step in range(2):
+    z = enc(torch.randn(5, 4))
+    opt.zero_grad()
+    for head in heads:
+        loss = F.mse_loss(head(z), torch.ones(5, 1))
+        accelerator.backward(loss)
+    opt.step()
+""",
+        "accelerator.backward(loss)",
+        [
+            "+    total_loss = 0.0",
+            "-        accelerator.backward(loss)",
+            "+        total_loss = total_loss + loss",
+            "+    accelerator.backward(total_loss)",
+        ],
+    ),
     "clipping after each head's loss": (
         """import torch
 from torch import nn

@@ -234,7 +234,7 @@ def _is_accumulated(backward: Backward, loop: ast.For, context: Context) -> bool
     # Of what a trace saw to come of one forward, the rounds may hand on the shared part: `x = stage(x)`.
     is_seen = any(one.name == SHARED for one in context.incident.facts)
     lines = () if is_seen else graph_lines(backward.loss, backward.statement, file, program)
-    if scope is None or _is_scaled(backward) or not (is_seen or any(before(one, loop) for one in lines)):
+    if scope is None or not (is_seen or any(before(one, loop) for one in lines)):
         return False
     if is_seen and context.program.names(file).function_of(loop) is not None:
         return True  # a helper that is given what one forward made: who steps is its caller's
@@ -249,10 +249,13 @@ def _accumulated(backward: Backward, loop: ast.For, context: Context) -> tuple[E
     indent = file.indent(loop.lineno)
     after = file.span(loop)[1]
     start = file.line_start(loop.lineno)
+    # As it is written, `accelerator.backward(part)`, with the sum for the loss.
+    (first, last), (low, high) = file.span(backward.statement), file.span(backward.loss)
+    whole = f"{file.text[first:low]}{total}{file.text[high:last]}" if _is_scaled(backward) else f"{total}.backward()"
     return (
         Edit(file=file.path, start=start, end=start, new=f"{indent}{total} = 0.0{file.newline}"),
         edit_of(file, backward.statement, f"{total} = {total} + {term(file, backward.loss)}"),
-        Edit(file=file.path, start=after, end=after, new=f"{file.newline}{indent}{total}.backward()"),
+        Edit(file=file.path, start=after, end=after, new=f"{file.newline}{indent}{whole}"),
     )
 
 
