@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from explainer.fix.codemod import insert_before
 from explainer.model.patch import Edit
 from explainer.source.file import SourceFile
+from explainer.source.loop.backward import find_backwards
 from explainer.source.name import Function
 from explainer.source.network.policy import takes_ratio
 from explainer.source.program import Program
 from explainer.source.tree import walk
+from explainer.source.value.binding import Value
 from explainer.source.value.resolve import resolver_of
+from explainer.source.value.upstream import calls_behind
 
 _DRAWS = frozenset({"sample", "rsample", "multinomial", "randn", "randn_like", "normal"})
 
@@ -26,8 +29,17 @@ def keep_mode(function: Function, file: SourceFile, decorator: str, program: Pro
         if where is file and caller is not None and caller not in seen and not caller.decorator_list:
             seen.add(caller)
             called = methods_of(caller)
-            if caller in acting or ("eval" in called and "backward" not in called):
+            is_evaluation = "eval" in called and "backward" not in called and not _is_in_loss(caller, program)
+            if caller in acting or is_evaluation:
                 yield insert_before(file, caller, f"@{decorator}")
+
+
+def _is_in_loss(function: Function, program: Program) -> bool:
+    """Whether a loss is computed of what a function gives: it may leave dropout out of a term that trains."""
+    losses = [Value(one.loss, one.file) for one in find_backwards(program)]
+    function_of = resolver_of(program).function_of
+    targets = (function_of(call, Value(call, file)) for file, call in calls_behind(losses, program))
+    return any(one is not None and one[1] is function for one in targets)
 
 
 def _acting(callers: list[Function], program: Program) -> frozenset[Function]:

@@ -120,7 +120,7 @@ class Account:
                 break
         return list(found.values())
 
-    def refused(self, message: str) -> list[dict[str, Any]]:
+    def named(self, message: str) -> list[dict[str, Any]]:
         """The one line that gave a tensor the version which a message names, where no node shows what moved.
 
         What a checkpointed segment was called with is kept by a function of torch's own, whose tensors cannot be asked for.

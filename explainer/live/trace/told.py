@@ -52,7 +52,7 @@ def _of_loss(
 ) -> dict[str, Any]:
     """What the graph of a loss went through: writes, cuts, and the pass that freed it."""
     account = tracer.account
-    told: dict[str, Any] = {"writes": account.written(moved) or account.refused(message)}
+    told: dict[str, Any] = {"writes": account.written(moved) or account.named(message)}
     told["constant"] = account.constant(loss) if not loss.requires_grad else None
     told["cuts"] = account.cuts(loss) if not (loss.requires_grad or told["constant"]) else []
     passed = tracer.graphs.freed_by(loss) if "second time" in message or "freed" in message else None

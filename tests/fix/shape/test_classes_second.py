@@ -117,3 +117,22 @@ def test_both_sides_are_flat(
     done = best("classes_second", write(tmp_path, {"train.py": source}), incident=incident)
     after = splice(source, done.edits) if done is not None else source
     assert changed_lines(source, str(after)) == ([f"loss = {wanted}"] if wanted else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "rows", "tensors", "kind"),
+    [
+        (*FLAT["the labels are flat"][:3], None),
+        ("criterion(logits, flat)", (12, 552), {"logits": "[12, 46, 10] float32", "flat": "[552] int64"}, "unsafe"),
+        (*FLAT["the logits are flat"][:3], "unsafe"),
+    ],
+    ids=["seen whole", "flat labels", "flat logits"],
+)
+def test_what_is_flat_already_may_have_had_its_steps_first(
+    tmp_path: pathlib.Path, call: str, rows: tuple[int, int], tensors: dict[str, str], kind: str | None
+) -> None:
+    source = f"{HEAD}flat = labels.flatten()\nloss = {call}\n"
+    incident = failed({"train.py": line_of(source, "loss =")}, ROWS.format(*rows), tensors=tensors)
+    done = best("classes_second", write(tmp_path, {"train.py": source}), incident=incident)
+    assert done is not None
+    assert done.applicability == kind

@@ -26,6 +26,7 @@ from explainer.source.value.resolve import resolver_of
 _FUNCTIONS = ("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss")
 _CRITERIA = ("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss")
 _FLAT = frozenset({"flatten", "view", "reshape", "contiguous", "ravel", "long"})
+_FLAT_ALREADY = "right where both have the samples first: what is flat already may have had its steps first"
 _CUT = 2  # a sequence that is shorter by so much was cut at an end, and is no other dimension
 
 
@@ -89,26 +90,20 @@ def _flattened(context: Context) -> Iterator[Proposal]:
             if target is None or rows is None:
                 continue
             have, want = int(rows[1]), int(rows[2])
-            is_open = (
-                scores is not None
-                and len(scores.shape) == 3
-                and (have, have * scores.shape[1]) == (scores.shape[0], want)
-            )
-            is_alike = labels is None or labels.shape[0] in (have, want)
-            if is_open and is_alike:
-                edits = (put_method(file, call.args[0], ".flatten(0, 1)"),)
-            elif (
-                labels is not None
-                and len(labels.shape) == 2
-                and (want, math.prod(labels.shape)) == (labels.shape[0], have)
-            ):
-                edits = (put_method(file, target, ".flatten()"),)
+            steps = scores.shape[1] if scores is not None and len(scores.shape) == 3 and scores.shape[0] == have else 0
+            rows_of_labels = labels.shape[0] if labels is not None and len(labels.shape) > 1 else None
+            if steps and want == have * steps and rows_of_labels in (None, have):
+                edits, is_known = (put_method(file, call.args[0], ".flatten(0, 1)"),), rows_of_labels == have
+            elif rows_of_labels == want and labels is not None and math.prod(labels.shape) == have:
+                edits, is_known = (put_method(file, target, ".flatten()"),), False
             else:
                 continue
             yield Proposal(
                 edits=edits,
                 culprit=culprit_of(file, call, "compares rows for each step with what has a row for each sample"),
                 belief=2.5,
+                applicability=None if is_known else "unsafe",
+                because=None if is_known else _FLAT_ALREADY,
                 title="Flatten both sides of the loss: `F.cross_entropy(logits.flatten(0, 1), target.flatten())`",
             )
 
